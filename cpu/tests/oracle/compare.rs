@@ -1,4 +1,4 @@
-//! What must agree, and how a disagreement is printed.
+//! Comparison of outcomes, and the text of disagreements.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -41,7 +41,7 @@ struct Draft<'a> {
     bytes: Vec<u8>,
     rex: u8,
     address_32: bool,
-    /// Where the displacement of a RIP-relative operand is.
+    /// Offset of the displacement of a RIP-relative operand in `bytes`.
     relative: Option<usize>,
 }
 

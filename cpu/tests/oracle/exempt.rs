@@ -1,4 +1,4 @@
-//! What is not compared with the host, each with its reason.
+//! Instructions and state that are not compared with the host, each with its reason.
 
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
@@ -6,18 +6,18 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic,
 use crate::encode::LEN_MAX;
 use crate::state::flag;
 
-/// How the decoder reads bytes: TZCNT and LZCNT are outside of the model, so their prefix means nothing.
+/// Options of the decoder. TZCNT and LZCNT are outside of the model, so their prefix is ignored.
 pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// What to do with an instruction.
+/// Treatment of an instruction by the oracle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Execute it on both sides.
     Compare,
-    /// It is outside of the model: the guest must raise #UD, whatever the host would do.
+    /// It is outside of the model: the guest must raise #UD, and the host is not asked.
     Undefined,
-    /// The host cannot be asked; the reason.
+    /// The host cannot be asked, for this reason.
     Skip(&'static str),
 }
 
@@ -28,7 +28,7 @@ macro_rules! table {
 const SELECTOR: &str =
     "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
 
-/// Instructions by mnemonic.
+/// Mnemonics that are skipped, with the reason.
 pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
     Syscall | Sysenter => "enters the host's kernel; see the micro-guests";
     Iret | Iretd | Iretq => "loads selectors and flags of the host; see the micro-guests";
@@ -44,7 +44,7 @@ pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
         => "control-flow enforcement: the host may have it on";
 };
 
-/// Whether and how to compare an instruction.
+/// Returns the treatment of an instruction.
 pub(crate) fn verdict(i: &Instruction) -> Verdict {
     if i.is_invalid() {
         return Verdict::Compare;
@@ -94,21 +94,21 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
     None
 }
 
-/// State that processors leave behind when an instruction faults, beyond what the architecture says. The instruction is
-/// executed again after the handler, and then all is as it should be.
+/// State that processors may change when an instruction faults, beyond the architecture's rules. It does no harm: the instruction is
+/// executed again after the handler, and then the state is right.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AfterFault {
-    /// Memory may have been written in part.
+    /// True if memory may have been written in part.
     pub(crate) memory: bool,
-    /// CR2 and the error code may be those of another part of the operand.
+    /// True if CR2 and the error code may be those of another part of the operand.
     pub(crate) address: bool,
-    /// The x87's TOP and tags may have changed.
+    /// True if the x87's TOP and tags may have changed.
     pub(crate) mmx_state: bool,
-    /// RCX, RSI and RDI may have been cut to 32 bits.
+    /// True if RCX, RSI and RDI may have been cut to 32 bits.
     pub(crate) string_registers: bool,
 }
 
-/// What to overlook after a fault of `i`.
+/// Returns the state to ignore after a fault of `i`.
 pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
     AfterFault {
@@ -121,12 +121,12 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     }
 }
 
-/// Whether bytes are no instruction and so many that they might be too many as well. Then #GP(0) and #UD both stand to
-/// reason, and which one it is takes the lengths of opcodes that do not exist.
+/// True if the bytes are not an instruction, and may be too long for one as well. Then both #GP(0) and #UD are right: the choice
+/// depends on the lengths of opcodes that do not exist.
 pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(first);
-    // The same without the prefixes that change nothing, and with room behind it.
+    // The same bytes without prefixes that change nothing, and padded with zeroes.
     let mut short: Vec<u8> = [0x66, 0x67, 0xf0].into_iter().filter(|byte| prefixes.contains(byte)).collect();
     short.extend(prefixes.iter().rfind(|&&byte| byte == 0xf2 || byte == 0xf3));
     short.extend(prefixes.last().filter(|&&byte| byte & 0xf0 == 0x40));
@@ -141,27 +141,27 @@ pub(crate) fn is_prefix(byte: u8) -> bool {
     matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3)
 }
 
-/// Operands of more than eight bytes that are accessed in parts, in an order that processors choose.
+/// True if the operand has more than eight bytes and is accessed in parts, in an order that processors choose.
 fn has_image(i: &Instruction) -> bool {
     use Mnemonic::{Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     let images = [Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64];
     images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
 }
 
-/// Whether a processor may raise #AC where another raises #GP: FXSAVE and FXRSTOR, not aligned, with alignment checks
-/// on (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
+/// True if one processor may raise #AC and another #GP: for FXSAVE and FXRSTOR of an unaligned operand with alignment checks on (SDM
+/// vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
 pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
 }
 
-/// Whether a processor may fault where another does not: for a byte that the mask leaves out, or an empty mask
-/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). When they differ, nothing is compared.
+/// True if one processor may fault and another may not: for a byte that the mask leaves out, or an empty mask (SDM vol. 2B,
+/// MASKMOVDQU: "implementation dependent"). If the two sides differ in that, nothing is compared.
 pub(crate) fn may_fault(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }
 
-/// A repeated string instruction with 32-bit addresses.
+/// True for a repeated string instruction with 32-bit addresses.
 pub(crate) fn repeats_short(i: &Instruction) -> bool {
     use OpKind::{MemoryESEDI, MemorySegEDI, MemorySegESI};
     i.is_string_instruction()

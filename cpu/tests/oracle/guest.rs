@@ -23,7 +23,7 @@ const CODE_AT: u64 = DATA_AT + DATA_LEN + CONST_LEN;
 const RAM_LEN: u64 = 0x4_0000;
 const _: () = assert!(CODE_AT + CODE_LEN <= RAM_LEN);
 
-/// Where the kernel sees guest-physical zero.
+/// Linear address at which the kernel maps guest-physical address 0.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Bytes from one exception's handler to the next.
 const HANDLER_LEN: u64 = 16;

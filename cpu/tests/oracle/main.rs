@@ -1,16 +1,16 @@
 //! The host CPU as the oracle of the soft CPU: random operands and encodings for every user-mode form in the model.
 //!
 //! - [`arena`]: the memory that both sides see at the same addresses
-//! - [`host`], [`guest`]: one instruction on either side
-//! - [`forms`]: what there is to test; [`exempt`]: what cannot be compared, and why
+//! - [`host`], [`guest`]: execution of one instruction on either side
+//! - [`forms`]: the instruction forms to test; [`exempt`]: instructions that cannot be compared, with the reasons
 //! - [`encode`], [`raw`], [`values`], [`place`]: a random instruction, its registers and memory
 //! - [`sequence`]: several instructions in a row
-//! - [`undefined`], [`compare`]: what must agree; [`makes`]: where makes of processors differ
-//! - [`golden`]: what must be the same on all hosts
-//! - [`oracle`]: a case from the seed to the verdict
+//! - [`undefined`], [`compare`]: comparison of outcomes; [`makes`]: differences between makes of processors
+//! - [`golden`]: results that must be the same on all hosts
+//! - [`oracle`]: one case, from the seed to the verdict
 //!
 //! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic), `EVERETT_ORACLE_CASE`
-//! (one case). `docs/instruction-tests.md` tells more.
+//! (one case). See `docs/instruction-tests.md`.
 
 mod arena;
 mod compare;
@@ -36,11 +36,11 @@ use iced_x86::Code;
 use oracle::{Kind, Oracle, Result};
 use std::collections::BTreeMap;
 
-/// Cases without `EVERETT_ORACLE_CASES`. The long run has a million and more.
+/// Number of cases without `EVERETT_ORACLE_CASES`. The long run has a million and more.
 const CASES: u64 = 120_000;
-/// How often every form must have been compared in a run of `CASES`.
+/// Minimum number of comparisons of each form in a run of `CASES`.
 const HITS_MIN: u64 = 50;
-/// How many disagreements are printed whole.
+/// Maximum number of disagreements that are printed in full.
 const PRINTED_MAX: usize = 400;
 
 fn number(name: &str) -> Option<u64> {

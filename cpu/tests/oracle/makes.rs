@@ -1,15 +1,16 @@
-//! Where makes of processors differ, and how that is found out.
+//! Differences between makes of processors, and their detection on the host.
 //!
-//! The soft CPU does what Intel's processors do. Each [`Difference`] is something that processors of another make do otherwise. It comes
-//! with a case of its own: a host has the difference only if it was seen to do the other thing in that case. So a host that behaves as
-//! the model does is compared in full, and a host of any make can fail: what it does otherwise, and is not in [`TABLE`], is a disagreement.
+//! The soft CPU does what Intel's processors do. Each [`Difference`] is a behaviour that processors of another make have instead. It
+//! comes with a test case of its own: a host has the difference only if it shows the other behaviour in that case. So a host that
+//! behaves as the model does is compared in full, and a host of any make can fail: a behaviour that differs and is not in [`TABLE`]
+//! is a disagreement.
 //!
-//! A difference overlooks outcomes, not instructions: a case that it applies to and in which both sides agree counts as compared. Where
-//! they do not agree, the difference names the other thing that the host may have done ([`Seen::agrees_with`]), and everything else of the
-//! outcome is compared as always.
+//! A difference excuses outcomes, not instructions: a case to which it applies and in which both sides agree counts as compared. If
+//! they do not agree, the difference names the other outcome that the host may have ([`Seen::agrees_with`]), and all other parts of
+//! the outcome are compared as always.
 //!
-//! Sequences are drawn without the instructions that a difference concerns: later ones would make anything of what such an instruction
-//! leaves.
+//! Sequences are drawn without instructions that a difference concerns, since later instructions would compute other results from
+//! the state that these leave.
 
 use std::ops::Range;
 

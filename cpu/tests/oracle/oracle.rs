@@ -1,4 +1,4 @@
-//! One case: drawn, executed on both sides, compared.
+//! One case: it is drawn, executed on both sides, and compared.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
 use crate::compare::{
@@ -21,20 +21,20 @@ use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How often a case is drawn anew when the dice give none.
+/// Maximum number of draws of a case until one is legal.
 const DRAWS: usize = 200;
-/// Of so many cases one is raw bytes and one a sequence.
+/// Cases in a round: one of them is raw bytes, one is a sequence, and the others are forms.
 const ROUND: u64 = 8;
 const VECTOR_UD: u8 = 6;
 /// MXCSR_MASK of the model.
 const MXCSR_MASK: u16 = 0xffff;
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Debug)]
 pub(crate) enum Result {
     /// Both sides agree.
     Agreed(Tested),
-    /// They do not: the form, and the text.
+    /// The sides disagree. The text describes the disagreement.
     Differs(Tested, String),
     /// No legal case could be drawn.
     NotDrawn,
@@ -45,34 +45,34 @@ pub(crate) enum Result {
 pub(crate) enum Kind {
     /// An encoding of a form.
     Form,
-    /// Bytes.
+    /// Random bytes.
     Raw,
-    /// Several instructions; the case's code is the first one's.
+    /// Several instructions; the case's code is that of the first.
     Sequence,
 }
 
-/// What was tested.
+/// Description of a case that was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tested {
     /// The form; `Code::INVALID` for bytes that are no instruction of the model.
     pub(crate) code: Code,
     pub(crate) kind: Kind,
-    /// The instruction faulted on the host.
+    /// True if the instruction faulted on the host.
     pub(crate) faulted: bool,
 }
 
-/// Both sides.
+/// The host CPU and the soft CPU, side by side.
 pub(crate) struct Oracle {
     host: Host,
     guest: Guest,
     factory: InstructionInfoFactory,
     features: Features,
-    /// Differences between this host and the model, each with the number of cases that were overlooked for it.
+    /// Differences between this host and the model, each with the number of cases that it excused.
     differences: Vec<(&'static Difference, u64)>,
 }
 
 impl Oracle {
-    /// Prepare both sides.
+    /// Prepares both sides.
     pub(crate) fn new() -> Oracle {
         let features = features();
         assert!(features.v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
@@ -83,7 +83,7 @@ impl Oracle {
             features,
             differences: Vec::new(),
         };
-        // Another test of this process may have left something there.
+        // An earlier test of this process may have changed the memory.
         oracle.guest.write(DATA, oracle.host.data());
         for at in (CODE..CODE + CODE_LEN).step_by(16) {
             oracle.write(at, &[0xcc; 16]);
@@ -92,7 +92,7 @@ impl Oracle {
         oracle.differences = makes::TABLE.iter().filter(|d| oracle.shows(d)).map(|d| (d, 0)).collect();
         oracle
     }
-    /// Whether the host's FXSAVE, and the signal frames that tests read, have x87 pointers only while an exception is pending.
+    /// Returns true if the host's FXSAVE, and so the signal frames that tests read, have x87 pointers only while an exception is pending.
     fn hides_pointers(&mut self) -> bool {
         let mut state = makes::plain();
         (state.fpu.fop, state.fpu.fip, state.fpu.fdp) = (1, 1, 1);
@@ -101,7 +101,7 @@ impl Oracle {
         let fpu = self.host.run(&case.state, Steps::Instructions(1)).state.fpu;
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
     }
-    /// Whether the host does the other thing. If it does not, it agrees with the model.
+    /// Returns true if the host shows the difference. Panics if it neither shows the difference nor agrees with the model.
     fn shows(&mut self, difference: &Difference) -> bool {
         let case = difference.case();
         self.prepare(&case);
@@ -113,8 +113,8 @@ impl Oracle {
         self.guest.write(DATA, self.host.data());
         shown
     }
-    /// Runs the cases that show this host's differences. Each must be explained as it is, and not with any of these changes to the
-    /// host's outcome: returns the names of those that are.
+    /// Runs the cases that show this host's differences, and returns the names of differences that are too lax. A difference must
+    /// explain the outcome of its case as it is, and must not explain it after any of these changes to the host's outcome.
     pub(crate) fn lax(&mut self, changes: &[fn(&mut Outcome)]) -> Vec<String> {
         let mut lax = Vec::new();
         for difference in self.differences.iter().map(|(difference, _)| *difference).collect::<Vec<_>>() {
@@ -307,7 +307,7 @@ impl Oracle {
         let listing: String = sequence.instructions.iter().map(listing).collect();
         Result::Differs(tested, format!("{listing}{}  => {}\n", describe(case), wrong.join("\n  => ")))
     }
-    /// Outside of the model: #UD, and nothing else happens.
+    /// Tests an instruction outside of the model: the guest must raise #UD, and nothing else may happen.
     fn undefined(&mut self, case: &Case) -> Result {
         let tested = Tested { code: Code::INVALID, kind: Kind::Raw, faulted: true };
         let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };
@@ -319,8 +319,8 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// What the host's images in memory show of the host: which bits MXCSR has, and no x87 pointers if the host hides them. The guest
-    /// gets what the host wrote there. (Of pointers that are hidden, FNSAVE has none if the process was interrupted before it.)
+    /// Copies the parts of a memory image that show the host CPU from the host's memory to the guest's: MXCSR_MASK, and the x87 pointers
+    /// if the host hides them. (FNSAVE, too, has no hidden pointers if the process was interrupted before it.)
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,
@@ -347,7 +347,7 @@ impl Oracle {
             self.guest.write(from, &shown);
         }
     }
-    /// The host pushed the flags with which it was made to stop after one instruction.
+    /// Clears the trap flag in the flags that the host pushed: it is set only to stop the host after one instruction.
     fn hide_trap_flag(&mut self, stack: u64) {
         let Some(at) = offset(stack) else { return };
         let byte = self.host.data()[(at + 1 - DATA) as usize] & !1;
@@ -355,13 +355,13 @@ impl Oracle {
     }
 }
 
-/// Whether the destination in memory is undefined (see `undefined`).
+/// True if the destination in memory is undefined (see `undefined`).
 fn has_undefined_result(case: &Case) -> bool {
     undefined_result(&case.encoded.instruction, &Operands { rcx: case.state.gpr[RCX] })
 }
 
-/// Whether the bytes run into the unmapped page: how many bytes of a bad instruction are fetched before it is found to be
-/// bad is not defined.
+/// True if the bytes may run into the unmapped page. The number of bytes that a processor fetches before it finds an instruction to be
+/// invalid is not defined.
 fn is_cut(case: &Case) -> bool {
     offset(case.state.rip).is_some_and(|at| at > CODE + CODE_LEN - LEN_MAX as u64)
 }
@@ -374,13 +374,14 @@ fn conclude(case: &Case, tested: Tested, wrong: &[String]) -> Result {
     }
 }
 
-/// An address for a sequence: with room behind it.
+/// Returns an address for a sequence, with room behind it.
 fn sequence_rip(rip: u64) -> u64 {
     let view = if rip >= HIGH { HIGH } else { LOW };
     view + CODE + (rip - view - CODE) % (CODE_LEN - 256)
 }
 
-/// An address for an instruction: anywhere, often across two pages, sometimes into the unmapped page behind.
+/// Draws an address for an instruction: anywhere in `CODE`, often so that it spans two pages, sometimes so that it runs into the
+/// unmapped page behind.
 fn rip(rng: &mut Rng) -> u64 {
     let view = if rng.one_in(3) { LOW } else { HIGH };
     let len = LEN_MAX as u64;

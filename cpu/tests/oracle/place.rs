@@ -1,5 +1,5 @@
-//! Registers and memory for an instruction: random, with every access inside the arena or at addresses that fault on
-//! both sides alike.
+//! Random registers and memory for an instruction. Every access is inside the arena, or at an address that faults on both sides
+//! alike.
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
@@ -15,7 +15,7 @@ use iced_x86::{
 pub(crate) struct Case {
     pub(crate) encoded: Encoded,
     pub(crate) state: State,
-    /// What is written to the arena first: offsets and bytes.
+    /// Writes to the arena before the case: offsets and bytes.
     pub(crate) writes: Vec<(u64, Vec<u8>)>,
 }
 
@@ -73,7 +73,7 @@ fn locks(i: &Instruction) -> bool {
     i.has_lock_prefix() || i.mnemonic() == Mnemonic::Xchg
 }
 
-/// What an operand of this size holds.
+/// Returns the shape of values for an operand of this size.
 fn shape_of(size: MemorySize) -> Shape {
     match size.element_type() {
         MemorySize::Float32 => Shape::Singles,
@@ -197,7 +197,8 @@ fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     state.gpr[register] = if low_only { value & 0xffff_ffff | upper } else { value };
 }
 
-/// Where an instruction accesses memory. `None` if that cannot be told.
+/// Computes an access of an instruction. Returns `None` if its address is unknown, or if it has more than [`ITERATIONS_MAX`]
+/// iterations.
 fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     let size = m.memory_size();
     let mut va = m.virtual_address(0, |register, _, _| match register {
@@ -231,21 +232,21 @@ fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     Some(Access { va, len, size })
 }
 
-/// The address of an instruction's operand in memory, if it has one.
+/// Returns the address of an instruction's operand in memory, if it has one.
 pub(crate) fn image(case: &Case, factory: &mut InstructionInfoFactory) -> Option<u64> {
     let i = case.encoded.instruction;
     let memory = *factory.info(&i).used_memory().first()?;
     access(&i, &memory, &case.state).map(|a| a.va)
 }
 
-/// For compare-and-exchange: half of the comparisons succeed.
+/// Sets RAX for a compare-and-exchange, so that half of the comparisons succeed.
 fn accumulator(i: &Instruction, state: &mut State, rng: &mut Rng) {
     if i.mnemonic() == Mnemonic::Cmpxchg && i.op0_kind() == OpKind::Register && rng.one_in(2) {
         state.gpr[RAX] = state.gpr[i.op0_register().full_register().number()];
     }
 }
 
-/// What lies at the accessed addresses.
+/// Draws the contents of the accessed addresses.
 fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) -> Vec<(u64, Vec<u8>)> {
     let mut writes = Vec::new();
     for a in accesses {

@@ -19,19 +19,19 @@ impl Rng {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    /// A number below `n`, which is not zero.
+    /// Returns a number below `n`. `n` must not be zero.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
-    /// True once in `n`.
+    /// Returns true with a probability of 1 in `n`.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-    /// One of the elements of a slice that is not empty.
+    /// Returns a random element of a slice. The slice must not be empty.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
-    /// Random bytes.
+    /// Fills a slice with random bytes.
     pub(crate) fn fill(&mut self, to: &mut [u8]) {
         for chunk in to.chunks_mut(8) {
             chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);

@@ -1,5 +1,5 @@
-//! Several instructions in a row, so that what one leaves behind in the CPU under test (flags that are not computed yet,
-//! above all) is what the next one finds. They work on registers; a branch ends them.
+//! Sequences of register instructions that end with a branch. They test the state that one instruction leaves to the next inside the
+//! CPU under test, above all flags that are computed late.
 
 use crate::encode::{Encoded, decode, encode};
 use crate::exempt::{Verdict, verdict};
@@ -12,22 +12,22 @@ use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
-/// The most instructions before the branch. With the branch fewer than the guest's handlers have NOPs.
+/// Maximum number of instructions before the branch. Together with the branch they must be fewer than the NOPs of a guest's handler.
 const LEN_MAX: u64 = 8;
-/// How often an instruction is drawn anew.
+/// Maximum number of draws of an instruction until one fits.
 const DRAWS: usize = 100;
 
 /// Instructions that follow one another in memory.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// All of them as one case; its instruction is the first.
+    /// The whole sequence as one case, whose instruction is the first one.
     pub(crate) case: Case,
     pub(crate) instructions: Vec<Encoded>,
-    /// The flags that are undefined before each instruction, and after the last.
+    /// Flags that are undefined before each instruction, and after the last.
     pub(crate) undefined: Vec<u64>,
 }
 
-/// Draw one.
+/// Draws a sequence. Returns `None` if no fitting instruction was drawn.
 pub(crate) fn draw(
     forms: &[Code],
     rip: u64,
@@ -59,8 +59,8 @@ pub(crate) fn draw(
     Some(Sequence { case: Case { encoded, state, writes: vec![] }, instructions, undefined })
 }
 
-/// Whether an instruction can be part of a sequence: registers only, straight on, no use of an undefined flag, and the same on all makes of
-/// processors.
+/// True if an instruction can be part of a sequence: it accesses registers only, does not branch, reads no undefined flag, and is the
+/// same on all makes of processors.
 fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
@@ -69,20 +69,20 @@ fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool
         && factory.info(i).used_memory().is_empty()
         && flags(i.rflags_read()) & tainted == 0
         && !makes::TABLE.iter().any(|difference| (difference.concerns)(e))
-        // Their result may be undefined.
+        // The result of a double shift may be undefined.
         && !matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd)
 }
 
-/// The flags that are undefined after an instruction.
+/// Returns the flags that are undefined after an instruction.
 fn after(i: &Instruction, tainted: u64) -> u64 {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shr};
-    // By a count of zero they change nothing.
+    // With a count of zero these change nothing.
     let writes = !matches!(i.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shr);
     let kept = if writes { tainted & !flags(i.rflags_modified()) } else { tainted };
     (0..=64).fold(kept, |flags, rcx| flags | undefined_flags(i, &Operands { rcx }))
 }
 
-/// The decoder's flags as bits of RFLAGS.
+/// Converts the decoder's flags to bits of RFLAGS.
 fn flags(bits: u32) -> u64 {
     let pairs = [
         (RflagsBits::CF, flag::CF),

@@ -1,4 +1,4 @@
-//! What goes into an instruction and what comes out, the same for the host and the guest.
+//! Input and outcome of an instruction, in one form for the host and the guest.
 
 pub(crate) use crate::flag;
 use everett_cpu::state::FpuState;
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) fpu: FpuState,
 }
 
-/// How an instruction ended.
+/// End of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// It retired.
@@ -37,28 +37,28 @@ pub(crate) enum End {
     },
 }
 
-/// How far to execute.
+/// Amount of work to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// One instruction: a repeated string instruction to its end, or through so many iterations.
+    /// One instruction; a repeated string instruction to its end, or for this many iterations.
     Iterations(u64),
-    /// So many instructions.
+    /// This many instructions.
     Instructions(u64),
 }
 
-/// What came out.
+/// Outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
     pub(crate) end: End,
-    /// Instructions that retired; each iteration of a repeated string instruction counts.
+    /// Number of retired instructions; each iteration of a repeated string instruction counts.
     pub(crate) retired: u64,
 }
 
 /// Bytes of the FXSAVE image (SDM vol. 1, 10.5.1).
 pub(crate) const FXSAVE_LEN: usize = 512;
 
-/// Write a state into an FXSAVE64 image. Bytes that no register owns are left alone.
+/// Writes a state into an FXSAVE64 image. Bytes that belong to no register are not changed.
 pub(crate) fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
     image[0..2].copy_from_slice(&fpu.fcw.to_le_bytes());
     image[2..4].copy_from_slice(&fpu.fsw.to_le_bytes());
@@ -81,7 +81,7 @@ pub(crate) fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
     }
 }
 
-/// Read a state from an FXSAVE64 image.
+/// Reads a state from an FXSAVE64 image.
 pub(crate) fn from_fxsave(image: &[u8; FXSAVE_LEN]) -> FpuState {
     let u16_at = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
     let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| image[at + i]));

@@ -10,15 +10,15 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 pub(crate) struct Undefined {
     /// The instruction.
     pub(crate) mnemonic: Mnemonic,
-    /// When: of the operands as they are.
+    /// Condition on the operands under which the flags are undefined.
     pub(crate) when: fn(&Instruction, &Operands) -> bool,
-    /// Which flags.
+    /// Flags that are undefined, as bits of RFLAGS.
     pub(crate) flags: u64,
-    /// Volume 2, entry.
+    /// Part of the SDM's volume 2, and entry.
     pub(crate) section: &'static str,
 }
 
-/// What the table's conditions look at.
+/// Operands that the table's conditions depend on.
 pub(crate) struct Operands {
     /// RCX before the instruction.
     pub(crate) rcx: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Operands {
 fn always(_: &Instruction, _: &Operands) -> bool {
     true
 }
-/// The shift's count after masking by 5 or 6 bits, and the width in bits.
+/// Returns the shift's count after masking to 5 or 6 bits, and the operand's width in bits.
 fn count(i: &Instruction, o: &Operands) -> (u64, u64) {
     let last = i.op_count() - 1;
     let raw = match i.op_kind(last) {
@@ -100,12 +100,12 @@ pub(crate) const TABLE: &[Undefined] = table! {
     Rcr, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
 };
 
-/// The flags that need not agree after this instruction.
+/// Returns the flags that need not agree after this instruction.
 pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }
-/// Whether the destination is undefined too: a double shift by more than the operand's width (2B, SHLD and SHRD), and
-/// a bit scan of zero (2A, BSF and BSR; checked all the same, because every known processor keeps the destination).
+/// True if the destination is undefined as well: after a double shift by more than the operand's width (2B, SHLD and SHRD). A bit scan
+/// of zero has an undefined destination, too (2A, BSF and BSR), but is compared, because every known processor keeps the destination.
 pub(crate) fn undefined_result(i: &Instruction, o: &Operands) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
 }

@@ -102,7 +102,7 @@ fn from_u64(v: u64) -> (u64, u16) {
     if v == 0 { (0, 0) } else { (v << zeros, 0x3fff + 63 - zeros as u16) }
 }
 
-/// What a vector register or memory operand holds.
+/// Type of the values in a vector register or memory operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Integers,

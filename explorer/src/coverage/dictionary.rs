@@ -1,7 +1,7 @@
-//! Points by number: each is told once, and named by its number from then on.
+//! Numbers of coverage points: a point is written out once, and referred to by its number from then on.
 //!
-//! Numbers are given in the order in which points are told, which is that of results and not that of choices. So nothing that is
-//! compared between explorations may depend on a number: digests are of ids.
+//! Numbers are assigned in the order in which results arrive, not in the order of choices. So nothing that is compared between
+//! explorations may depend on a number: digests are computed from ids.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,7 +11,7 @@ use super::limits::DICTIONARY_MAX;
 use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 
-/// Points by number, shared by all that name points so.
+/// Coverage points by number. Clones share one table.
 #[derive(Debug, Clone, Default)]
 pub struct Dictionary(Arc<RwLock<Entries>>);
 
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) point: Arc<Point>,
 }
 
-/// What a dictionary has.
+/// Contents of a dictionary.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     entries: Vec<Entry>,
@@ -31,17 +31,17 @@ pub(crate) struct Entries {
     states: u64,
 }
 
-/// A point under another's id: a defect of who made the delta.
+/// Error for a point that is stored under another point's id. It is a defect of the code that made the delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("point {0} is not the one with that id")]
 pub struct WrongId(pub PointId);
 
 impl Dictionary {
-    /// The numbers of what a branch reached. Points that have none get one, as long as there is room; how many points have one
-    /// before is [`Dictionary::len`].
+    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room; [`Dictionary::len`] before
+    /// the call tells new numbers from old ones.
     ///
     /// # Errors
-    /// A new point is not the one with its id.
+    /// Returns an error if a new point's id is not the one under which `delta` has it. No number is assigned then.
     pub fn number(&self, delta: &Delta) -> Result<Numbers, WrongId> {
         let mut entries = self.write();
         let before = entries.entries.len();
@@ -52,7 +52,7 @@ impl Dictionary {
         numbered
     }
 
-    /// The points of numbers, with their texts; `None` if there is a number that no point has.
+    /// Returns the points of `numbers`, with their texts; `None` if a number has no point.
     #[must_use]
     pub fn delta(&self, numbers: &Numbers) -> Option<Delta> {
         let entries = self.read();
@@ -69,7 +69,7 @@ impl Dictionary {
         Some(Delta::from_parts(points, numbers.overflow(), numbers.strange()))
     }
 
-    /// How many points have a number.
+    /// Returns the number of points in the dictionary.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read().entries.len()
@@ -81,7 +81,7 @@ impl Dictionary {
         self.len() == 0
     }
 
-    /// How many states of the whole world have a number.
+    /// Returns the number of points that are abstract states of the whole world ([`Kind::State`]).
     #[must_use]
     pub fn states(&self) -> u64 {
         self.read().states
@@ -97,22 +97,22 @@ impl Dictionary {
 }
 
 impl Entries {
-    /// The point of a number.
+    /// Returns the point of a number.
     pub(crate) fn get(&self, number: u32) -> Option<&Entry> {
         self.entries.get(number as usize)
     }
 
-    /// The number of a point, if it has one.
+    /// Returns the number of a point, if it has one.
     pub(crate) fn find(&self, id: PointId) -> Option<u32> {
         self.numbers.get(&id).copied()
     }
 
-    /// The points from a number on, in the order of numbers.
+    /// Returns the points from a number on, in the order of numbers.
     pub(crate) fn from(&self, number: usize) -> impl Iterator<Item = &Arc<Point>> {
         self.entries.iter().skip(number).map(|entry| &entry.point)
     }
 
-    /// Give a new point the next number; `None` if it has one, or if there is no room.
+    /// Assigns the next number to a new point. Returns `None` if the point has a number, or if the dictionary is full.
     pub(crate) fn add(&mut self, point: Arc<Point>) -> Option<u32> {
         let (id, kind) = (point.id(), point.kind());
         if self.entries.len() >= DICTIONARY_MAX || self.numbers.contains_key(&id) {
@@ -125,7 +125,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Take back numbers that were given: what told the points was not written.
+    /// Removes all points from a number on: the record that introduced them was not written.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);
@@ -143,7 +143,7 @@ impl Entries {
                 None => fresh.push((reached, id)),
             }
         }
-        // Points that are reached together, or look alike, get numbers that follow each other: runs of them are long then.
+        // Points that are reached together, or look alike, get consecutive numbers, so that runs are long.
         fresh.sort_unstable_by(|(a, _), (b, _)| (a.vtime_ns, alike(a)).cmp(&(b.vtime_ns, alike(b))));
         for (Reached { point, vtime_ns }, id) in fresh {
             let point = Arc::new(point.clone());
@@ -157,7 +157,7 @@ impl Entries {
     }
 }
 
-/// An order in which points that one event reaches are neighbours.
+/// Returns a sort key that puts the points that one event reaches next to each other.
 fn alike(reached: &Reached) -> (Option<(&str, bool)>, &Point) {
     let order = match &reached.point {
         Point::Order { then, across, .. } => Some((then.as_str(), *across)),

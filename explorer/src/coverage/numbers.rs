@@ -1,14 +1,14 @@
-//! What one branch reached, with points named by their numbers in a [`Dictionary`](super::Dictionary).
+//! Coverage of one branch, with points named by their numbers in a [`Dictionary`](super::Dictionary).
 //!
-//! Most branches reach what others did, in runs of numbers that follow each other: as whole numbers a thousand points take less than
-//! a kilobyte.
+//! Most branches reach points that other branches reached, in runs of consecutive numbers: packed, a thousand points take less than a
+//! kilobyte.
 
 use std::sync::Arc;
 
 use super::limits::DELTA_POINTS_MAX;
 use super::point::{Point, PointId};
 
-/// What one branch reached, by number.
+/// Points that one branch reached, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Numbers {
     /// In the order of vtime, then of numbers.
@@ -19,7 +19,7 @@ pub struct Numbers {
     strange: u64,
 }
 
-/// Points that were first reached at one vtime, and whose numbers follow each other.
+/// Points with consecutive numbers that were first reached at one vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// In nanoseconds of vtime.
@@ -37,13 +37,13 @@ pub(crate) struct Unnumbered {
     pub(crate) vtime_ns: u64,
 }
 
-/// Numbers of a file that are none.
+/// Error for packed numbers that are malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it names points that were not told before it")]
 pub struct BadNumbers;
 
 impl Run {
-    /// The numbers.
+    /// Returns the numbers of the run.
     pub(crate) fn numbers(self) -> std::ops::Range<u32> {
         self.first..self.first + self.count
     }
@@ -81,19 +81,19 @@ impl Numbers {
         &self.unnumbered
     }
 
-    /// How many times a point was reached that there was no room for.
+    /// Returns how often the branch reached a point that was dropped because the delta was full.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// How many events named a node that the world does not have.
+    /// Returns the number of events that named a node that the world does not have.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.count as usize).sum::<usize>() + self.unnumbered.len()
@@ -105,8 +105,8 @@ impl Numbers {
         self.runs.is_empty() && self.unnumbered.is_empty()
     }
 
-    /// The runs as whole numbers of as few bytes as each needs: for each vtime how much later it is and how many runs it has; for each
-    /// run the gap before it and how many more numbers than one it has, together as long as those are few.
+    /// Packs the runs as integers of variable length. Each vtime is its difference from the one before, then its number of runs. Each
+    /// run is the gap before it and its length less one; the two share one integer if the length is small.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = Vec::with_capacity(self.runs.len() * 2);
         let mut before_ns = 0;
@@ -128,10 +128,10 @@ impl Numbers {
         packed
     }
 
-    /// The reverse of [`Numbers::pack`], of points that are all among the first `told`.
+    /// Unpacks the bytes that [`Numbers::pack`] returns. All points must be among the first `told` of the dictionary.
     ///
     /// # Errors
-    /// What was packed has another form, more points than a branch has, or one that was not told.
+    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is not below `told`.
     pub(crate) fn unpack(
         packed: &[u8],
         told: usize,
@@ -165,11 +165,12 @@ impl Numbers {
     }
 }
 
-/// Bits beside a gap for how many more numbers than one a run has; with all of them set, a number of its own follows.
+/// Bits of the first integer of a run that hold the run's length less one. If all are set, the rest of the length follows as an
+/// integer of its own.
 const MORE_BITS: u32 = 2;
 const MORE_MAX: u64 = (1 << MORE_BITS) - 1;
 
-/// Write a number, seven bits a byte, the least first; all bytes but the last have the highest bit set.
+/// Appends a number, seven bits to a byte, the least significant first. All bytes but the last have the highest bit set.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);

@@ -77,7 +77,7 @@ pub enum Point {
         first: String,
         /// The type of the second.
         then: String,
-        /// They are on two nodes, and messages lead from the first to the second. Else they are on one.
+        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on one node.
         across: bool,
     },
     /// A value.
@@ -90,7 +90,7 @@ pub enum Point {
 }
 
 impl Point {
-    /// Of which kind it is.
+    /// Returns the point's kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -103,7 +103,7 @@ impl Point {
         }
     }
 
-    /// True if no text in it is longer than the longest state.
+    /// True if no text in the point is longer than [`STATE_BYTES_MAX`].
     pub(crate) fn is_bounded(&self) -> bool {
         let short = |text: &String| text.len() <= STATE_BYTES_MAX;
         match self {

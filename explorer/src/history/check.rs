@@ -1,4 +1,4 @@
-//! All checks of a history.
+//! The check of an operation history: lost writes and linearizability.
 
 use super::evidence::{Evidence, Verdict};
 use super::gist::Violations;
@@ -13,13 +13,13 @@ use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;
 
-/// What a check may take.
+/// Bounds on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Steps of search of all keys together. Each key may take its share of what those before it left. As much again
-    /// may be taken to follow up each of the first violations.
+    /// Search steps of all keys together. Each key gets an equal share of the steps that earlier keys left over. The search that
+    /// follows up each of the first violations gets as many steps again.
     pub steps: u64,
-    /// Bytes for where a search has been, of which there is one at a time.
+    /// Bytes of the cache of visited search states. One search runs at a time.
     pub cache_bytes: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for Budget {
     }
 }
 
-/// Check a history.
+/// Checks a history.
 #[must_use]
 pub fn check(history: &History, budget: Budget) -> Report {
     let kind = history.spec.kind();
@@ -50,7 +50,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
             steps_left = steps_left.saturating_sub(taken);
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
-                // What is lost is told, and makes a history without an order: that is one cause.
+                // A lost write is reported already, and its key's history has no order for the same cause.
                 if !lost.keys.contains(&number) {
                     causes.add(kind, evidence);
                 }
@@ -77,11 +77,11 @@ pub fn check(history: &History, budget: Budget) -> Report {
     }
 }
 
-/// What is said of two parts of a key together. Of two violations it is the earlier.
+/// Returns the verdict on two parts of a key together: the worse one, or the earlier of two violations.
 fn worse(one: Verdict, other: Verdict) -> Verdict {
     match (one, other) {
         (Verdict::Violation(mut one), Verdict::Violation(mut other)) => {
-            // Which is the earlier is known only if that is known of both.
+            // The first impossible operation is known only if both parts know theirs.
             let earliest = one.earliest && other.earliest;
             (one.earliest, other.earliest) = (earliest, earliest);
             let end = |evidence: &Evidence| evidence.operation.completed.map(|moment| moment.line);
@@ -89,7 +89,7 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
         }
         (Verdict::Violation(mut evidence), Verdict::Unknown { .. })
         | (Verdict::Unknown { .. }, Verdict::Violation(mut evidence)) => {
-            // What is unknown may be an earlier one.
+            // The unknown part may have an earlier violation.
             evidence.earliest = false;
             Verdict::Violation(evidence)
         }

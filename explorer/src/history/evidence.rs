@@ -1,4 +1,4 @@
-//! Verdicts, and why.
+//! Verdicts on keys, and the evidence of violations.
 
 use std::fmt;
 
@@ -8,60 +8,61 @@ use everett_input::units::write_duration_ns;
 
 use super::operation::{Moment, Told};
 
-/// What is said of a key.
+/// Verdict on the history of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// There is an order in which all of it can have happened.
+    /// The history is linearizable.
     Fine,
-    /// There is none.
+    /// The history is not linearizable.
     Violation(Box<Evidence>),
-    /// The search took more than it may.
+    /// The search exceeded its budget.
     Unknown {
-        /// What it took too much of.
+        /// The limit that was exceeded.
         why: Limit,
     },
 }
 
-/// What a search took too much of.
+/// Limit that a search exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Steps.
     #[error("the search took more than {0} steps")]
     Steps(u64),
-    /// Bytes for where it has been.
+    /// Bytes of the cache of visited states.
     #[error("the search took more than {0} bytes")]
     Memory(u64),
 }
 
-/// Why a key has no order.
+/// Evidence that a key's history is not linearizable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The key as JSON, `None` of what has none. Shortened.
+    /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// The operation that has no place: all that was acknowledged before it has an order, and with it there is none.
+    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together with it.
     pub operation: Told,
-    /// True if that is so. If not, this is where the search got to, and an earlier operation may be the first.
+    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`, and an earlier
+    /// operation may be the first.
     pub earliest: bool,
-    /// It saw a value that no operation of its key can have left behind, and with which the key did not begin.
+    /// True if the operation saw a value that is not the key's initial one, and that no operation on the key can have left.
     pub foreign: bool,
-    /// What the object could be where the operation has no place though everything else has an order; with at most one
-    /// operation of unknown outcome that nothing else is in need of. Empty if that was not found out.
+    /// Possible states of the object at the point where the operation does not fit and all others do. Each includes at most one
+    /// operation of unknown outcome that no other operation requires. Empty if the states were not determined.
     pub possible: Vec<String>,
-    /// There is more that it could be.
+    /// True if the object has more possible states than `possible` lists.
     pub more: bool,
-    /// Since when it was so, if it could be only one thing.
+    /// The moment since which the object was in that state, if it has only one possible state.
     pub since: Option<Moment>,
-    /// How many operations before it have an order.
+    /// Number of operations before it that can be ordered.
     pub placed: usize,
-    /// The last of them, in an order that they can have.
+    /// The last of these operations, in an order that is possible.
     pub order: Vec<Told>,
-    /// What the object is after these.
+    /// State of the object after these operations.
     pub state: Option<String>,
-    /// What could have left behind what the operation saw, at any time.
+    /// Operations that could have left the value that the operation saw, at any time.
     pub origins: Vec<Told>,
-    /// What was going on at the same time.
+    /// Operations that were open at the same time.
     pub concurrent: Vec<Told>,
 }
 
@@ -88,7 +89,7 @@ impl fmt::Display for Evidence {
 }
 
 impl Evidence {
-    /// The whole story, a line each.
+    /// Returns the whole evidence as lines of text.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.to_string()];

@@ -1,5 +1,5 @@
-//! What of a violation tells one cause from another: its kind, the model, and the operation and its role. Values, lists, counts,
-//! keys, processes and times are left out, since one cause shows in other ones on each timeline.
+//! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves out values,
+//! lists, counts, keys, processes and times, since these differ between the timelines on which one cause shows.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::evidence::Evidence;
 use super::model::ModelKind;
 use super::problem::Wrong;
 
-/// What is told of a report for one cause.
+/// All violations of a report that have one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gist<T> {
-    /// The cause, as far as that can be told from what was seen: equal for equal causes.
+    /// Text that names the cause: equal for equal causes.
     pub cause: String,
-    /// What was found with this cause first.
+    /// First violation with this cause.
     pub first: T,
-    /// How much was found with this cause.
+    /// Number of violations with this cause.
     pub count: u64,
 }
 
-/// Gists by cause. There are few causes, whatever a history has.
+/// Gists by cause. Their number is small for any history.
 #[derive(Debug)]
 pub(super) struct Gists<T>(BTreeMap<String, Gist<T>>);
 
@@ -29,7 +29,7 @@ impl<T> Gists<T> {
         Gists(BTreeMap::new())
     }
 
-    /// Count one more of a cause; `value` makes it if it is the first.
+    /// Counts a violation of a cause. If it is the first of its cause, `value` makes the one that is kept.
     pub(super) fn add(&mut self, cause: String, value: impl FnOnce() -> T) {
         if let Some(gist) = self.0.get_mut(&cause) {
             gist.count += 1;
@@ -38,13 +38,13 @@ impl<T> Gists<T> {
         }
     }
 
-    /// All of them, by the names of causes: an order by keys or elements would depend on values.
+    /// Returns the gists in the order of the causes' texts: an order by keys or elements would depend on values.
     pub(super) fn all(self) -> Vec<Gist<T>> {
         self.0.into_values().collect()
     }
 }
 
-/// The violations to tell: one for each cause.
+/// Violations of linearizability, one for each cause.
 #[derive(Debug)]
 pub(super) struct Violations {
     certain: Gists<Evidence>,
@@ -61,8 +61,9 @@ impl Violations {
         gists.add(evidence.cause(model), || evidence.clone());
     }
 
-    /// One for each cause that is certain. Where it is not known that an operation is the first that cannot be, it is where the search
-    /// got stuck, so one cause shows in several operations: if no cause is certain, the first of these by name is told.
+    /// Returns one violation for each certain cause. If the operation is not known to be the first impossible one, it is the one at
+    /// which the search got stuck, so a single cause can show in several operations. So if no cause is certain, only the first by name
+    /// is returned.
     pub(super) fn all(self) -> Vec<Gist<Evidence>> {
         let mut told = self.certain.all();
         if told.is_empty() {
@@ -73,19 +74,19 @@ impl Violations {
     }
 }
 
-/// What kind of loss something is.
+/// Kind of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossKind {
-    /// It was acknowledged, and is not there.
+    /// A write was acknowledged, and its effect is missing.
     Gone,
-    /// It came and never went in.
+    /// An element came out that never went in.
     NeverIn,
-    /// It came more often than it went in.
+    /// An element came out more often than it went in.
     TooOften,
 }
 
 impl LossKind {
-    /// The cause of a loss of this kind, of an operation with this name.
+    /// Returns the cause of a loss of this kind, by an operation with this name.
     pub(super) fn cause(self, model: ModelKind, f: &str) -> String {
         match self {
             LossKind::Gone => format!("{model}: acknowledged {f} is gone"),
@@ -103,11 +104,11 @@ impl Evidence {
 }
 
 impl Wrong {
-    /// Its cause: what is wrong, without names, values and numbers of lines.
+    /// Returns the cause of the problem, without names, values and line numbers.
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
-            // Where a line was cut off decides what the JSON reader misses in it.
+            // The JSON reader's message depends on the place at which the line was cut off.
             Wrong::NotJson(_) => "not JSON".to_owned(),
             Wrong::UnknownType(_) => "unknown type".to_owned(),
             Wrong::NoOperation { model, .. } => format!("unknown operation of a {model}"),

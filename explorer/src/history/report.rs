@@ -1,4 +1,4 @@
-//! What a check found, as data and as text.
+//! Result of a history's check, as data and as text.
 
 use std::fmt;
 
@@ -9,51 +9,51 @@ use super::gist::Gist;
 use super::lost::Lost;
 use super::model::ModelKind;
 
-/// What is said of a key.
+/// Result for one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
-    /// The key as JSON, `None` of what has none. Shortened.
+    /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// Its operations that did not fail.
+    /// Number of the key's operations that did not fail.
     pub operations: usize,
-    /// Whether they are linearizable.
+    /// Verdict on these operations.
     pub verdict: Verdict,
 }
 
-/// What a check found.
+/// Result of a history's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What was expected.
+    /// Model against which the history was checked.
     pub model: ModelKind,
-    /// By key, in the order of appearance.
+    /// Results by key, in the order of appearance.
     pub keys: Vec<KeyReport>,
-    /// Acknowledged writes that are gone, by key. The first of them, if there are many.
+    /// Acknowledged writes that are gone, by key: the first [`LOST_MAX`](super::limits::LOST_MAX) of them.
     pub lost: Vec<Lost>,
-    /// How many there are.
+    /// Number of all acknowledged writes that are gone.
     pub lost_count: u64,
-    /// What is lost, for each cause, in the order of their names.
+    /// Losses by cause, in the order of the causes' texts.
     pub losses: Vec<Gist<Lost>>,
-    /// What has no order, for each cause, in the order of their names. A key that has lost something is left out: its history has no
-    /// order for that reason. A cause is left out where others are certain and it is not: see [`Evidence::earliest`].
+    /// Violations by cause, in the order of the causes' texts. Keys with a loss are left out: the loss explains why their history has
+    /// no order. A cause that is not certain is left out if others are: see [`Evidence::earliest`].
     pub causes: Vec<Gist<Evidence>>,
-    /// Operations that were invoked.
+    /// Number of operations that were invoked.
     pub operations: usize,
-    /// Those that were acknowledged.
+    /// Number of operations that were acknowledged.
     pub acknowledged: usize,
-    /// Those that failed. The others are of unknown outcome.
+    /// Number of operations that failed. Operations that neither failed nor were acknowledged are of unknown outcome.
     pub failed: usize,
-    /// Lines that could not be read or were not as they should be. With one, operations may be missing.
+    /// Number of lines that could not be read or were invalid. If it is not zero, operations may be missing.
     pub problems: u64,
 }
 
 impl Report {
-    /// Whether everything is known to be as it should be.
+    /// True if nothing is lost, no line had a problem, and every key is known to be linearizable.
     #[must_use]
     pub fn is_fine(&self) -> bool {
         self.lost_count == 0 && self.problems == 0 && self.keys.iter().all(|key| key.verdict == Verdict::Fine)
     }
 
-    /// The violations, by key.
+    /// Returns the violations, by key.
     pub fn violations(&self) -> impl Iterator<Item = &Evidence> {
         self.keys.iter().filter_map(|key| match &key.verdict {
             Verdict::Violation(evidence) => Some(&**evidence),
@@ -61,7 +61,7 @@ impl Report {
         })
     }
 
-    /// The keys of which nothing is known, and why.
+    /// Returns the keys whose check exceeded a limit, each with the limit.
     pub fn unknown(&self) -> impl Iterator<Item = (&KeyReport, Limit)> {
         self.keys.iter().filter_map(|key| match key.verdict {
             Verdict::Unknown { why } => Some((key, why)),
@@ -69,7 +69,7 @@ impl Report {
         })
     }
 
-    /// All of it as lines, the first of which sums it up.
+    /// Returns the report as lines of text; the first is a summary.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.to_string()];

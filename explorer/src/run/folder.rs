@@ -1,6 +1,6 @@
-//! Files that are there whole or not at all, and the lock on their folder.
+//! Files that are replaced atomically, and the lock on the run directory.
 //!
-//! Who writes has the lock, so a temporary that is found is a dead writer's.
+//! Only the holder of the lock writes, so a temporary file that it finds was left by a writer that is dead.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -14,19 +14,19 @@ use super::limits::HEADER_BYTES_MAX;
 use super::problem::RunError;
 use super::problem::told;
 
-/// What is explored.
+/// Name of the file that says what is explored.
 pub(super) const HEADER: &str = "run.json";
-/// The records.
+/// Name of the file of records.
 pub(super) const BRANCHES: &str = "branches.bin";
-/// Evidence.
+/// Name of the folder of evidence.
 pub(super) const FINDINGS: &str = "findings";
-/// How it ended.
+/// Name of the file that says how the run ended.
 pub(super) const END: &str = "end.json";
 const LOCK: &str = "lock";
-/// What the names of temporaries begin with.
+/// Prefix of the names of temporary files.
 pub(super) const TEMPORARY: &str = ".temporary-";
 
-/// Be the only one who writes, as long as the file is held.
+/// Takes the lock on the run directory. It is held until the returned file is closed.
 pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     let path = run.join(LOCK);
     let file = open(&path, true)?;
@@ -37,14 +37,14 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Opens a file of the folder's for reading and writing, and makes it if `create` says so. It is a regular file and no link: what is
-/// written to it, and cut off of it, is in the folder.
+/// Opens a file of the run directory for reading and writing, and makes it if `create` is set. It must be a regular file and no link,
+/// so that no file outside of the folder is written to or cut.
 pub(super) fn open(path: &Path, create: bool) -> Result<File, RunError> {
     let opened = everett_input::file::open_own(path, create).map_err(io::Error::from);
     opened.map_err(RunError::io("open", path))
 }
 
-/// Fails if this is no folder, but a link to one.
+/// Returns an error if `path` is not a folder. A link to a folder is not one.
 pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
     let failed = RunError::io("open", path);
     match fs::symlink_metadata(path) {
@@ -54,12 +54,12 @@ pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
     }
 }
 
-/// How the run ended, if it did.
+/// Reads the end of the run, if it has ended.
 pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
     read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 
-/// A small file; `None` if it is not there.
+/// Reads a file of at most [`HEADER_BYTES_MAX`] bytes; `None` if it does not exist.
 pub(super) fn read(run: &Path, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     let path = run.join(name);
     let file = match everett_input::file::open(&path).map_err(io::Error::from) {
@@ -76,13 +76,13 @@ pub(super) fn read(run: &Path, name: &str) -> Result<Option<Vec<u8>>, RunError> 
     Ok(Some(bytes))
 }
 
-/// A file's value.
+/// Parses a file's JSON.
 pub(super) fn from_json<T: DeserializeOwned>(run: &Path, name: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes)
         .map_err(|error| RunError::Json { path: run.join(name), problem: told(&error) })
 }
 
-/// A value as a file has it.
+/// Formats a value as the JSON of a file.
 pub(super) fn to_json<T: Serialize>(run: &Path, name: &str, value: &T) -> Result<Vec<u8>, RunError> {
     let mut bytes = serde_json::to_vec_pretty(value)
         .map_err(|error| RunError::Json { path: run.join(name), problem: told(&error) })?;
@@ -93,7 +93,7 @@ pub(super) fn to_json<T: Serialize>(run: &Path, name: &str, value: &T) -> Result
     Ok(bytes)
 }
 
-/// Write a file. Whatever happens, it is there as it was or as it is to be.
+/// Replaces a file atomically: after a crash or a loss of power it has either its old contents or the new ones.
 pub(super) fn write(run: &Path, name: &str, bytes: &[u8]) -> Result<(), RunError> {
     let (path, temporary) = (run.join(name), run.join(format!("{TEMPORARY}{name}")));
     write_new(&temporary, bytes)?;
@@ -101,7 +101,7 @@ pub(super) fn write(run: &Path, name: &str, bytes: &[u8]) -> Result<(), RunError
     sync(run)
 }
 
-/// Write a file and make it last. It can be seen half written.
+/// Writes a file and syncs it. A reader can see it half written.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let write = || {
         let mut file = File::create(path)?;
@@ -111,7 +111,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write().map_err(RunError::io("write", path))
 }
 
-/// Remove a file, if it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove(run: &Path, name: &str) -> Result<(), RunError> {
     let path = run.join(name);
     match fs::remove_file(&path) {
@@ -121,7 +121,7 @@ pub(super) fn remove(run: &Path, name: &str) -> Result<(), RunError> {
     }
 }
 
-/// Remove what dead writers left.
+/// Removes the temporary files that dead writers left.
 pub(super) fn sweep(folder: &Path) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).map_err(RunError::io("list", folder))? {
         let entry = entry.map_err(RunError::io("list", folder))?;
@@ -136,7 +136,7 @@ pub(super) fn sweep(folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Make names in a folder last.
+/// Syncs a folder, so that the names in it are durable.
 pub(super) fn sync(folder: &Path) -> Result<(), RunError> {
     let sync = || File::open(folder)?.sync_all();
     sync().map_err(RunError::io("sync", folder))

@@ -1,4 +1,4 @@
-//! Where the record of each choice is, and what the points are that records name by number.
+//! Index of the file of records: the place of each choice's record, and the points that records name by number.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,34 +15,34 @@ use super::stored::{self, Heading};
 use super::words::Words;
 use crate::coverage::Dictionary;
 
-/// Where a record is.
+/// Place of a record in the file.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     offset: u64,
-    /// Without the head.
+    /// Bytes of the record, without the head.
     bytes: u32,
-    /// From 1.
+    /// Number of the record in the order of the file, from 1.
     number: u32,
 }
 
-/// Where the records of a file are, by choice.
+/// Places of the records of a file, by choice.
 #[derive(Debug)]
 pub(super) struct Index {
     source: Source,
     spots: BTreeMap<u64, Spot>,
-    /// Where whole records end.
+    /// Offset of the end of the last whole record.
     length: u64,
     dictionary: Dictionary,
     words: Words,
-    /// By property and signature, the least choice among those that were recorded with evidence.
+    /// The lowest choice that was recorded with a hit, by property and signature.
     evidence: BTreeMap<(String, String), u64>,
 }
 
-/// Takes records in the order of the file, while their places are put down.
+/// Callback that gets each record in the order of the file, while the index is built.
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Brief) -> Result<(), RunError>;
 
 impl Index {
-    /// That of the first so many bytes of a file, all of which are read; and what is behind its whole records.
+    /// Reads the first `length` bytes of a file. Returns their index, and the tail behind the last whole record.
     pub(super) fn of(
         source: Source,
         length: u64,
@@ -89,7 +89,7 @@ impl Index {
         brief.transpose().map_err(|damage| damaged(&self.source, damage))
     }
 
-    /// Give the points that a record tells their numbers.
+    /// Assigns numbers to the points that a record introduces.
     fn learn(&mut self, heading: &mut Heading) -> Result<(), Damage> {
         if heading.told.0.is_empty() {
             return Ok(());
@@ -102,7 +102,7 @@ impl Index {
         Ok(())
     }
 
-    /// The bytes of a record within bounds and its brief. `false` if it has another result than the one that is recorded.
+    /// Encodes a record that is within bounds. Returns its brief and its bytes.
     pub(super) fn encode(&mut self, record: &Record) -> Result<(Brief, Vec<u8>), RunError> {
         let choice = record.choice;
         let before = self.dictionary.len();
@@ -111,7 +111,7 @@ impl Index {
         for hit in &mut brief.record.hits {
             let key = (hit.property.clone(), hit.signature.clone());
             if self.evidence.get(&key).is_some_and(|least| *least < choice) {
-                // It is not the first hit of its finding, whichever that is.
+                // An earlier choice has a hit of the same finding.
                 hit.evidence = super::hit::Evidence::default();
             }
         }
@@ -123,7 +123,7 @@ impl Index {
         Ok((brief, text))
     }
 
-    /// As a frame at the end of the file, of which so many bytes last.
+    /// Encodes the bytes of a record as a frame for the end of the file; `synced` is the number of bytes of the file that are durable.
     pub(super) fn frame(&self, choice: u64, text: &[u8], synced: u64) -> Result<Vec<u8>, RunError> {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
@@ -134,18 +134,18 @@ impl Index {
         frame::encode(self.length, number, synced, text).ok_or(too_long)
     }
 
-    /// How much is known: points, and texts of them.
+    /// Returns the number of points in the dictionary, and the number of their texts.
     pub(super) fn known(&self) -> (usize, usize) {
         (self.dictionary.len(), self.words.len())
     }
 
-    /// What was told since then was not written.
+    /// Removes the points and texts that were added since [`Index::known`] returned these numbers: their record was not written.
     pub(super) fn forget(&mut self, (points, words): (usize, usize)) {
         self.dictionary.write().forget_from(points);
         self.words.forget_from(words);
     }
 
-    /// A record was written to the end.
+    /// Adds a record that was written to the end of the file.
     pub(super) fn written(&mut self, brief: &Brief, bytes: usize) -> Result<(), RunError> {
         let choice = brief.record.choice;
         self.add(choice, bytes)?;
@@ -182,19 +182,19 @@ impl Index {
         }
     }
 
-    /// Whether there is room for one more.
+    /// Returns an error if the file has [`RECORDS_MAX`] records.
     pub(super) fn room(&self) -> Result<(), RunError> {
         if self.spots.len() < RECORDS_MAX { Ok(()) } else { Err(RunError::TooMany(self.source.path.clone())) }
     }
 
-    /// The record of a choice, if there is one.
+    /// Reads the record of a choice, if it is recorded.
     pub(super) fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.at(choice, |text| {
             stored::whole(text, self.dictionary.len(), |numbers| self.dictionary.delta(numbers))
         })
     }
 
-    /// What is taken in of the record of a choice, if there is one.
+    /// Reads the brief of a choice's record, if it is recorded.
     pub(super) fn brief(&self, choice: u64) -> Result<Option<Brief>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;
@@ -210,7 +210,7 @@ impl Index {
         let Some(spot) = self.spots.get(&choice) else { return Ok(None) };
         let mut bytes = vec![0; HEAD_BYTES + spot.bytes as usize];
         self.source.read_exact_at(&mut bytes, spot.offset)?;
-        // Somebody may have touched the file since.
+        // Another program may have changed the file since it was indexed.
         let whole = bytes.split_first_chunk::<HEAD_BYTES>().and_then(|(head, text)| {
             let fits = Head::parse(head)?.fits(spot.offset, text);
             fits.then_some(text)
@@ -224,17 +224,17 @@ impl Index {
         })
     }
 
-    /// True if the records of the first so many choices are there.
+    /// True if each of the first `choices` choices has a record.
     pub(super) fn has_first(&self, choices: u64) -> bool {
         self.spots.range(..choices).count() as u64 == choices
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(super) fn len(&self) -> u64 {
         self.spots.len() as u64
     }
 
-    /// The error of a run whose records are not those with which it ended; `damage` is what is wrong behind the whole ones.
+    /// Returns the error for a run whose records are not those with which it ended; `damage` is the damage behind the last whole record.
     pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
         RunError::Damaged {
             path: self.source.path.clone(),
@@ -244,17 +244,17 @@ impl Index {
         }
     }
 
-    /// Where whole records end.
+    /// Returns the offset of the end of the last whole record.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file.
+    /// Returns the file.
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The points that records name by number.
+    /// Returns the points that records name by number.
     pub(super) fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }

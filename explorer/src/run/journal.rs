@@ -1,4 +1,4 @@
-//! The one who writes to a run directory.
+//! The writer of a run directory.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -19,34 +19,34 @@ use super::scan::Tail;
 use crate::coverage::Dictionary;
 use crate::search::Choice;
 
-/// A run directory that is written to. Nobody else writes to it as long as this lives.
+/// Run directory that is open for writing. It holds the lock, so no other process writes to the directory meanwhile.
 #[derive(Debug)]
 pub struct Journal {
     run: PathBuf,
     index: Index,
-    /// How many bytes of the file last, whatever happens to the power.
+    /// Bytes of the file that are durable, i.e. survive a loss of power.
     synced: u64,
-    /// Records behind them.
+    /// Number of records behind the durable ones.
     unsynced: u64,
-    /// A record could not be written: there may be a part of it.
+    /// True if a write failed and may have left a part of a record behind the last whole one.
     torn: bool,
-    /// The system could not make something last. What it says of that afterwards is not to be believed.
+    /// True if a sync failed. Later syncs may report success for data that is lost, so nothing more is written.
     sync_failed: bool,
     cut: Option<Cut>,
-    /// Released when it is closed, by the system if nobody else does it.
+    /// The lock. It is released when the file is closed, at the latest by the system when the process ends.
     _lock: File,
 }
 
-/// What was cut off when a run was resumed: a crash or a loss of power had left it damaged.
+/// Part of the file that was cut off when a run was resumed, since a crash or a loss of power had damaged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The file.
     pub path: PathBuf,
     /// The first record that is gone, from 1.
     pub record: u64,
-    /// Whole records behind it, which are gone, too: what they say may depend on it.
+    /// Number of whole records behind it. They are cut off, too, since their contents may depend on the damaged one.
     pub more: u64,
-    /// All that is gone, in bytes.
+    /// Number of bytes that were cut off.
     pub bytes: u64,
 }
 
@@ -64,10 +64,10 @@ impl fmt::Display for Cut {
 }
 
 impl Journal {
-    /// Begin a run. The folder is made if it is not there.
+    /// Begins a run. The folder is made if it does not exist.
     ///
     /// # Errors
-    /// There is a run in it, somebody else is about to make one, or the system says no.
+    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call fails.
     pub fn create(run: &Path, header: &Header) -> Result<Journal, RunError> {
         fs::create_dir_all(run).map_err(RunError::io("create", run))?;
         let lock = folder::lock(run)?;
@@ -90,19 +90,20 @@ impl Journal {
         if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder::sync(parent)?;
         }
-        // From here on there is a run: all else that it needs is there.
+        // This makes the folder a run: all other files that a run needs exist by now.
         header.write(run)?;
         let (index, _) = Index::of(source, 0, None)?;
         Ok(Journal::new(run, index, lock))
     }
 
-    /// Go on with a run if it is this one; nothing is touched if it is not. What a crash left damaged at the end, and `end.json`,
-    /// are removed. Nothing is cut off of a run that has ended: whatever is damaged there is an error.
+    /// Resumes a run if it is the exploration of `header`; otherwise nothing is changed. Removes the damaged end that a crash left, and
+    /// `end.json`. Nothing is cut off of a run that has ended: all damage in it is an error.
     ///
     /// # Errors
-    /// There is no run, it is another, somebody goes on with it, it is damaged, or the system says no.
+    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its lock, if durable
+    /// records are damaged, or if a system call fails.
     pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
-        // No lock is made where there is no run.
+        // The header is read first, so that a folder without a run gets no lock file.
         let recorded = Header::read(run)?;
         let other = |source| RunError::Other { path: run.to_owned(), source };
         recorded.same_exploration(header).map_err(other)?;
@@ -114,7 +115,7 @@ impl Journal {
         if let Some(end) = &ended
             && (damage.is_some() || !index.has_first(end.branches))
         {
-            // All records were made to last before the end was told: no crash cuts them off.
+            // All records were synced before the end was written, so no crash explains that one is missing.
             return Err(index.damaged_end(damage));
         }
         let findings = run.join(folder::FINDINGS);
@@ -128,7 +129,7 @@ impl Journal {
             journal.cut = Some(Cut { path, record, more: records, bytes });
             journal.cut_off()?;
         }
-        // What a writer that was killed has left need not last yet.
+        // The records of a writer that was killed may not be durable yet.
         journal.sync()?;
         Ok(journal)
     }
@@ -147,11 +148,13 @@ impl Journal {
         }
     }
 
-    /// Add a record, within bounds; of one that is there, nothing. What is kept as evidence of a hit is so only where it may be the
-    /// first of its finding.
+    /// Adds a record, cut to its bounds. If the choice is recorded with the same result, nothing is added. The evidence of a hit is
+    /// kept only if the hit may be the first of its finding.
     ///
     /// # Errors
-    /// It cannot be one, another is recorded of its choice, there is no room, or the system says no. Then nothing was added.
+    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its record is damaged, if
+    /// the file is full, if a system call fails, or if an earlier sync failed. If only the sync behind the record fails, the record stays
+    /// in the file; after any other error nothing was added.
     pub fn append(&mut self, mut record: Record) -> Result<Brief, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
@@ -187,7 +190,7 @@ impl Journal {
         }
         let source = self.index.source();
         if let Err(error) = source.file.write_all_at(&frame, self.index.length()) {
-            // A part of it may be there. If that cannot be removed now, then before the next one is written, or on resume.
+            // A part of the record may be in the file. If it cannot be removed now, it is before the next write, or on resume.
             let error = RunError::io("write", &source.path)(error);
             self.torn = true;
             let _ = self.cut_off();
@@ -197,10 +200,10 @@ impl Journal {
         Ok(brief)
     }
 
-    /// Make last what was written.
+    /// Syncs the file, so that all records are durable.
     ///
     /// # Errors
-    /// The system says no, or has said so before: then nothing more is written.
+    /// Returns an error if the sync fails, or if an earlier one failed. Nothing more is written after that.
     pub fn sync(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
         if self.sync_failed {
@@ -214,10 +217,10 @@ impl Journal {
         Ok(())
     }
 
-    /// End the run: what was recorded lasts, and the end is told.
+    /// Ends the run: syncs the records and then writes `end.json`.
     ///
     /// # Errors
-    /// The system says no.
+    /// Returns an error if a system call fails, or if an earlier sync failed.
     pub fn finish(mut self, end: &End) -> Result<(), RunError> {
         if self.torn {
             self.cut_off()?;
@@ -226,10 +229,11 @@ impl Journal {
         folder::write(&self.run, folder::END, &folder::to_json(&self.run, folder::END, end)?)
     }
 
-    /// What is recorded of a choice, if it is, as it is taken in.
+    /// Returns the brief of a choice's record, if it is recorded.
     ///
     /// # Errors
-    /// What is recorded is another branch, or the file was damaged since.
+    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or if it cannot be
+    /// read.
     pub fn recorded(&self, choice: &Choice) -> Result<Option<Brief>, RunError> {
         let Some(brief) = self.index.brief(choice.number)? else { return Ok(None) };
         if brief.is_of(choice) {
@@ -242,50 +246,50 @@ impl Journal {
         })
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// True if the run has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The points that records name by number: those of [`Journal::append`] and [`Journal::recorded`].
+    /// Returns the points that the briefs of [`Journal::append`] and [`Journal::recorded`] name by number.
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         self.index.dictionary()
     }
 
-    /// What was cut off when it was resumed, if something was.
+    /// Returns the part of the file that was cut off on resume, if any.
     #[must_use]
     pub fn cut(&self) -> Option<&Cut> {
         self.cut.as_ref()
     }
 
-    /// Keep evidence of a finding, as files of these names: all of them, or none if this fails. Of a finding that has evidence
-    /// nothing is changed.
+    /// Keeps evidence of a finding, as files with these names: all of them, or none if this fails. The evidence of a finding that has
+    /// some is not changed.
     ///
     /// # Errors
-    /// A name is none, there are too many, or the system says no.
+    /// Returns an error if a name is not valid, if there are too many files, or if a system call fails.
     pub fn keep_evidence(&mut self, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
         if self.unsynced > 0 {
-            // The records that led there last at least as long.
+            // The records of the finding must be durable before its evidence is.
             self.sync()?;
         }
         evidence::keep(&self.run, id, files)
     }
 
-    /// Write to another file from here on.
+    /// Replaces the file to which records are written.
     #[cfg(test)]
     pub(super) fn use_file(&mut self, file: Arc<dyn super::media::Media>) {
         self.index.use_file(file);
     }
 
-    /// Cut off what is behind the last whole record.
+    /// Cuts off all bytes behind the last whole record.
     fn cut_off(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
         source.file.set_len(self.index.length()).map_err(RunError::io("cut", &source.path))?;
@@ -294,7 +298,7 @@ impl Journal {
     }
 }
 
-/// The file of records, for writing.
+/// Opens the file of records for writing.
 fn open(run: &Path, create: bool) -> Result<Source, RunError> {
     let path = run.join(folder::BRANCHES);
     let file = folder::open(&path, create)?;

@@ -1,37 +1,38 @@
-//! The run directory: what an exploration leaves behind while it goes on, and what is known of it from there.
+//! The run directory: results that an exploration writes while it runs, and the summary that is computed from them.
 //!
-//! An exploration that is killed makes the same choices again when it is resumed, takes the results that were recorded, and runs
-//! what is missing. So the folder keeps results and nothing else:
+//! An exploration that is killed makes the same choices again when it is resumed. It takes the results that were recorded, and runs
+//! the missing branches. So the folder keeps results and nothing else:
 //!
 //! ```text
 //! run.json          what is explored; written once, first
-//! branches.bin      a record a branch, in the order in which they ended, each with a checksum
-//! findings/ID/…     evidence; a folder is there whole or not at all
-//! end.json          how it ended; there if it did, and nobody went on with it since
+//! branches.bin      one record for each branch, in the order in which they ended, each with a checksum
+//! findings/ID/…     evidence of a finding; each folder is complete or absent
+//! end.json          how the run ended; present if it ended and was not resumed since
 //! lock              held by the process that writes
 //! ```
 //!
-//! - `limits`: every bound by name; `problem`: what can be wrong; `text`: texts of others on one line
-//! - `header` and `difference`: what is explored, and whether two explorations are one
-//! - `record`, `hit`: what a branch came to, and what was found in it; `end`: how it all ended
-//! - `brief`: a record as it is taken in, with points by number; `stored`: a record as bytes; `words`: texts of points by number
-//! - `frame`: a record in the file; `scan`: the records of the file, and what a crash left behind them; `index`: where each record is
-//! - `media`: the file itself; `bounded`: lists of it
-//! - `folder`: files that are there whole or not at all, and the lock; `evidence`: what is kept of findings
-//! - `journal`: the one who writes; `reading`: those who look
-//! - `merged`: what is known once records were taken in, in the order of choices
+//! - `limits`: every bound by name; `problem`: errors
+//! - `header`, `difference`: description of the exploration, and comparison of two
+//! - `record`, `hit`: the result of a branch, and the hits of properties in it; `end`: how the run ended
+//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts of points by
+//!   number
+//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the place of each record
+//! - `media`: the file itself; `bounded`: lists with a maximum length
+//! - `folder`: files that are replaced atomically, and the lock; `evidence`: files that are kept for findings
+//! - `journal`: the writer; `reading`: readers
+//! - `merged`: the summary of the records, merged in the order of choices
 //!
-//! Not here: which branch is run next ([`crate::search`]), how one is run and judged, what is printed ([`crate::report`]).
+//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing ([`crate::report`]).
 //!
 //! **Invariants.**
-//! - Whatever byte the writer was killed at, and whichever sectors a loss of power left as they were, the folder can be resumed. A
-//!   record that is lost costs one more run of its branch.
-//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place. A crash
-//!   explains none in a run that has ended: its records were made to last before `end.json` was written.
-//! - A point is told by the first record that has it, in the order of the file, and named by its number in later ones. So the file
-//!   up to any record is whole without what follows.
-//! - What is merged is a function of the records in the order of choices. Host time is carried, never compared.
-//! - Files are untrusted: whatever their bytes, memory and time are bounded. A file that is written to is no link.
+//! - The folder can be resumed after the writer was killed at any byte, and after a loss of power that left any of the sectors
+//!   unwritten. A lost record costs one more run of its branch.
+//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place. In a run
+//!   that has ended a crash explains no damage: its records were synced before `end.json` was written.
+//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So the file up to
+//!   any record is complete without the rest.
+//! - The merged summary is a function of the records in the order of choices. Host time is carried, never compared.
+//! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
 
 mod bounded;
 mod brief;

@@ -1,4 +1,4 @@
-//! What can be wrong with a run directory.
+//! Errors of run directories.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,110 +11,110 @@ use super::record::RecordProblem;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::text::clip;
 
-/// The most bytes of what a JSON reader says that are told.
+/// Maximum bytes of a JSON reader's message.
 const TOLD_BYTES_MAX: usize = 200;
 
-/// What is wrong with a record in the file.
+/// Damage of a record in the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// The file ends before it does.
+    /// The file ends within the record.
     #[error("the file ends within it")]
     Short,
-    /// It has another form.
+    /// The record is malformed.
     #[error("it does not have a record's form")]
     Form,
-    /// It says something else than what was written.
+    /// The checksum does not match the record's bytes.
     #[error("its checksum is not that of its bytes")]
     Sum,
-    /// It has no end where records are over.
+    /// The record's length is above the bound for records.
     #[error("it is longer than records are")]
     TooLong,
-    /// Its digest is another one's.
+    /// The record's digest does not match its contents.
     #[error("its digest is not that of what it says")]
     Exact,
-    /// The run has ended, and had more records then.
+    /// The record is missing: the run has ended, with more records.
     #[error("it is not there, and the run ended with more records")]
     Missing,
-    /// A text of a point that is longer than those are.
+    /// The record has a text of a point that is above the bound for texts.
     #[error("it tells a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
     LongText,
-    /// A text by number.
+    /// The record names a text by a number that no text has.
     #[error("it names a text that was not told before it")]
     Word,
-    /// A point that has a number, or beyond the last number.
+    /// The record introduces a point that has a number, or for which the dictionary has no room.
     #[error("it tells a point that has a number, or for which there is none")]
     Again,
-    /// The bytes are as they were written, by something that is not this.
+    /// The checksum is right, but the contents cannot be decoded: another program wrote them.
     #[error("{0}")]
     Text(String),
-    /// What it says cannot be.
+    /// The record's contents contradict each other or break a bound.
     #[error("{0}")]
     Record(RecordProblem),
 }
 
-/// What a JSON reader says, on one line and not too long.
+/// Returns a JSON reader's message on one line of at most [`TOLD_BYTES_MAX`] bytes.
 pub(super) fn told(error: &serde_json::Error) -> String {
     one_line(&clip(&error.to_string(), TOLD_BYTES_MAX))
 }
 
-/// Why a run directory cannot be used.
+/// Error of a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// What was to be done.
+        /// The action that failed, as a verb.
         what: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another process writes to it.
+    /// Another process writes to the run directory.
     #[error("{} is in use: another process explores there", .0.display())]
     Busy(PathBuf),
-    /// A new run needs a place of its own.
+    /// The folder for a new run has a run already.
     #[error("{} has a run already: resume it, or name another folder", .0.display())]
     Exists(PathBuf),
-    /// Records of which nobody knows what they are of.
+    /// The folder has records, but no `run.json` that says what they belong to.
     #[error(
         "{} has records and no run.json that says of what: name another folder, or remove this one to begin anew", .0.display()
     )]
     Orphans(PathBuf),
-    /// There is nothing to resume or to read.
+    /// The folder has no run to resume or to read.
     #[error("{} has no run: there is no run.json in it", .0.display())]
     NoRun(PathBuf),
-    /// A file in JSON that is none, or not the one that it should be.
+    /// A JSON file cannot be parsed, or has an unexpected value.
     #[error("{}: {problem}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// A file that is too long.
+    /// A file is too long.
     #[error("{} has more than {HEADER_BYTES_MAX} bytes", .0.display())]
     FileTooLong(PathBuf),
-    /// Written by an Everett with another format.
+    /// The run was written by a version of Everett with another format.
     #[error("{}: its format is {found}, and this version knows {known}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The one that is known.
+        /// The format of this version.
         known: u32,
     },
-    /// It is another exploration.
+    /// The run is another exploration's.
     #[error("{} is another exploration's: name another folder, or remove this one to begin anew", path.display())]
     Other {
         /// The folder.
         path: PathBuf,
-        /// What differs.
+        /// The first difference between the explorations.
         source: Difference,
     },
-    /// A record that nobody wrote. A crash does that only to records that do not last yet, and these are cut off. All records of a
-    /// run that has ended last.
+    /// A record is damaged that was durable. A crash damages only records that are not durable yet, and these are cut off. All records
+    /// of a run that has ended are durable.
     #[error(
         "{}: record {record} is damaged, which no crash explains: {damage}; cut to {offset} bytes, and without {END}, the run can be \
          resumed",
@@ -125,12 +125,12 @@ pub enum RunError {
         path: PathBuf,
         /// The record, from 1.
         record: u64,
-        /// Where it begins.
+        /// Offset of the record in the file.
         offset: u64,
-        /// What is wrong with it.
+        /// The damage.
         damage: Damage,
     },
-    /// Two records of one choice.
+    /// The file has two records of one choice.
     #[error("{}: record {record} is of choice {choice}, and so is record {first}", path.display())]
     Twice {
         /// The file.
@@ -142,64 +142,64 @@ pub enum RunError {
         /// The first record, from 1.
         first: u64,
     },
-    /// More records than a run has.
+    /// The file has more records than a run may have.
     #[error("{}: more than {RECORDS_MAX} records", .0.display())]
     TooMany(PathBuf),
-    /// A record that cannot be one.
+    /// A record is invalid.
     #[error("the record of choice {choice} cannot be written")]
     Record {
         /// Its choice.
         choice: u64,
-        /// What is wrong with it.
+        /// The problem of the record.
         source: RecordProblem,
     },
-    /// A record that is too long.
+    /// A record is too long.
     #[error("the record of choice {choice} takes {bytes} bytes, and one has at most {FRAME_BYTES_MAX}")]
     RecordTooLong {
         /// Its choice.
         choice: u64,
-        /// How long it would be.
+        /// Its length.
         bytes: usize,
     },
-    /// A record that cannot be put into bytes.
+    /// A record cannot be encoded.
     #[error("the record of choice {choice} cannot be written: {problem}")]
     Encode {
         /// Its choice.
         choice: u64,
-        /// Why.
+        /// Description of the problem.
         problem: String,
     },
-    /// Something could not be made to last before.
+    /// An earlier sync failed.
     #[error("{}: the disk has failed to keep what was written before; nothing more is written", .0.display())]
     SyncFailed(PathBuf),
-    /// A branch that was run twice came to two things: something is not deterministic.
+    /// Two runs of one branch had different results: something is not deterministic.
     #[error("choice {choice} has another result than the one that was recorded")]
     OtherResult {
         /// The choice.
         choice: u64,
     },
-    /// The search chooses otherwise than the one that was recorded: something is not deterministic.
+    /// The search made another choice than the recorded one: something is not deterministic.
     #[error("choice {choice} is {chosen}, and {recorded} was recorded")]
     OtherChoice {
         /// The choice.
         choice: u64,
         /// The path that is chosen now.
         chosen: Box<crate::search::Path>,
-        /// The path that was.
+        /// The path that was recorded.
         recorded: Box<crate::search::Path>,
     },
-    /// A name that no file of a finding has.
+    /// A name is not valid for a file of a finding.
     #[error(
         "{0:?} is no name of a file: 1 to {FILE_NAME_BYTES_MAX} of a-z, 0-9, \"-\", \"_\" and \".\", which it does not begin with"
     )]
     FileName(String),
-    /// More files than a finding has.
+    /// A finding has too many files, or two with one name.
     #[error("finding {0}: more than {FILES_MAX} files, or two with one name")]
     Files(u32),
 }
 
 impl RunError {
-    /// An error of the system's.
+    /// Returns a function that wraps a system error with the action and the path.
     pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RunError + use<> {
         let path = path.to_owned();
         move |source| RunError::Io { what, path, source }

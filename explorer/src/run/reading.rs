@@ -1,4 +1,4 @@
-//! Those who look at a run directory, while another process may be writing to it.
+//! Reader of a run directory. Another process may be writing to it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,11 +28,11 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Look at a run directory. What follows the last whole record is ignored, since somebody may be writing it; but the records
-    /// with which a run has ended are all there.
+    /// Opens a run directory. Bytes behind the last whole record are ignored, since another process may be writing them. A run that has
+    /// ended must have all records with which it ended.
     ///
     /// # Errors
-    /// There is no run, it is damaged, or the system says no.
+    /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
         let read = |source, length, _: Option<&End>| {
             let (index, tail) = Index::of(source, length, None)?;
@@ -41,8 +41,8 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Look at a run directory, and take its records in while they are read: all that its end counted, or all up to the first that is
-    /// missing if it has not ended.
+    /// Opens a run directory, and merges its records while they are read: all that `end.json` counts, or if the run has not ended, all
+    /// up to the first that is missing.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -67,7 +67,7 @@ impl Reading {
         read: impl FnOnce(Source, u64, Option<&End>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
-        // First the end, then what led there: who goes on with the run removes the one before adding to the other.
+        // The end is read before the records: a writer that resumes the run removes the end before it adds records.
         let end = folder::read_end(run)?;
         let path = run.join(folder::BRANCHES);
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
@@ -82,62 +82,63 @@ impl Reading {
         Ok((Reading { run: run.to_owned(), header, end, index }, more))
     }
 
-    /// What is explored.
+    /// Returns the description of the exploration.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How it ended, if it did.
+    /// Returns the end of the run, if it has ended.
     #[must_use]
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// True if the run has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The record of a choice, if there is one.
+    /// Reads the record of a choice, if it is recorded.
     ///
     /// # Errors
-    /// The file was damaged since, or the system says no.
+    /// Returns an error if the file was damaged since it was opened, or if a system call fails.
     pub fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.index.get(choice)
     }
 
-    /// What is known after the records of the first choices, up to the first that is missing, and at most so many.
+    /// Merges the records of the first choices, up to the first that is missing, and at most `most` of them.
     ///
     /// # Errors
-    /// A record is damaged, or the system says no.
+    /// Returns an error if a record is damaged, or if a system call fails.
     pub fn merged(&self, most: u64) -> Result<Merged, RunError> {
         Taking::new(most).finish(&self.index)
     }
 
-    /// The folder with the evidence of a finding, if any was kept.
+    /// Returns the folder with the evidence of a finding, if any was kept.
     #[must_use]
     pub fn evidence_of(&self, id: u32) -> Option<PathBuf> {
         Some(evidence::place(&self.run, id)).filter(|place| place.is_dir())
     }
 }
 
-/// Takes records in, in the order of choices, as far as they come nearly in that order: others are read again at the end.
+/// Merges records in the order of choices while the file is read. Records that come far too early are dropped, and read again at the
+/// end.
 struct Taking {
     most: u64,
     merged: Option<Merged>,
-    /// Those that wait for an earlier one.
+    /// Records that wait for an earlier one, by choice; at most [`WAITING_MAX`].
     waiting: BTreeMap<u64, Brief>,
 }
 
-/// The most records that wait for an earlier one.
+/// Maximum number of records that wait for an earlier one.
 const WAITING_MAX: usize = 1 << 10;
 
 impl Taking {

@@ -1,4 +1,4 @@
-//! What a branch came to.
+//! The recorded result of a branch.
 
 use std::collections::BTreeSet;
 
@@ -11,95 +11,95 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, Path, Place};
 
-/// What a branch came to. All of it but `executed` and `cpu_ns` is a function of the exploration.
+/// Recorded result of a branch. All fields but `executed` and `cpu_ns` are a function of the exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Its place in the order of choices, from 0.
     pub choice: u64,
-    /// The branch that it goes on from; `None` for the root moment.
+    /// Choice of the branch that it extends; `None` for the root moment.
     pub from: Option<u64>,
     /// Its path.
     pub path: Path,
-    /// The moment at its end, in nanoseconds of vtime, unless no branch can go on from there.
+    /// Vtime of the moment at its end, in nanoseconds; `None` if no branch can extend it.
     pub open_ns: Option<u64>,
-    /// When it ended, in nanoseconds of vtime.
+    /// Vtime at which it ended, in nanoseconds.
     pub end_ns: u64,
-    /// What it cost, in instructions.
+    /// Cost of the branch, in instructions.
     pub instructions: u64,
-    /// How many of them this host executed for it: more if something was run again, fewer if something was there.
+    /// Instructions that this host executed for it: more than `instructions` if a part was run again, fewer if a part was stored.
     pub executed: u64,
-    /// The host's CPU time, in nanoseconds.
+    /// CPU time on the host, in nanoseconds.
     pub cpu_ns: u64,
     /// The digest of its trail, in hexadecimal digits.
     pub trail: String,
-    /// Digests at the points of its trail and at its ends, by vtime in nanoseconds, cut short: where a replay leaves it.
+    /// Shortened digests at the points of its trail and at its ends, by vtime in nanoseconds. They show where a replay diverges.
     pub marks: Vec<(u64, String)>,
-    /// Whether there was an epilogue with checks.
+    /// True if the branch had an epilogue with checks.
     pub checked: bool,
-    /// Faults that were done.
+    /// Number of faults that were applied.
     pub faults: u64,
-    /// Times that something was lost: frames, unflushed writes.
+    /// Number of times that frames or unflushed writes were lost.
     pub losses: u64,
-    /// Messages between nodes that arrived before its checks, late ones among them. A copy that a fault made is no other message.
+    /// Number of messages between nodes that arrived before its checks, late ones included. A copy that a fault made is not counted.
     pub messages: u64,
-    /// What it reached.
+    /// Coverage points that it reached.
     pub delta: Delta,
-    /// What was found, in the order of vtime. Of each signature the first.
+    /// Hits of properties in the order of vtime: the first of each property and signature.
     pub hits: Vec<Hit>,
     /// The `sometimes` properties that it saw, in the order of names.
     pub sometimes: Vec<String>,
-    /// What became of a test template's commands on it, those that were not started among them. One that it started may end on a
-    /// branch that goes on from it.
+    /// Outcomes of a test template's commands on it, commands that were not started included. A command that it started may end on a
+    /// branch that extends it.
     pub commands: Tally,
-    /// What its operation history has, if it has one.
+    /// Counts of its operation history, if it has one.
     pub history: Option<HistoryCount>,
     /// Bytes of its log.
     pub log_bytes: u64,
-    /// Whether its log was cut off.
+    /// True if its log was cut off.
     pub log_cut: bool,
-    /// Why it could not be run to its end by this host, if so.
+    /// The reason why this host could not run it to its end, if so.
     pub broken: Option<String>,
 }
 
-/// An operation history in numbers.
+/// Counts of an operation history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryCount {
     /// Operations that were invoked.
     pub operations: u64,
-    /// Those that were acknowledged.
+    /// Operations that were acknowledged.
     pub acknowledged: u64,
-    /// Those that failed.
+    /// Operations that failed.
     pub failed: u64,
     /// Lines that could not be read.
     pub problems: u64,
-    /// Keys for which the budget did not suffice: nothing is known of them.
+    /// Keys whose check exceeded its budget, so that their verdict is unknown.
     pub unknown: u64,
 }
 
-/// Why a record cannot be one.
+/// Reason why a record is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
-    /// What a branch goes on from was chosen before it.
+    /// The branch that it extends was not chosen before it.
     #[error("it goes on from choice {0}, which is no earlier one")]
     From(u64),
-    /// The path of another place.
+    /// The number of the path's forks does not fit the branch that it extends.
     #[error("its path does not fit where it goes on from")]
     Path,
-    /// More than a branch reaches.
+    /// The branch has too many coverage points.
     #[error("it reached more than {DELTA_POINTS_MAX} points")]
     Points,
-    /// A point with a text that none has.
+    /// A point has a text that is too long.
     #[error("a text of point {0} is longer than {STATE_BYTES_MAX} bytes")]
     Text(PointId),
-    /// A point under another's id.
+    /// A point is stored under another point's id.
     #[error("point {0} is not the one with that id")]
     Id(PointId),
 }
 
 impl Record {
-    /// Whether a branch is the one that was chosen.
+    /// True if this is the record of `choice`: same number, parent and path.
     #[must_use]
     pub fn is_of(&self, choice: &Choice) -> bool {
         let from = match choice.from {
@@ -109,20 +109,20 @@ impl Record {
         (self.choice, self.from, &self.path) == (choice.number, from, &choice.path)
     }
 
-    /// How long it took, in nanoseconds of vtime.
+    /// Returns the duration of the branch, in nanoseconds of vtime.
     #[must_use]
     pub fn vtime_ns(&self) -> u64 {
         let begin = self.path.forks().last().map_or(self.end_ns, |fork| fork.vtime_ns);
         self.end_ns.saturating_sub(begin)
     }
 
-    /// Whether its timeline came to the horizon.
+    /// True if its timeline reached the horizon.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.open_ns.is_none() && self.broken.is_none()
     }
 
-    /// Within bounds, and in one form. What is within already stays as it is.
+    /// Cuts the record to its bounds, and brings it into a canonical form. A record that has both is not changed.
     pub fn bound(&mut self) {
         cut(&mut self.trail, TRAIL_BYTES_MAX);
         self.marks.truncate(MARKS_MAX);
@@ -139,10 +139,10 @@ impl Record {
         self.sometimes.truncate(SOMETIMES_MAX);
     }
 
-    /// Whether it can be a record.
+    /// Checks that the record is valid.
     ///
     /// # Errors
-    /// The first thing that it cannot have.
+    /// Returns the first problem that is found.
     pub fn check(&self) -> Result<(), RecordProblem> {
         if let Some(from) = self.from.filter(|from| *from >= self.choice) {
             return Err(RecordProblem::From(from));

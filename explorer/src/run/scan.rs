@@ -1,9 +1,9 @@
-//! The records of the file one after the other, up to where the writer was cut off.
+//! Scan of the file's records in order, up to the place where the writer was interrupted.
 //!
-//! A record lasts only once the file was synced after it. Until then a loss of power may leave any of its sectors as they were, in any
-//! order, and the file longer than what was written. Each record tells how many bytes of the file lasted when it was written. So
-//! damage behind the greatest number that any whole record tells is the end of what a crash left, and is cut off. Damage before it is
-//! an error: no crash explains it.
+//! A record is durable only once the file was synced after it. Until then a loss of power may leave any of its sectors unwritten, and
+//! the file longer than the data that was written. Each record says how many bytes of the file were durable when it was written. So
+//! damage behind the greatest such number of any whole record can come from a crash, and is cut off. Damage before it is an error: no
+//! crash explains it.
 
 use std::io::{BufReader, Read};
 
@@ -14,16 +14,16 @@ use super::problem::{Damage, RunError};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bytes that are read at a time in search of the next record behind damage. Each place where one may begin costs so many.
+/// Bytes that are read at a time in search of the next record behind damage. Each place where one may begin costs that many.
 const SEARCH_BUFFER_BYTES: usize = 64 << 10;
 
-/// A record whose text is as it was written.
+/// Record whose bytes match its checksum.
 pub(super) struct Frame {
-    /// From 1.
+    /// Number of the record in the order of the file, from 1.
     pub(super) number: u32,
-    /// Where it begins.
+    /// Offset of the record in the file.
     pub(super) offset: u64,
-    /// What it says.
+    /// The record's bytes, without the head.
     pub(super) text: Vec<u8>,
 }
 
@@ -31,36 +31,36 @@ pub(super) struct Frame {
 pub(super) struct Scan {
     source: Source,
     from: BufReader<At>,
-    /// Where the next record begins; where whole records end, once there are no more.
+    /// Offset of the next record. At the end of the scan, the end of the last whole record.
     offset: u64,
-    /// Whole records so far.
+    /// Number of whole records so far.
     number: u32,
     length: u64,
 }
 
-/// The end of a file, behind the last record before which all are whole.
+/// End of a file, behind the whole records at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// Whole records among it.
+    /// Number of whole records in the tail.
     pub(super) records: u64,
-    /// All of it, in bytes.
+    /// Length of the tail in bytes.
     pub(super) bytes: u64,
-    /// What is wrong where it begins; `None` if the file ends there.
+    /// Damage of the record at its beginning; `None` if the tail is empty.
     pub(super) damage: Option<Damage>,
 }
 
 impl Scan {
-    /// The records in the first `length` bytes.
+    /// Begins a scan of the first `length` bytes.
     pub(super) fn new(source: Source, length: u64) -> Scan {
         let at = At { source: source.clone(), offset: 0, end: length };
         let from = BufReader::with_capacity(BUFFER_BYTES, at);
         Scan { source, from, offset: 0, number: 0, length }
     }
 
-    /// The next record; `Err` with the tail if there is none.
+    /// Returns the next record, or as the inner `Err` the tail if no whole record follows.
     ///
     /// # Errors
-    /// Something is damaged that had been made to last, or the system says no.
+    /// Returns an error if a record is damaged that was durable, or if a system call fails.
     pub(super) fn next(&mut self) -> Result<Result<Frame, Tail>, RunError> {
         let left = self.length - self.offset;
         if left == 0 {
@@ -100,7 +100,7 @@ impl Scan {
         Ok(Ok(frame))
     }
 
-    /// What is behind a place with damage, if a crash explains that.
+    /// Returns the tail from a damaged record on. Returns an error if no crash explains the damage.
     fn tail(&self, damage: Damage) -> Result<Tail, RunError> {
         let damaged = || RunError::Damaged {
             path: self.source.path.clone(),
@@ -110,14 +110,14 @@ impl Scan {
         };
         let mut tail = Tail { records: 0, bytes: self.length - self.offset, damage: Some(damage.clone()) };
         if tail.bytes > SEARCH_BYTES_MAX {
-            // A crash does not leave so much.
+            // A crash does not leave that many bytes.
             return Err(damaged());
         }
         let (mut from, mut searched) = (self.offset + 1, 0);
         while let Some(place) = self.find(from, &mut searched)? {
             let whole = self.whole_at(place, &mut searched)?;
             if searched > SEARCH_BYTES_MAX {
-                // Nor so many places that look like a record and are none.
+                // Nor does it leave so many places that look like a record and are not.
                 return Err(damaged());
             }
             match whole {
@@ -129,7 +129,7 @@ impl Scan {
         Ok(tail)
     }
 
-    /// Where the next record may begin. Adds the bytes that were read to `searched`.
+    /// Returns the next offset at which a record may begin. Adds the number of bytes that were read to `searched`.
     fn find(&self, from: u64, searched: &mut u64) -> Result<Option<u64>, RunError> {
         let at = At { source: self.source.clone(), offset: from, end: self.length };
         let mut reader = BufReader::with_capacity(SEARCH_BUFFER_BYTES, at);
@@ -149,8 +149,8 @@ impl Scan {
         Ok(found)
     }
 
-    /// The end of the whole record at a place, and how many bytes lasted when it was written, if there is one. Adds the record's
-    /// bytes to `searched`.
+    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written; `None` if the place has
+    /// no whole record. Adds the record's bytes to `searched`.
     fn whole_at(&self, place: u64, searched: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
         let left = self.length - place;
         if left < HEAD_BYTES as u64 {

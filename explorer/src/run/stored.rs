@@ -1,9 +1,10 @@
-//! What a record says, as bytes: points by number, digests as bytes, times as differences, in three parts.
+//! Encoding of records as bytes: points by number, digests as bytes, times as differences. A record has three parts:
 //!
-//! - [`Heading`]: what the index needs: the choice, points that are told for the first time, and hits
-//! - [`Main`]: what is taken in; `Rest`: digests on the way, which only a replay needs
+//! - [`Heading`]: the fields that the index needs: the choice, new points, and hits
+//! - [`Main`]: the fields that are merged
+//! - `Rest`: digests along the trail, which only a replay needs
 //!
-//! The parts follow each other in the `postcard` format. A change of them is another [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+//! The parts follow each other in the `postcard` format. A change to them needs a new [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
 
 use std::collections::BTreeMap;
 
@@ -25,11 +26,11 @@ use crate::coverage::text::clip;
 use crate::coverage::{Delta, Numbers, Point, Unnumbered};
 use crate::search::{FORKS_MAX, Fork, Path};
 
-/// What the index needs to know of a record.
+/// Part of a record that the index needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Heading {
     pub(super) choice: u64,
-    /// Points that no record before it told, in the order of their numbers.
+    /// Points that no earlier record has, in the order of their numbers.
     pub(super) told: Bounded<Told, DELTA_POINTS_MAX>,
     pub(super) hits: Bounded<StoredHit, HITS_MAX>,
 }
@@ -50,7 +51,7 @@ pub(super) struct StoredHit {
 struct Main<'b> {
     exact: [u8; blake3::OUT_LEN],
     from: Option<u64>,
-    /// How much later each fork is than the one before, and its child.
+    /// Forks of the path: the vtime since the fork before in nanoseconds, and the child.
     path: Bounded<(u64, u64), FORKS_MAX>,
     open_ns: Option<u64>,
     end_ns: u64,
@@ -77,12 +78,12 @@ struct Main<'b> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest {
     trail: Digits,
-    /// How much later each mark is than the one before, less what that was for the one before.
+    /// Second differences of the marks' vtimes, in nanoseconds.
     times: Bounded<i64, MARKS_MAX>,
     digests: Bounded<Digits, MARKS_MAX>,
 }
 
-/// A text that is hexadecimal digits as a rule.
+/// Text that usually consists of hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
 enum Digits {
     Hex(Bounded<u8, { super::limits::TRAIL_BYTES_MAX }>),
@@ -124,13 +125,13 @@ impl StoredHit {
         Hit { property, signature, text, vtime_ns, node, evidence }
     }
 
-    /// What it is a hit of: property and signature, within bounds.
+    /// Returns the property and the signature of the hit, cut to their bounds.
     pub(super) fn key(&self) -> (String, String) {
         (clip(&self.property, NAME_BYTES_MAX), clip(&self.signature, SIGNATURE_BYTES_MAX))
     }
 }
 
-/// The bytes of a record within bounds, whose new points are these.
+/// Encodes a record that is within bounds. `told` are its new points.
 pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<Vec<u8>, Damage> {
     let hits = brief.record.hits.iter().map(StoredHit::of).collect();
     let heading = Heading { choice: record.choice, told: Bounded(told), hits: Bounded(hits) };

@@ -38,12 +38,12 @@ pub(super) enum Told {
 }
 
 impl Words {
-    /// How many there are.
+    /// Returns the number of texts.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Take back those from a number on: what tells them was not written.
+    /// Removes the texts from a number on: the record that introduced them was not written.
     pub(super) fn forget_from(&mut self, number: usize) {
         for word in self.list.drain(number.min(self.list.len())..) {
             self.numbers.remove(&word);

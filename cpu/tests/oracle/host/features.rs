@@ -6,19 +6,20 @@ use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
 /// CPUID.07H.0:EBX bit 6: the x87 data pointer is updated by instructions with unmasked exceptions only
 /// (SDM vol. 1, 8.1.8). Intel's processors do so from Skylake on, and so does the model.
 const FDP_EXCPTN_ONLY: u32 = 1 << 6;
-/// Where an FXSAVE image has MXCSR_MASK.
+/// Offset of MXCSR_MASK in an FXSAVE image.
 const MXCSR_MASK_AT: usize = 28;
 
-/// Properties of the host. None of them is inferred from a vendor's name.
+/// Properties of the host CPU. None is inferred from a vendor's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
-    /// Everything that test instructions use is there: x86-64-v2.
+    /// True if the host has all features that test instructions use (x86-64-v2).
     pub(crate) v2: bool,
-    /// The x87 data pointer is the one of the last exception that was not masked.
+    /// True if the x87 data pointer is updated only by unmasked exceptions.
     pub(crate) data_pointer_of_exceptions: bool,
-    /// FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. The oracle finds out.
+    /// True if FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. The oracle measures
+    /// and sets it.
     pub(crate) hides_pointers: bool,
-    /// Bits that MXCSR has, as FXSAVE shows them.
+    /// Valid bits of MXCSR, as FXSAVE shows them.
     pub(crate) mxcsr_mask: u32,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Features {
 #[repr(C, align(16))]
 struct Image([u8; 512]);
 
-/// Look at the host.
+/// Returns the features of the host CPU.
 pub(crate) fn features() -> Features {
     let leaf7 = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
     let v2 = is_x86_feature_detected!("sse4.2")

@@ -1,8 +1,8 @@
-//! The host CPU as the oracle: executes one instruction on given registers and memory and tells what came out.
+//! The host CPU as the oracle: executes one instruction on given registers and memory, and returns the outcome.
 //!
 //! - [`map`]: the arena in this process (raw pointers, mmap)
 //! - [`signal`]: into an instruction and out of it, by signals and the trap flag (raw pointers, machine code)
-//! - [`features`]: what this host is like where processors differ
+//! - [`features`]: properties of this host in which processors differ
 
 pub(crate) mod features;
 mod map;
@@ -12,7 +12,7 @@ use super::state::{Outcome, State, Steps};
 use map::Arena;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// There is one arena in a process, and signal handlers are the process's too.
+/// The arena of the process. The mutex also guards the signal handlers, which are process-wide.
 static ONE: Mutex<Option<Arena>> = Mutex::new(None);
 
 /// The host CPU, held by one test at a time.
@@ -22,7 +22,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Take the host CPU for this thread.
+    /// Takes the host CPU for this thread.
     pub(crate) fn new() -> Host {
         let mut arena = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         if arena.is_none() {
@@ -34,15 +34,15 @@ impl Host {
     fn arena(&self) -> &Arena {
         self.arena.as_ref().expect("made by new")
     }
-    /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, whatever the protection.
+    /// Writes memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, regardless of its protection.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.arena().write(offset, bytes);
     }
-    /// `DATA` and `CONST` as they are now.
+    /// Returns the current contents of `DATA` and `CONST`.
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Execute at `state.rip`, up to the first fault.
+    /// Executes at `state.rip`, up to the first fault.
     pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
         self.stack.run(state, steps)
     }

@@ -1,9 +1,9 @@
-//! Into a test instruction and out of it.
+//! Execution of a test instruction by signals and the trap flag.
 //!
-//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with the
-//! trap flag set, and returns: the kernel loads all of it, FXSAVE state and RSP included, the CPU executes one
-//! instruction and traps. The second handler copies the context out (registers, vector, error code, CR2) and restores the
-//! saved one. So there is no stub around the instruction that could disturb it, and control flow needs no special case.
+//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with the trap flag
+//! set, and returns. The kernel loads all of it, FXSAVE state and RSP included; the CPU executes one instruction and traps. The
+//! second handler copies the context out (registers, vector, error code, CR2) and restores the saved one. So no stub around the
+//! instruction can disturb it, and control flow needs no special case.
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;
@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const STACK_LEN: usize = 256 << 10;
 /// `ARCH_SET_GS` of arch_prctl(2).
 const ARCH_SET_GS: libc::c_ulong = 0x1001;
-/// Where the kernel marks a signal frame that has an XSAVE header after the FXSAVE image (asm/sigcontext.h).
+/// Offset in the FXSAVE image of the kernel's mark for a signal frame that has an XSAVE header behind the image (asm/sigcontext.h).
 const XSTATE_MAGIC_AT: usize = 464;
 const XSTATE_MAGIC: u32 = 0x4650_5853;
-/// x87 and SSE in XSTATE_BV.
+/// Bits of x87 and SSE state in XSTATE_BV.
 const XSTATE_LEGACY: u64 = 3;
 
 const VECTOR_DB: i64 = 1;
 const VECTOR_BP: i64 = 3;
 const VECTOR_PF: u8 = 14;
 
-/// Where the kernel's order of registers has those of `State::gpr`.
+/// Index of each register of `State::gpr` in the kernel's order of registers.
 const GREG: [i32; 16] = [
     libc::REG_RAX,
     libc::REG_RCX,
@@ -46,7 +46,7 @@ const GREG: [i32; 16] = [
     libc::REG_R15,
 ];
 
-/// RFLAGS bits that a test gives: those that the kernel loads from a signal frame (`FIX_EFLAGS`).
+/// RFLAGS bits that a test sets: some of the bits that the kernel loads from a signal frame (`FIX_EFLAGS`).
 const GIVEN_FLAGS: u64 = flag::ARITH | flag::DF | flag::AC;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ enum Phase {
     Done,
 }
 
-/// What the handlers work on.
+/// State that the signal handlers share with the test.
 struct Job {
     phase: Phase,
     input: State,
@@ -71,7 +71,7 @@ struct Job {
     saved_xstate: u64,
 }
 
-/// The job of the thread that has the host CPU; null when no test instruction is under way.
+/// Job of the thread that holds the host CPU; null while no test instruction is executed.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(null_mut());
 
 /// Install the handlers, once for the process.

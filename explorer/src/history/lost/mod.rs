@@ -1,14 +1,14 @@
 //! Acknowledged writes that are gone.
 //!
-//! All of it is a violation of linearizability too. It is told apart as it is what people ask first, it is found without
-//! a search, and it can be told without an order.
+//! Each of these is a violation of linearizability, too. They are reported apart because people ask for them first, because they
+//! are found without a search, and because they can be explained without an order of operations.
 //!
 //! - `register`: a final read shows a value that an acknowledged write has replaced
 //! - `set`: a final read does not show an element that was added
 //! - `queue`: an element never came out though the queue is empty, or came out twice
 //!
-//! A read is final if it was invoked after everything acknowledged that bears on it was over. Operations of unknown outcome
-//! never make a write lost: they excuse whatever they can.
+//! A read is final if it was invoked after all acknowledged operations that affect it had completed. Operations of unknown outcome
+//! never make a write lost: each excuses all losses that it can explain.
 
 mod queue;
 mod register;
@@ -26,18 +26,18 @@ use super::operation::{Operation, Told};
 use super::problem::short;
 use super::reader::History;
 
-/// Something acknowledged that is gone, or that came twice.
+/// Acknowledged write that is gone, or element that came out too often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// The key as JSON, `None` of what has none. Shortened.
+    /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// The acknowledged operation; of an element that came twice, where it came for the last time.
+    /// The acknowledged operation. For an element that came out too often, the dequeue that returned it last.
     pub operation: Told,
-    /// How it is known.
+    /// Proof of the loss.
     pub loss: Loss,
 }
 
-/// How something is known to be lost.
+/// Proof that a write is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
@@ -55,16 +55,16 @@ pub enum Loss {
     Stuck {
         /// The dequeue that found it empty.
         empty: Told,
-        /// How many elements are missing in all.
+        /// Number of elements that are missing in all.
         missing: u64,
-        /// How many of them dequeues of unknown outcome may have taken.
+        /// Number of missing elements that dequeues of unknown outcome may have taken.
         excused: u64,
     },
     /// The element came out of the queue more often than it went in.
     Twice {
-        /// How often it came out.
+        /// Number of times that the element came out.
         dequeued: u64,
-        /// How often it may have gone in.
+        /// Number of times that the element may have gone in.
         enqueued: u64,
     },
 }
@@ -98,7 +98,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// What is lost, in the order of keys.
+/// Finds the losses of a history, in the order of keys.
 pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
     let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: BTreeSet::new(), gists: Gists::new() };
     for operations in by_key {
@@ -112,16 +112,16 @@ pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tall
     tally
 }
 
-/// What was found so far.
+/// Losses that were found so far.
 pub(super) struct Tally<'h> {
     history: &'h History,
-    /// The first of it, at most [`LOST_MAX`].
+    /// The first losses, at most [`LOST_MAX`].
     pub(super) lost: Vec<Lost>,
-    /// How much it is.
+    /// Number of all losses.
     pub(super) count: u64,
     /// The numbers of the keys that lost something.
     pub(super) keys: BTreeSet<u32>,
-    /// One of each cause.
+    /// One loss for each cause.
     pub(super) gists: Gists<Lost>,
 }
 

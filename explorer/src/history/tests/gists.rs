@@ -1,8 +1,8 @@
-//! Which violations have one cause.
+//! Tests of the causes of violations.
 
 use super::*;
 
-/// The causes of what is lost, and of what has no order.
+/// Returns the causes of losses, and the causes of violations of linearizability.
 fn causes(kind: ModelKind, text: &str) -> (Vec<String>, Vec<String>) {
     causes_of(&report(kind, text))
 }
@@ -12,7 +12,7 @@ fn causes_of(report: &Report) -> (Vec<String>, Vec<String>) {
     (losses.collect(), report.causes.iter().map(|gist| gist.cause.clone()).collect())
 }
 
-/// The only cause of all that is lost, where no violation is told beside it.
+/// Returns the only cause of the losses. Panics if there are several, or if a violation is reported as well.
 fn loss(kind: ModelKind, text: &str) -> String {
     let (mut losses, violations) = causes(kind, text);
     assert_eq!((losses.len(), violations.len()), (1, 0), "{text}");
@@ -133,7 +133,7 @@ const STALE: &str = "stale 1 invoke write 1\nstale 1 ok write\nstale 2 invoke re
 const FOREIGN: &str =
     "foreign 1 invoke write 1\nforeign 1 ok write\nforeign 2 invoke cas [7,8]\nforeign 2 ok cas\n";
 
-/// What one key lost hides nothing of others, and neither does one violation; what is lost is no violation besides.
+/// A loss or a violation on one key hides none on other keys, and a loss is not reported as a violation as well.
 #[test]
 fn each_cause_is_told() {
     let told = |text: &str| causes_of(&report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, text)));
@@ -154,7 +154,7 @@ fn each_cause_is_told() {
     assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
 }
 
-/// What comes after as many losses as are told of is told, too, if it has another cause, and hides no violation.
+/// A loss after the first `LOST_MAX` ones is reported, too, if it has another cause, and hides no violation.
 #[test]
 fn many_losses_of_one_cause_hide_no_other() {
     let count = crate::history::limits::LOST_MAX + 5;
@@ -172,14 +172,14 @@ fn many_losses_of_one_cause_hide_no_other() {
         (report.losses[0].count, report.losses[1].count, report.lost.len()),
         (count as u64, 1, count - 5)
     );
-    // A key whose losses are only counted has its reason, too.
+    // A key whose losses are only counted has no violation, either.
     let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &lost));
     assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
 }
 
-/// Where the search did not suffice to find the first operation that cannot be, the one where it got stuck depends on values. Those
-/// that are certain come first; alone, such an operation is told once.
+/// If the search ends before it finds the first impossible operation, the operation at which it got stuck depends on values. So
+/// certain causes are reported without uncertain ones, and of uncertain ones alone a single one is reported.
 #[test]
 fn certain_causes_are_told_and_others_only_alone() {
     let mut keys: String = (0..crate::history::limits::FOLLOWED_MAX)

@@ -1,9 +1,9 @@
-//! Writers that were killed, and files that were damaged.
+//! Tests with writers that were killed, and with damaged files.
 
 use super::*;
 use crate::run::frame::{self, HEAD_BYTES, Head};
 
-/// Where each record of a file begins, and where the last one ends.
+/// Returns the offset of each record of a file, and the end of the last one.
 pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     let mut places = vec![0];
     while let Some(head) = bytes[*places.last().unwrap()..].first_chunk::<HEAD_BYTES>() {
@@ -13,7 +13,7 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// Whatever byte a writer was killed at: what is there is a beginning, and going on makes it whole.
+/// After a writer was killed at any byte, the file has the first records, and a resumed run completes it.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);
@@ -75,7 +75,7 @@ proptest! {
         }
     }
 
-    /// Whatever is in the file, if it is not what a journal writes: whole records of it, or one line that names the file.
+    /// Reading a file of arbitrary bytes yields whole records, or an error of one line that names the file.
     #[test]
     fn no_file_is_too_odd(parts in prop::collection::vec(prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),

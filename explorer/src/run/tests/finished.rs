@@ -1,9 +1,9 @@
-//! Runs that have ended: all of their records last, so no crash explains that one is damaged or gone.
+//! Tests of runs that have ended: all of their records are durable, so no crash explains that one is damaged or missing.
 
 use super::crash::places;
 use super::*;
 
-/// A run that has ended with its first `merged` branches, with the records of others behind them.
+/// Returns a run that ended with its first `merged` branches, and that has the records of others behind them.
 fn ended(records: &[Record], merged: u64) -> TempDir {
     let run = written(records);
     let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(Why::Branches, 1);
@@ -12,7 +12,7 @@ fn ended(records: &[Record], merged: u64) -> TempDir {
     run
 }
 
-/// What reading, reading with all that is known, and resuming say of a run.
+/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records, or the error.
 fn said(run: &File) -> [Result<u64, String>; 3] {
     [
         Reading::open(run).map(|reading| reading.len()),
@@ -22,7 +22,7 @@ fn said(run: &File) -> [Result<u64, String>; 3] {
     .map(|result| result.map_err(|error| told(&error, run)))
 }
 
-/// Whichever record is damaged, and wherever the file is cut: an error with its place, and nothing is changed. What it says helps.
+/// Damage of any record, and a cut at any place, is an error with its place, and nothing is changed. The message says how to go on.
 #[test]
 fn damage_in_a_finished_run_is_an_error() {
     let records = row(40);

@@ -1,4 +1,4 @@
-//! Run directories that somebody made to do harm: memory and time are bounded, and nothing outside of the folder is touched.
+//! Tests with malicious run directories: memory and time are bounded, and nothing outside of the folder is touched.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -55,7 +55,7 @@ impl Media for Metered {
     }
 }
 
-/// What a scan says of a file of `length` bytes that repeats `bytes`, of which it can read `most`.
+/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most` bytes in all.
 fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     let file = Metered { bytes: bytes.repeat(1 << 16), length, left: AtomicU64::new(most) };
     let source = Source { file: Arc::new(file), path: "branches.bin".into() };
@@ -66,7 +66,7 @@ fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     }
 }
 
-/// Places that look like records, and damage that is longer than what a crash leaves.
+/// Scans places that look like records, and damage that is longer than a crash leaves.
 #[test]
 fn the_search_behind_damage_is_bounded() {
     let damaged =
@@ -119,7 +119,7 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// What is remembered of a hit is as long as what is written of one.
+/// The index keeps a hit's property and signature cut to the same bounds as the file does.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);

@@ -1,4 +1,4 @@
-//! What the tests of runs share: a header, records, and a make-believe world in which a record is a function of a choice.
+//! Helpers of the tests of runs: a header, records, and a simulated world in which a record is a function of a choice.
 
 mod beside;
 mod crash;

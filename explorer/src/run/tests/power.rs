@@ -69,16 +69,16 @@ impl Media for Recorder {
     }
 }
 
-/// What a loss of power does to what does not last.
+/// Effect of a loss of power on the bytes that are not durable.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
-    /// All of it is lost.
+    /// All of them are lost.
     All,
-    /// All of it is there, and so was the writer, but for its last bytes.
+    /// All of them are written, except for the last bytes of the file.
     Torn(u64),
-    /// The file is as long as it was, and nothing of it was written: zeroes.
+    /// The file keeps its length, and all of them are zeroes.
     Zeroes,
-    /// Each sector is there or not; the file is as long as it was, or ends with the last sector that is there.
+    /// Each sector is written or not. The file keeps its length, or ends with the last sector that is written.
     Sectors(u64),
 }
 
@@ -251,7 +251,7 @@ fn what_was_cut_off_is_told() {
     assert_eq!(resumed(run.path()).cut(), None, "it is told once");
 }
 
-/// Of a finding the first hit's evidence is kept, in whichever order results come; others' is not.
+/// The evidence of a finding's first hit is kept, in any order of results. Evidence of later hits is dropped.
 #[test]
 fn evidence_is_kept_where_it_may_be_the_first() {
     let mut records = row(4);
