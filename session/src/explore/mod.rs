@@ -1,12 +1,12 @@
 //! Explorations: timelines that fork at moments, are judged, and can be replayed from their paths alone.
 //!
 //! - [`setting`]: data that all branches of an exploration share
-//! - `at_moment`: a moment of the tree, with the observer state at it; `chain`: the history up to it
-//! - [`runner`]: replays paths: forks, segments, the checks at the end
+//! - `branch_moment`: a moment of the tree, with the observer state at it; `history_chain`: the history up to it
+//! - [`path_runner`]: replays paths: forks, segments, the checks at the end
 //! - [`abstractions`]: the explorer's view of a world; [`verdict`]: the judgement of a history
 //! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
-//! - `store`: moments of the tree within a budget of memory, derived again when they were dropped
-//! - `pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over time
+//! - `moment_store`: moments of the tree within a budget of memory, derived again when they were dropped
+//! - `worker_pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over time
 //! - [`expedition`]: the search, by workers on this host
 //! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that show
 //!   a finding; [`regression`]: regression files

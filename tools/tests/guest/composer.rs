@@ -149,7 +149,8 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    for seed in 1..=4 {
+    // Under these seeds each command runs, one beside itself, and timelines end both ways.
+    for seed in 14..=17 {
         let mut timeline = launcher.start(seed).unwrap();
         let (_, events) = told(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
@@ -190,7 +191,7 @@ const PLAN: &str = r#"
 #[test]
 fn a_template_under_faults_gives_one_trail() {
     // Under this seed both machines get commands after their restarts, before the timeline is over.
-    let seed = 3;
+    let seed = 12;
     let files = with_one_that_stays();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
     let faulty = under(&launcher, &points, PLAN);
