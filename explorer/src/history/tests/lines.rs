@@ -169,7 +169,7 @@ fn one_mistake_is_one_problem() {
     ];
     let wrong = wrong(ModelKind::Register, &texts);
     assert_eq!(wrong.len(), 2);
-    assert!(wrong[1].starts_with("3: process 1 has no operation"), "{wrong:?}");
+    assert!(wrong[1].starts_with("3: process 1 has no open operation"), "{wrong:?}");
 }
 
 /// A write whose invocation was lost may explain a read, so no violation is reported.

@@ -296,12 +296,16 @@ fn the_draws_are_pinned() {
     assert_eq!(text.lines().collect::<Vec<_>>(), PINNED);
 }
 const PINNED: &[&str] = &[
-    r#"{"at":"1.591647032s","for":"2.54676042s","fault":"pause","node":"n2"}"#,
-    r#"{"at":"8.926293046s","for":"119.732138ms","fault":"power_loss","node":"n2","restart":"warm","tear_sectors":false}"#,
-    r#"{"at":"14.088650339s","for":"1.606138899s","fault":"loss","links":{"from":["n1"],"to":["n0","n2"],"both_ways":true},"ppm":101944}"#,
-    r#"{"at":"14.61563334s","for":"1.606973164s","fault":"loss","links":{"from":["n0"],"to":["n1","n2"],"both_ways":true},"ppm":128925}"#,
-    r#"{"at":"16.024134113s","for":"9.703568101s","fault":"disk_full","node":"n2","disk":1}"#,
-    r#"{"at":"16.536615232s","for":"3.376984555s","fault":"partition","links":{"from":["n2"],"to":["n0","n1"],"both_ways":false},"mode":"drop"}"#,
+    r#"{"at":"1.894112354s","fault":"reset","node":"n0","restart":"warm"}"#,
+    r#"{"at":"5.254941863s","for":"5.195358784s","fault":"partition","links":{"from":["n2"],"to":["n0","n1"],"both_ways":true},"mode":"slow"}"#,
+    r#"{"at":"8.368525612s","for":"1.207933719s","fault":"loss","links":{"from":["n1"],"to":["n0","n2"],"both_ways":true},"ppm":41647}"#,
+    r#"{"at":"9.304933038s","for":"5.683673815s","fault":"partition","links":{"from":["n2"],"to":["n0","n1"],"both_ways":true},"mode":"drop"}"#,
+    r#"{"at":"11.679394987s","for":"1.407108337s","fault":"stalls","node":"n1","every_instructions":79612177,"stall":{"uniform":["3.400038ms","3.826353ms"]}}"#,
+    r#"{"at":"12.671022238s","for":"2.89245812s","fault":"latency","links":{"from":["n1"],"to":["n0","n2"],"both_ways":true},"extra":{"uniform":["1.6632ms","429.307465ms"]}}"#,
+    r#"{"at":"14.0593476s","fault":"clock_step","node":"n0","step":"-568.44157ms"}"#,
+    r#"{"at":"16.765510777s","for":"2.724909944s","fault":"partition","links":"all","mode":"drop"}"#,
+    r#"{"at":"17.986979906s","for":"14.62767138s","fault":"power_loss","node":"n2","restart":"warm","tear_sectors":false}"#,
+    r#"{"at":"18.974454231s","for":"2.00164224s","fault":"loss","links":{"from":["n0"],"to":["n1","n2"],"both_ways":true},"ppm":48234}"#,
 ];
 
 #[test]
