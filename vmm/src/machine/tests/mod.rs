@@ -344,7 +344,7 @@ proptest! {
     }
 }
 
-/// Whatever operation of the host fails, the machine ends with that failure, and so does every moment of it.
+/// A machine ends with the failure of any operation of the host, and so does every moment of it.
 #[test]
 fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
     let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
