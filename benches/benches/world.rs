@@ -12,8 +12,8 @@ use everett_session::machines::EngineOptions;
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
 use everett_session::watching::Watched;
-use everett_session::world_file;
 use everett_vmm::machine::Until;
+use everett_world_file as world_file;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use everett_protocol::{self as protocol, limits};
 use everett_vmm::wire::PortConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
 
-use crate::world_file::{self, CheckKind, Node, World};
+use everett_world_file::{self as world_file, CheckKind, Node, World};
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;

@@ -10,10 +10,10 @@ use std::time::Duration;
 use everett_host::doctor::kvm;
 use everett_host::doctor::kvm::probes::Effort;
 use everett_vmm::engine::kvm::Proved;
+use everett_world_file::Clock;
 use serde::Serialize;
 
 use crate::machines::{EngineKind, EngineOptions};
-use crate::world_file::Clock;
 
 /// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at exits.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];

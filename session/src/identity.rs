@@ -6,7 +6,7 @@ use std::path::Path;
 
 use everett_explorer::search::strategy::StrategyKind;
 
-use crate::world_file::{Workload, World};
+use everett_world_file::{Workload, World};
 
 /// Machine version. It changes with the CPU model, devices, ACPI tables, the agent protocol and the order of events.
 pub const MACHINE_VERSION: &str = "everett-3";
@@ -126,7 +126,7 @@ mod tests {
     use std::path::Path;
 
     use super::{Identity, MACHINE_VERSION, check_timeline};
-    use crate::world_file::parse;
+    use everett_world_file::parse;
 
     fn of(text: &str, image: &str) -> Identity {
         let world = parse(&format!("[[node]]\nname = \"a\"\n{text}"), Path::new("w.toml")).unwrap();

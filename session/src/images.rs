@@ -9,6 +9,7 @@ use everett_guest_image::{
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{show_bytes, show_duration_ns};
+use everett_world_file::{Root, World};
 use tempfile::NamedTempFile;
 
 use crate::configure::SoftConfigure;
@@ -16,7 +17,6 @@ use crate::identity::Identity;
 use crate::machines::BootFiles;
 use crate::progress::{self, Task};
 use crate::style;
-use crate::world_file::{Root, World};
 
 /// An image in the cache.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@ use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
+use everett_world_file::{Clock, CpuModel, Node, World};
 
 use super::agent_script::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
 use super::machines::{BootFiles, EngineOptions};
@@ -19,7 +20,6 @@ use super::memory;
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
 use super::watching::{Watched, Watching};
 use crate::moments::Stored;
-use crate::world_file::{Clock, CpuModel, Node, World};
 
 /// Error of making a world's machines.
 #[derive(Debug, thiserror::Error)]

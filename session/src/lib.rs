@@ -1,7 +1,7 @@
 //! Worlds that run: from a world file to machines, their agents, moments and explorations.
 //!
 //! From a file to a machine:
-//! - [`world_file`] reads world files; [`images`] builds images or takes them from the cache; [`identity`] computes the
+//! - `everett-world-file` reads world files; [`images`] builds images or takes them from the cache; [`identity`] computes the
 //!   identity of a timeline
 //! - [`engines`] chooses the engine that executes guests; [`machines`] makes machines on it; [`launch`] switches a world's
 //!   machines on and checks their memory against the minimum from [`memory`]
@@ -22,7 +22,7 @@
 //!
 //! [`progress`] is the interface through which long work reports to its caller; `worker` joins threads.
 //!
-//! Not here: arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
+//! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
 //!
 //! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
 
@@ -54,4 +54,3 @@ pub mod timeline;
 pub mod verify;
 pub mod watching;
 mod worker;
-pub mod world_file;

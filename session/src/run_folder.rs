@@ -15,10 +15,10 @@ use everett_vmm::wire::PortConfig;
 use everett_vmm::wire::log::{Step, StepKind, Why};
 use everett_vmm::wire::pcapng::PcapNg;
 use everett_vmm::world::Captured;
+use everett_world_file::World;
 use serde::Serialize;
 
 use crate::event::Event;
-use crate::world_file::World;
 
 /// Version of the folder's layout and file formats.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -256,7 +256,7 @@ mod tests {
     fn a_folder_is_whole_when_it_has_run_json() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("new");
-        let world = crate::world_file::parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
+        let world = everett_world_file::parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let mut run = RunFolder::create(&folder, &world, &[]).unwrap();
         run.event(&Event { vtime_ns: 5, node: "a".to_owned(), what: What::Ready }).unwrap();
         run.console(0, b"\x00\xff").unwrap();

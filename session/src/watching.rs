@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use everett_cpu::Watchpoint;
+use everett_world_file::Node;
 
 use crate::symbols::Symbols;
-use crate::world_file::Node;
 
 /// Maximum number of watchpoints on all nodes together: each access to their pages is compared with all of them.
 pub const WATCHPOINTS_MAX: usize = 64;

@@ -4,10 +4,10 @@ use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};
 use everett_explorer::plan::Names;
 use everett_explorer::property::Properties;
+use everett_world_file::{Node, World};
 
 use super::wire::Ports;
 use crate::agent_script::node_address;
-use crate::world_file::{Node, World};
 
 /// View of a world by the explorer.
 #[derive(Debug)]

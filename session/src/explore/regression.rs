@@ -194,7 +194,7 @@ fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::identity::Identity;
-    use crate::world_file::{self, World};
+    use everett_world_file::{self as world_file, World};
 
     #[test]
     fn files_are_named_from_folders() {

@@ -7,6 +7,7 @@ use everett_explorer::fate::Fates;
 use everett_explorer::plan::Plan;
 use everett_explorer::search::Path;
 use everett_snapshot::Pool;
+use everett_world_file::World;
 
 use super::abstractions::Abstractions;
 use super::witness::{Inherited, Witness};
@@ -18,7 +19,6 @@ use crate::moments::Stored;
 use crate::restarts::Nodes;
 use crate::timeline::Faults;
 use crate::timeline::restart_point::RestartPoint;
-use crate::world_file::World;
 
 /// Data that all branches of an exploration share.
 pub struct Setting {

@@ -436,7 +436,7 @@ mod tests {
     use everett_vmm::machine;
 
     use super::*;
-    use crate::world_file;
+    use everett_world_file as world_file;
 
     /// Runner whose results are a function of the number of faults.
     struct Scripted {

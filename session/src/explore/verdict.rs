@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::event::{Event, What};
     use crate::explore::witness::Inherited;
-    use crate::world_file;
+    use everett_world_file as world_file;
 
     /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f value`.
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use everett_explorer::coverage::{Observed, What, WireKind};
 use everett_vmm::wire::log::{Step, StepKind};
 use everett_vmm::wire::summary::{Payload, Summary};
 
-use crate::world_file::{Ready, World};
+use everett_world_file::{Ready, World};
 
 /// First port of the range for clients (Linux's `ip_local_port_range`).
 const CLIENT_PORTS: u16 = 32_768;
@@ -101,7 +101,7 @@ mod tests {
     use everett_vmm::wire::log::Why;
 
     use super::*;
-    use crate::world_file::parse;
+    use everett_world_file::parse;
 
     #[test]
     fn messages_are_told_by_service_and_direction() {

@@ -445,7 +445,7 @@ mod tests {
     use everett_explorer::property::builtin::FILE_SYSTEM_DAMAGED;
 
     use super::*;
-    use crate::world_file;
+    use everett_world_file as world_file;
 
     /// Returns true if an unmounted file system is a finding after these events under this plan.
     fn is_found(plan: &str, events: &[(u64, What)]) -> bool {

@@ -323,7 +323,7 @@ mod tests {
     use everett_snapshot::moment::{MomentInfo, MomentParts};
 
     use super::*;
-    use crate::world_file::parse;
+    use everett_world_file::parse;
 
     #[test]
     fn a_moment_of_another_machine_version_is_refused_by_its_version() {

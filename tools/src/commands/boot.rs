@@ -18,9 +18,9 @@ use everett_session::images;
 use everett_session::launch::Launcher;
 use everett_session::show;
 use everett_session::timeline::{COMMAND, Timeline};
-use everett_session::world_file::{Clock, Workload, World};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::machine::{End, MachineConfig, Stop, Until};
+use everett_world_file::{Clock, Workload, World};
 use serde::Serialize;
 
 use super::engine_options::engine_options;

@@ -20,8 +20,8 @@ use everett_session::machines::EngineOptions;
 use everett_session::moments::MomentFolder;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::{BootError, Faults, Timeline};
-use everett_session::world_file::{self, Clock, World};
 use everett_vmm::engine::kvm::KvmEngine;
+use everett_world_file::{self as world_file, Clock, World};
 use serde::Serialize;
 
 use crate::cli;

@@ -16,7 +16,7 @@ use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
 use everett_session::identity::{MACHINE_VERSION, check_version};
 use everett_session::machines::{EngineKind, EngineOptions};
-use everett_session::world_file::World;
+use everett_world_file::World;
 use serde_json::{Value, json};
 
 use super::common;

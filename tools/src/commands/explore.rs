@@ -18,7 +18,7 @@ use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
 use everett_session::explore::worker_pool::Before;
 use everett_session::identity::check_version;
-use everett_session::world_file::{Clock, World};
+use everett_world_file::{Clock, World};
 use serde::Serialize;
 
 use super::Outcome;

@@ -13,7 +13,7 @@ use everett_session::launch::Launcher;
 use everett_session::machines::EngineKind;
 use everett_session::symbols::Symbols;
 use everett_session::watching;
-use everett_session::world_file::World;
+use everett_world_file::World;
 use serde::Serialize;
 
 use crate::cli;

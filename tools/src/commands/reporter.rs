@@ -9,10 +9,10 @@ use everett_session::drive::Watch;
 use everett_session::event::{Event, What};
 use everett_session::run_folder::RunFolder;
 use everett_session::show;
-use everett_session::world_file::World;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
+use everett_world_file::World;
 use serde::Serialize;
 
 use super::instruments::EdgeFile;

@@ -12,7 +12,7 @@ use everett_session::identity::MACHINE_VERSION;
 use everett_session::machines::EngineKind;
 use everett_session::run_folder::RunFolder;
 use everett_session::timeline::Timeline;
-use everett_session::world_file::{Clock, World};
+use everett_world_file::{Clock, World};
 use serde::Serialize;
 
 use super::Outcome;

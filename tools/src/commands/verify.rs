@@ -10,9 +10,9 @@ use everett_session::engines::{Asked, Engine};
 use everett_session::identity::Identity;
 use everett_session::symbols::Symbols;
 use everett_session::verify::{Job, Mismatch, Report, RunResult};
-use everett_session::world_file::Clock;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::divergence::{Cause, Divergence, Side, first_difference};
+use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;

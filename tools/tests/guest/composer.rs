@@ -13,10 +13,10 @@ use everett_session::event::{Event, What};
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
 use everett_session::moments::Stored;
-use everett_session::world_file::FileEntry;
 use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
+use everett_world_file::FileEntry;
 
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, told, told_until_done, under};

@@ -6,8 +6,8 @@ use everett_explorer::plan::draw::draw;
 use everett_session::event::{Event, What};
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::world_file;
 use everett_streams::{Lineage, Owner, Streams};
+use everett_world_file as world_file;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, told, under};
 

@@ -4,7 +4,7 @@ use everett_session::conversation::Phase;
 use everett_session::event::What;
 use everett_session::memory;
 use everett_session::timeline::BootError;
-use everett_session::world_file::FileEntry;
+use everett_world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, told};
 

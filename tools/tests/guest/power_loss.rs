@@ -9,8 +9,8 @@ use everett_session::images;
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
 use everett_session::progress::Quiet;
-use everett_session::world_file;
 use everett_streams::{Lineage, Owner, Streams};
+use everett_world_file as world_file;
 
 use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
 

@@ -20,11 +20,11 @@ use everett_session::restarts::Nodes;
 use everett_session::timeline::restart_point::RestartPoint;
 use everett_session::timeline::{Faults, Timeline};
 use everett_session::verify::Job;
-use everett_session::world_file;
 use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
 use everett_vmm::{Digest, Trail};
+use everett_world_file as world_file;
 use tempfile::TempDir;
 
 /// A millisecond of vtime.

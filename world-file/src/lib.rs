@@ -4,7 +4,7 @@
 //! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
 //!   `command`, `talk`, `epoch` and `paths` read values that several of them share.
 //!
-//! Not here: running a world ([`crate::timeline`]) and building its image (`everett-guest-image`).
+//! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
 //! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`. Reading never panics,
 //! whatever the bytes; every list and text has a named bound. The only host files that are read are those that the world
