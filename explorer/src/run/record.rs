@@ -82,10 +82,10 @@ pub struct HistoryCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
     /// The branch that it extends was not chosen before it.
-    #[error("it goes on from choice {0}, which is no earlier one")]
+    #[error("it extends choice {0}, which was not made before it")]
     From(u64),
     /// The number of the path's forks does not fit the branch that it extends.
-    #[error("its path does not fit where it goes on from")]
+    #[error("its path does not extend the path of the branch before it")]
     Path,
     /// The branch has too many coverage points.
     #[error("it reached more than {DELTA_POINTS_MAX} points")]

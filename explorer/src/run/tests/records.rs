@@ -82,10 +82,10 @@ fn what_cannot_be_a_record_is_not_written() {
     let run = written(&[]);
     let mut journal = resumed(run.path());
     for (record, problem) in [
-        (record(3, Some(3), "1000.1/2000.1"), "it goes on from choice 3, which is no earlier one"),
-        (record(3, None, "1000.1/2000.1"), "its path does not fit where it goes on from"),
-        (record(3, Some(1), "1000.1"), "its path does not fit where it goes on from"),
-        (record(3, None, ""), "its path does not fit where it goes on from"),
+        (record(3, Some(3), "1000.1/2000.1"), "it extends choice 3, which was not made before it"),
+        (record(3, None, "1000.1/2000.1"), "its path does not extend the path of the branch before it"),
+        (record(3, Some(1), "1000.1"), "its path does not extend the path of the branch before it"),
+        (record(3, None, ""), "its path does not extend the path of the branch before it"),
     ] {
         let error = journal.append(record).unwrap_err();
         assert_eq!(told(&error, run.path()), format!("the record of choice 3 cannot be written: {problem}"));

@@ -144,10 +144,10 @@ impl Course {
     fn check(&self, checks: usize, nodes: usize, has_template: bool) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
-            return fail("its trail has points at other distances");
+            return fail("its trail has another interval than this version's");
         }
         if !self.trail.points().is_sorted_by(|(a, _), (b, _)| a < b) {
-            return fail("its trail goes back");
+            return fail("its trail's vtimes do not increase");
         }
         let last = self.trail.points().last().map(|&(at, _)| at);
         let (due, next) = match self.stage {
@@ -157,29 +157,29 @@ impl Course {
             _ => (None, 0),
         };
         if [last, self.root_ns(), due].into_iter().flatten().any(|at| at > VTIME_MAX) {
-            return fail("it has a time beyond the end of time");
+            return fail("a vtime is larger than the maximum");
         }
         if next > checks {
-            return fail("it has done more checks than there are");
+            return fail("it has done more checks than the world has");
         }
         let has_begun = !matches!(self.stage, Stage::Booting | Stage::Ready { .. });
         if has_begun != self.begun.is_some() || has_begun && self.begin_with.is_some() {
-            return fail("it has begun without a seed, or not begun with one");
+            return fail("a timeline has a seed if and only if it has begun, and this one differs");
         }
         if has_begun && self.fork_with.is_some() || !has_begun && !self.path.forks().is_empty() {
-            return fail("it has become a child without having begun");
+            return fail("it was forked before it began");
         }
         if self.path.forks().last().map(|fork| fork.vtime_ns).is_some_and(|at| at > VTIME_MAX) {
-            return fail("it has a time beyond the end of time");
+            return fail("a vtime is larger than the maximum");
         }
         if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
-            return fail("more faults are active than a plan has lines");
+            return fail("more faults are active than a plan can have lines");
         }
         // A test template that turns out to be invalid ends the timeline.
         let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
         if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
         {
-            return fail("it has test commands and the world has not, or the other way round");
+            return fail("it has test commands and the world has none, or the reverse");
         }
         if let Some(commands) = &self.commands {
             commands.check(nodes)?;
@@ -293,14 +293,14 @@ impl SessionState {
         }
         self.nodes.iter().try_for_each(|node| check_place(&node.place))?;
         if !self.reporting.is_of(self.nodes.len()) {
-            return Err(StateError::Inconsistent("it has events of nodes that there are not"));
+            return Err(StateError::Inconsistent("it has events of a node that the world does not have"));
         }
         let has_template = plans.first().is_some_and(|plan| plan.template.is_some());
         self.course.check(checks.len(), self.nodes.len(), has_template)?;
         match (self.course.talks(checks), &self.talk) {
             (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
             (None, None) => Ok(()),
-            _ => Err(StateError::Inconsistent("what the host says to a node, and when")),
+            _ => Err(StateError::Inconsistent("the conversation of a check does not fit its stage")),
         }
     }
 }
@@ -309,13 +309,13 @@ fn check_place(place: &Place) -> Result<(), StateError> {
     let Place { unsent, retry_at_ns, boot_until_ns, .. } = place;
     let fail = |what| Err(StateError::Inconsistent(what));
     if [*retry_at_ns, *boot_until_ns].into_iter().flatten().any(|at| at > VTIME_MAX) {
-        return fail("it has a time beyond the end of time");
+        return fail("a vtime is larger than the maximum");
     }
     if unsent.len() > UNSENT_BYTES_MAX {
-        return fail("more waits for the guest than ever does");
+        return fail("more bytes wait for the guest than the maximum");
     }
     if unsent.is_empty() != retry_at_ns.is_none() {
-        return fail("only input that waits for the guest has a time");
+        return fail("bytes wait for the guest if and only if a time to send them is set, and here they differ");
     }
     Ok(())
 }
@@ -390,7 +390,7 @@ impl Timeline {
         if let (Some(check), Some(talk)) = (self.course.talks(&self.checks).cloned(), state.talk)
             && !self.talk_again(&check, &talk)
         {
-            return Err(StateError::Inconsistent("the host cannot have come to here"));
+            return Err(StateError::Inconsistent("the check's connection cannot be in this state"));
         }
         Ok(())
     }
