@@ -1,4 +1,4 @@
-//! Tests of both kinds of files: written data is read back, and no damage is missed.
+//! Tests of both kinds of files: data is read back as it was written, and all damage is detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -66,7 +66,7 @@ fn damage(path: &Path, mut check: impl FnMut(&str)) {
         file.write_all_at(&[*byte], at as u64).unwrap();
     }
     file.set_len(whole.len() as u64 + 1).unwrap();
-    check("a byte more");
+    check("one byte appended");
     for len in (0..whole.len()).rev() {
         file.set_len(len as u64).unwrap();
         check(&format!("{len} bytes"));
@@ -214,11 +214,11 @@ fn other_kinds_and_formats_are_refused_by_name() {
     let error = |result: Result<(), FileError>| result.unwrap_err().to_string();
     assert_eq!(
         error(BaseFile::open(&moment).map(drop)),
-        format!("{}: this is no base file", moment.display())
+        format!("{}: not a base file", moment.display())
     );
     assert_eq!(
         error(MomentFile::open(&base).map(drop)),
-        format!("{}: this is no moment file", base.display())
+        format!("{}: not a moment file", base.display())
     );
     for path in [&base, &moment] {
         let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -330,5 +330,5 @@ fn hostile_bases_are_refused() {
         bytes[72 + stored..][..32].copy_from_slice(&zero.0);
         bytes[data_at..][..PAGE].fill(0);
     });
-    assert!(error.unwrap_err().contains("page 0 is in the index with zeroes as its content"));
+    assert!(error.unwrap_err().contains("page 0 is in the index, but all zeroes"));
 }
