@@ -5,10 +5,13 @@
 //!
 //! - [`state`]: the architectural state as plain data
 //! - `core`: the same state in the form that handlers work on
-//! - `mem/`: RAM, paging, the software TLB, coherence
+//! - `mem/`: RAM, paging, the software TLB, coherence, requests to devices
 //! - `decode/`: guest bytes to operations, and the block cache
 //! - `op/`: a decoded instruction with its operands
 //! - `exec/`: the handlers, by family of instructions, and delivery of exceptions and interrupts
+//! - `flags`: the arithmetic flags, computed when they are read
+//! - `host_fp/`: floating-point and packed integer arithmetic by the host's own instructions
+//! - `stop`: the ways in which a handler ends its block early, and exception vectors
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the run loop
 //! - `fetch`: the lookup of the next block

@@ -215,7 +215,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
         }
         let completing = core.mem.mmio.in_progress();
         if !completing {
-            if core.mem.tell_hits() {
+            if core.mem.report_hits() {
                 return Exit::Watchpoint;
             }
             if core.halted {
@@ -227,7 +227,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             if until.window && core.interruptible() {
                 return Exit::Window;
             }
-            // With `single`, this instruction has passed the check before, and has not executed since.
+            // With `single`, this instruction has already passed the breakpoint check, but has not executed yet.
             if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
                 return Exit::Breakpoint;
             }

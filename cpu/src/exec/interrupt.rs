@@ -14,8 +14,8 @@ use crate::mem::{Mode, canonical};
 use crate::state::{Dead, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 
-/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler that can never begin
-/// would be entered forever if it has a stack of its own, which does not run out.
+/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler whose first instruction
+/// always faults could be entered forever: an IST stack never overflows, because each entry starts at its top.
 const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
 
 /// Exception or interrupt to deliver.

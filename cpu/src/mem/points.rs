@@ -58,7 +58,7 @@ pub(super) struct Points {
     points: Vec<Watchpoint>,
     hits: Vec<Hit>,
     /// Number of hits that have already ended a run.
-    told: usize,
+    reported: usize,
     /// Address of the instruction to which accesses are attributed.
     rip: u64,
 }
@@ -102,10 +102,10 @@ impl Mem {
         let last = va.wrapping_add(size - 1);
         self.points.points.iter().any(|p| if store { p.stores } else { p.loads } && p.meets(va, last))
     }
-    /// True if there were hits since the last call.
-    pub(crate) fn tell_hits(&mut self) -> bool {
+    /// Returns true if there were hits since the last call, so that the run must end.
+    pub(crate) fn report_hits(&mut self) -> bool {
         let all = self.points.hits.len();
-        std::mem::replace(&mut self.points.told, all) < all
+        std::mem::replace(&mut self.points.reported, all) < all
     }
     /// Returns the number of hits that were not taken yet.
     pub(crate) fn hits(&self) -> usize {
@@ -115,9 +115,9 @@ impl Mem {
     pub(crate) fn keep_hits(&mut self, count: usize) {
         self.points.hits.truncate(count);
     }
-    /// Returns the hits since the last call.
+    /// Returns and removes all hits.
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
-        self.points.told = 0;
+        self.points.reported = 0;
         std::mem::take(&mut self.points.hits)
     }
 }

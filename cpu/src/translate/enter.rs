@@ -129,8 +129,8 @@ impl Translator {
         let block = self.leaves(core, id);
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
-    /// Sets the state to that within a block that was charged for at its start and is not finished, as the
-    /// interpreter has it.
+    /// Sets the state as the interpreter has it within a block: RIP behind the block, and the instruction count without
+    /// the block's instructions, for which translated code was charged at the start.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);

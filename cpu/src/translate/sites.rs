@@ -1,4 +1,4 @@
-//! Sites: places in translated code from which execution may have to continue elsewhere. A site tells the instruction
+//! Sites: places in translated code from which execution may have to continue elsewhere. A site records the instruction
 //! and block to which it belongs, and the location of guest registers.
 
 use super::registers::Registers;
