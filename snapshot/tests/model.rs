@@ -185,7 +185,11 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
             everett_snapshot::Entry::Zero => None,
         })
         .collect();
-    prop_assert_eq!(pool.stats().pages, distinct.len() as u64, "each distinct page is stored once, and nothing else");
+    prop_assert_eq!(
+        pool.stats().pages,
+        distinct.len() as u64,
+        "each distinct page is stored once, and nothing else"
+    );
     drop((there, store, machines));
     prop_assert_eq!(pool.stats().pages, 0, "no page is left");
     Ok(())

@@ -58,7 +58,7 @@ fn names_second_byte(i: &Instruction) -> bool {
 
 /// True if an instruction that names a second byte (AH and so on) can be encoded without a REX prefix, as it must be.
 /// All its registers must be second bytes, or be held in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix,
-/// so the guest cannot combine them with a second byte either.
+/// but the guest cannot combine them with a second byte either.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));

@@ -53,7 +53,7 @@ pub(crate) struct Trace {
 /// Runs a soup to its end: `instructions_max`, a halt without a pending interrupt, a shutdown, or an unsupported
 /// operation.
 pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
-    // The layout is page-aligned, wherever the allocator puts the memory.
+    // RAM must be page-aligned.
     let layout = std::alloc::Layout::from_size_align(RAM_LEN, 4096).expect("constants");
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };

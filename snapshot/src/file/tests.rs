@@ -212,14 +212,8 @@ fn other_kinds_and_formats_are_refused_by_name() {
     BaseFile::write(&base, &Image::zero(1)).unwrap();
     MomentFile::write(&moment, &MomentInfo::default(), &MomentParts::default()).unwrap();
     let error = |result: Result<(), FileError>| result.unwrap_err().to_string();
-    assert_eq!(
-        error(BaseFile::open(&moment).map(drop)),
-        format!("{}: not a base file", moment.display())
-    );
-    assert_eq!(
-        error(MomentFile::open(&base).map(drop)),
-        format!("{}: not a moment file", base.display())
-    );
+    assert_eq!(error(BaseFile::open(&moment).map(drop)), format!("{}: not a base file", moment.display()));
+    assert_eq!(error(MomentFile::open(&base).map(drop)), format!("{}: not a moment file", base.display()));
     for path in [&base, &moment] {
         let file = OpenOptions::new().write(true).open(path).unwrap();
         file.write_all_at(&3u32.to_le_bytes(), 8).unwrap();

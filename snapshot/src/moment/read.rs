@@ -199,7 +199,8 @@ impl List<'_> {
         let mut next = Some(0u64);
         for _ in 0..count {
             let line = self.reader.varint().zip(self.reader.varint());
-            let (left_out, content) = line.ok_or_else(|| self.damaged("its directory ends within a list of pages"))?;
+            let (left_out, content) =
+                line.ok_or_else(|| self.damaged("its directory ends within a list of pages"))?;
             let index = next.and_then(|next| next.checked_add(left_out));
             let index = index.filter(|&index| index < pages);
             let index = index.ok_or_else(|| self.damaged("it has a page beyond the end of its image"))?;

@@ -8,10 +8,10 @@
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
 //! **Invariants.**
-//! - Evictions are a function of the calls: the caller states costs (for example in instructions) instead of measuring
-//!   them, and ties are broken by key. Nevertheless **no result may depend on which values are present**, because the
-//!   host decides the order in which workers call. A store is a cache: a value derived again must equal the evicted
-//!   one, and the budget must affect nothing but time.
+//! - Evictions are a function of the calls: the caller states costs (for example in instructions), nothing is measured,
+//!   and ties are broken by key. Nevertheless **no result may depend on which values are present**, because the host
+//!   decides the order in which workers call. A store is a cache: a value derived again must equal the evicted one, and
+//!   the budget must affect nothing but time.
 //! - Roots, pinned values and the value of the current call are not evicted, so these alone may exceed the budget.
 //! - A key that has a child stays known, so that every known key can be derived.
 //!
