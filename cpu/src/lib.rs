@@ -1,6 +1,6 @@
 //! The soft x86-64 CPU: executes guest instructions on guest RAM, on any x86-64 host, and counts them exactly.
 //!
-//! The crate knows memory and registers only. Devices, interrupt controllers and time are outside: an access to an
+//! The crate handles only memory and registers. Devices, interrupt controllers and time are outside: an access to an
 //! address that is not RAM ends [`Cpu::run`], the caller answers it, and the next `run` finishes the instruction.
 //!
 //! - [`state`]: the architectural state as plain data

@@ -332,7 +332,7 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     let before = core.icount;
     core.mem.take_watch_hits();
     let hits = core.mem.hits();
-    core.mem.accesses_are_of(core.rip);
+    core.mem.attribute_accesses_to(core.rip);
     let ended = step_fetched(cache, core);
     core.mem.single = false;
     core.limit = limit;

@@ -93,7 +93,7 @@ impl Near {
     }
 }
 
-/// State that translated code needs or leaves behind, besides the CPU's slots.
+/// State that translated code needs or stores, besides the CPU's slots.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
     /// Host address of the cache's operations.

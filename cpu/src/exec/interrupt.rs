@@ -66,7 +66,7 @@ impl Core {
     #[cold]
     pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
         self.stray();
-        self.mem.accesses_are_of(rip);
+        self.mem.attribute_accesses_to(rip);
         if self.endless(rip) {
             return;
         }
@@ -81,7 +81,7 @@ impl Core {
     pub(crate) fn deliver_interrupt(&mut self, vector: u8) {
         self.stray();
         let rip = self.rip;
-        self.mem.accesses_are_of(rip);
+        self.mem.attribute_accesses_to(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
             // An interrupt is benign, whatever its vector: an exception raised by its delivery replaces it.

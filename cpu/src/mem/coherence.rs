@@ -2,7 +2,7 @@
 //!
 //! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which of them survive would depend on
 //! the size of the TLB, so this CPU keeps none. A page that was walked as a page table is marked, and a store that
-//! changes a present entry drops everything derived from it. Pages with decoded code are marked likewise.
+//! changes a present entry drops everything derived from it. Pages with decoded code are marked, too.
 //!
 //! Kernels share the upper half of the address space between processes, so the TLB entries of that half can survive a
 //! change of CR3 ([`Mem::root_changes`]).

@@ -1,6 +1,6 @@
 //! Watchpoints that the operator sets on guest memory, invisible to the guest.
 //!
-//! Watched pages get no read and write tags in the TLB, so every access to them takes the slow path, even from
+//! Watched pages get no read or write tags in the TLB, so every access to them takes the slow path, even from
 //! translated code. All other accesses are as fast as without watchpoints. An instruction that is about to touch
 //! watched bytes is executed alone, like a store to code, and the run ends after it.
 //!
@@ -70,7 +70,7 @@ impl Mem {
         self.flush_tlb();
     }
     /// Attributes all accesses from here on to the instruction at `rip`.
-    pub(crate) fn accesses_are_of(&mut self, rip: u64) {
+    pub(crate) fn attribute_accesses_to(&mut self, rip: u64) {
         self.points.rip = rip;
     }
     /// True if the page of `va` has watched bytes, so that accesses to it must take the slow path.

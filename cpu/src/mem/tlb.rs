@@ -172,7 +172,7 @@ impl Tlb {
         }
         None
     }
-    /// Stores a `T` if all of it lies within one page and hits. Returns true if so.
+    /// Stores a `T` and returns true if all of it lies within one page and hits.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
         let e = self.entry(va);

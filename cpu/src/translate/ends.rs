@@ -147,7 +147,7 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = address of the translation behind a call, or 0 if it cannot be known here.
+    /// R12 = address of the translation at a call's return address, or 0 if it cannot be known here.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -214,8 +214,8 @@ impl Emitter<'_> {
         // The jump is not in the routine, so that the host predicts the jumps of different sites separately.
         self.asm.jump_register(R12);
     }
-    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same
-    /// contents as the last time, the jump is direct.
+    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same contents
+    /// as when this block was translated, the jump is direct.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);

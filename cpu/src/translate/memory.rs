@@ -99,7 +99,8 @@ impl CodeMemory {
     /// Changes the protection of the whole mapping. Returns true on success.
     fn protect(&mut self, protection: libc::c_int) -> bool {
         // SAFETY: the call covers exactly this mapping, which belongs to `self` alone. Only `publish` accesses its
-        // bytes, and it makes them writable first. The type `MmapMut` gives no other access meanwhile.
+        // bytes, and it makes them writable first. No reference to them exists at the same time, because `self` is
+        // borrowed exclusively.
         unsafe { libc::mprotect(self.map.as_mut_ptr().cast(), self.map.len(), protection) == 0 }
     }
 }

@@ -95,7 +95,7 @@ const FULL: u8 = 2;
 /// instruction to interpret.
 const INTERPRET: u8 = 3;
 /// Reason: the interpreter must execute the instruction of a site and the rest of its block. Bits 8-39: offset of the
-/// site, i.e. of the code behind the call.
+/// site, i.e. of the code after the call.
 const MISSED: u8 = 4;
 /// Reason: a jump to another page faults, and the interpreter must execute it. Bits 8-39: number of the site. For
 /// [`NO_SITE`], execution continues at RIP instead.

@@ -44,7 +44,7 @@ pub(crate) const WINDOW_PAGES: u64 = 48;
 pub(crate) const VIEW_PAGES: u64 = 28;
 /// Linear address of `FIXED_PAGE`.
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
-/// Linear address of a large page over RAM and a device behind it.
+/// Linear address of a large page that maps RAM and the device after it.
 pub(crate) const LARGE: u64 = 0x80_0000;
 /// Linear address of pages 2^31 bytes above those of the window. A RIP-relative instruction reaches only the part of a
 /// page before its own offset.

@@ -198,11 +198,11 @@ fn a_data_breakpoint_traps_after_the_access() {
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
         a.mov(eax, dword_ptr(rbx + 8))?; // 3 bytes: a load, which DR1 ignores
-        a.mov(byte_ptr(rbx + 7), al)?; // 3: beside it
-        a.mov(word_ptr(rbx + 7), ax)?; // 4: its first byte
+        a.mov(byte_ptr(rbx + 7), al)?; // 3: the byte before DR1's
+        a.mov(word_ptr(rbx + 7), ax)?; // 4: overlaps DR1's first byte
         a.inc(dword_ptr(rbx + 0x1e))?; // 3: spans DR2's byte
         a.mov(al, byte_ptr(rbx + 0x20))?; // 3: a load
-        a.mov(byte_ptr(rbx + 12), al)?; // 3: behind DR1's last byte
+        a.mov(byte_ptr(rbx + 12), al)?; // 3: after DR1's last byte
         a.hlt()
     });
     assert_eq!(traps(&g), [CODE + 10, CODE + 13, CODE + 16]);

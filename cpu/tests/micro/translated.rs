@@ -214,7 +214,7 @@ fn a_call_may_overwrite_its_own_operand() {
         a.add(rdi, 0x1000)?;
         a.dec(ecx)?;
         a.jnz(again)?;
-        // A non-canonical address: the fault is that of the target that was read.
+        // A call to a non-canonical address faults, with the target that was read before the push.
         a.mov(r12, rbx)?;
         a.mov(rdi, 1u64 << 63)?;
         a.mov(qword_ptr(rsp - 8), rdi)?;

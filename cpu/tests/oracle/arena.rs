@@ -15,7 +15,7 @@ pub(crate) const LEN: u64 = 0x40_0000;
 pub(crate) const DATA: u64 = 0x10_0000;
 /// Size of `DATA` in bytes.
 pub(crate) const DATA_LEN: u64 = 0x1_0000;
-/// Offset of a read-only page. It follows `DATA`, and the addresses behind it are not mapped.
+/// Offset of a read-only page. It follows `DATA`, and the addresses after it are not mapped.
 pub(crate) const CONST: u64 = DATA + DATA_LEN;
 /// Size of `CONST` in bytes.
 pub(crate) const CONST_LEN: u64 = 0x1000;

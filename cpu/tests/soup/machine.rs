@@ -60,7 +60,7 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     assert!(!memory.is_null());
     // SAFETY: both areas have `RAM_LEN` bytes.
     unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
-    // SAFETY: freed below, after the CPU is dropped; the memory is not accessed otherwise meanwhile.
+    // SAFETY: freed below, after the CPU is dropped. Nothing else accesses the memory until then.
     let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
     let entries = if matches!(way, Way::TinyCaches | Way::TranslatedTiny) { 16 } else { 1024 };
     let translate_after = match way {

@@ -270,7 +270,7 @@ impl Head {
     }
 }
 
-/// Returns the offset of the data behind a bitmap of `stored` bytes and `present` hashes.
+/// Returns the offset of the data, which follows a bitmap of `stored` bytes and `present` hashes.
 fn data_offset(stored: usize, present: u64) -> usize {
     (HEAD_BYTES + stored + present as usize * 32).next_multiple_of(PAGE)
 }

@@ -120,7 +120,8 @@ proptest! {
         BaseFile::write(&base, &image(&pool, Image::zero(300), &below)).unwrap();
         let base = Arc::new(Base::File(BaseFile::open(&base).unwrap()));
         let states: Vec<Vec<u8>> = states.into_iter().map(|state| state.repeat(repeats)).collect();
-        let tree: Tree = tree.into_iter().map(|(index, kind)| (index, pool.intern(&content(kind)).map_or(Entry::Zero, Entry::Page))).collect();
+        let entry = |kind| pool.intern(&content(kind)).map_or(Entry::Zero, Entry::Page);
+        let tree: Tree = tree.into_iter().map(|(index, kind)| (index, entry(kind))).collect();
         let mut parts = MomentParts::default();
         parts.states.extend(states.into_iter().enumerate().map(|(i, state)| (format!("state {i}"), state.into())));
         parts.images.insert("zero".into(), image(&pool, Image::zero(250), &writes[0]));
