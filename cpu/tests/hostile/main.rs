@@ -114,7 +114,7 @@ fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     }
     let before = run(p, memory, &ORACLE, same);
     let state = &before.snapshots.last()?.state;
-    let what = differ(different).unwrap_or_else(|| "nothing up to there, but later state".into());
+    let what = differ(different).unwrap_or_else(|| "visible only in a longer run".into());
     Some(format!(
         "program {:#x}: interpreted and {} differ after {different} instructions: {what}\nbefore: rip {:#x}, \
          rflags {:#x}, cs {:#x}, gpr {:x?}",

@@ -6,7 +6,7 @@ use super::harness::check;
 use super::image::*;
 
 #[test]
-fn interrupted_branches_make_no_edges() {
+fn branches_make_edges_unless_interrupted() {
     const OTHER: u64 = CODE + 0x1000;
     let mut g = Guest::new();
     g.code(CODE, |a| {
