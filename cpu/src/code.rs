@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and the instruments that are on. They affect the speed of a guest, never its results.
+/// Sizes of the CPU's caches, and which recordings are enabled. The configuration affects the speed of a guest, never
+/// its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Entries of the software TLB for each privilege mode. A power of two, at least two.
@@ -37,7 +38,7 @@ impl Default for CacheConfig {
 }
 
 /// Handle to decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one
-/// runs, the others wait. Guests cannot observe with whom their code is shared.
+/// runs, the others wait. Guests cannot observe the sharing.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,

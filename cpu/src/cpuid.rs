@@ -6,8 +6,8 @@
 //! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core, so that the guest calibrates
 //!   nothing.
 //! - The TSC is invariant, and the APIC timer always runs (ARAT).
-//! - IA32_ARCH_CAPABILITIES describes a CPU that does not speculate and has none of the known leaks. A guest that
-//!   runs with mitigations on then needs few of them.
+//! - IA32_ARCH_CAPABILITIES describes a CPU that does not speculate and is immune to the known leaks. A guest that runs
+//!   with mitigations on then needs few of them.
 //! - The hypervisor bit is set, but hypervisor leaves are absent. Kernels treat the CPU as virtual: they neither look
 //!   for microcode nor work around errata of the real part.
 //!

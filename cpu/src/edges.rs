@@ -1,10 +1,10 @@
 //! Recording of branch edges in guest code, for coverage of binaries without instrumentation.
 //!
-//! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched
-//! next. Both are identified by the contents of their page and their offset in it. So an edge of a program is the
-//! same in every process, at every base address, on every machine. If an interrupt, an exception or a device's write
-//! to memory comes between the two, no edge is recorded. Therefore the target of a branch within a page is on the
-//! same page as the branch.
+//! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched next.
+//! Both are identified by the contents of their page and their offset in it. So an edge of a program is the same in
+//! every process, at every base address, on every machine. No edge is recorded if an interrupt, an exception or a
+//! device's write to memory comes between the two. So a branch within a page and its target always have the same page
+//! name.
 //!
 //! A branch stores its place in [`slot::FROM`], and the next block consumes it. The interpreter does both in
 //! [`Core::depart`] and [`Core::arrive`]. Translated code first checks one slot of the edge table itself, if possible

@@ -23,9 +23,10 @@ pub enum Exit {
     Watchpoint,
     /// The guest used a feature that is not modelled; the string names it.
     Unsupported(&'static str),
-    /// Nothing that the clock mode counts happened for too many instructions. Engines return this, a [`Cpu`](crate::Cpu) never does.
+    /// The guest ran for too long without an event that the clock mode counts. Only engines return this, never a
+    /// [`Cpu`](crate::Cpu).
     NoProgress,
-    /// The host could not continue (an engine on its processor), or the CPU's own code panicked ([`Cpu::failure`](crate::Cpu::failure)): a defect of Everett.
-    /// Nothing more is executed.
+    /// The host failed (in an engine that uses its processor), or the CPU's own code panicked, which is a defect of
+    /// Everett ([`Cpu::failure`](crate::Cpu::failure)). Nothing more is executed.
     Failed,
 }

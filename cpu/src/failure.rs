@@ -2,7 +2,7 @@
 //! process.
 //!
 //! Handlers run below translated code, through which nothing can unwind, and on threads that also run other machines.
-//! So panics are caught in the functions that translated code calls ([`crate::translate`]), and otherwise where a run
+//! So panics are caught in the functions that translated code calls ([`crate::translate`]), and all others where a run
 //! begins. After a panic the CPU executes nothing more, because its state may be half changed.
 
 use std::any::Any;

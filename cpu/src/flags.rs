@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_set_of_flags_survives_the_late_form() {
+    fn any_set_of_flags_survives_the_lazy_form() {
         for n in 0..64u64 {
             let f = (n & 1)
                 | ((n >> 1 & 1) << 2)

@@ -1,14 +1,17 @@
 //! The soft x86-64 CPU: executes guest instructions on guest RAM, on any x86-64 host, and counts them exactly.
 //!
-//! The crate knows memory and registers only. Devices, interrupt controllers and time are outside: an access to an
+//! The crate handles only memory and registers. Devices, interrupt controllers and time are outside: an access to an
 //! address that is not RAM ends [`Cpu::run`], the caller answers it, and the next `run` finishes the instruction.
 //!
 //! - [`state`]: the architectural state as plain data
 //! - `core`: the same state in the form that handlers work on
-//! - `mem/`: RAM, paging, the software TLB, coherence
+//! - `mem/`: RAM, paging, the software TLB, coherence, requests to devices
 //! - `decode/`: guest bytes to operations, and the block cache
 //! - `op/`: a decoded instruction with its operands
 //! - `exec/`: the handlers, by family of instructions, and delivery of exceptions and interrupts
+//! - `flags`: the arithmetic flags, computed when they are read
+//! - `host_fp/`: floating-point and packed integer arithmetic by the host's own instructions
+//! - `stop`: the ways in which a handler ends its block early, and exception vectors
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the run loop
 //! - `fetch`: the lookup of the next block

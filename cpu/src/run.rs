@@ -215,7 +215,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
         }
         let completing = core.mem.mmio.in_progress();
         if !completing {
-            if core.mem.tell_hits() {
+            if core.mem.report_hits() {
                 return Exit::Watchpoint;
             }
             if core.halted {
@@ -227,7 +227,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             if until.window && core.interruptible() {
                 return Exit::Window;
             }
-            // With `single`, this instruction has passed the check before, and has not executed since.
+            // With `single`, this instruction has already passed the breakpoint check, but has not executed yet.
             if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
                 return Exit::Breakpoint;
             }
@@ -332,7 +332,7 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     let before = core.icount;
     core.mem.take_watch_hits();
     let hits = core.mem.hits();
-    core.mem.accesses_are_of(core.rip);
+    core.mem.attribute_accesses_to(core.rip);
     let ended = step_fetched(cache, core);
     core.mem.single = false;
     core.limit = limit;

@@ -1,11 +1,11 @@
 //! Images of a memory, or of a disk in blocks of 4 KiB: the written pages ([`Tree`]) over the initial content
 //! ([`Base`]).
 //!
-//! Cloning is O(1), and a fork of a world clones its images. Comparing two images costs what differs
-//! ([`Image::differing`]).
+//! Cloning is O(1), and a fork of a world clones its images. The cost of comparing two images depends only on their
+//! differences ([`Image::differing`]).
 //!
-//! **Invariants.** A tree entry always differs from the base: a page that is written back to its initial content
-//! costs nothing, and an explicit zero exists only where the base is not zero. All entries are below `pages`.
+//! **Invariants.** A tree entry always differs from the base: a page that gets its initial content back has no entry,
+//! and an explicit zero exists only where the base is not zero. All entries are below `pages`.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -120,8 +120,8 @@ impl Image {
     }
 
     /// Calls `f` with the number of each page whose content differs, ascending. Pages beyond the end of the shorter
-    /// image count as zeroes. On a common base, the cost is that of the pages written in either image since they
-    /// diverged; on different bases, that of all nonzero pages.
+    /// image count as zeroes. On a common base, the cost is proportional to the pages written in either image since
+    /// they diverged; on different bases, to all nonzero pages.
     pub fn differing(&self, other: &Image, mut f: impl FnMut(u64)) {
         if self.base.same(&other.base) {
             self.delta.diff(&other.delta, |index, mine, theirs| {

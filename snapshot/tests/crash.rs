@@ -14,7 +14,7 @@ use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Environment variable that makes a process of this program the failing child, in the given folder.
+/// Environment variable with a folder. If it is set, the process is the failing child and works in that folder.
 const FOLDER: &str = "EVERETT_TEST_FOLDER";
 
 /// Arguments that select the child's task.
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         match std::env::args().nth(1).as_deref() {
             Some(WRITE) => write_for_ever(&folder),
             Some(FILL_THE_DISK) => fill_the_disk(&folder),
-            other => panic!("a child has nothing to do: {other:?}"),
+            other => panic!("unknown task of a child: {other:?}"),
         }
         return ExitCode::SUCCESS;
     }
@@ -39,12 +39,12 @@ fn main() -> ExitCode {
     let trials = vec![
         trial("killed_writers_leave_whole_files", killed_writers_leave_whole_files),
         trial("a_full_disk_loses_nothing", a_full_disk_loses_nothing),
-        trial("folders_that_are_not_there_are_named", folders_that_are_not_there_are_named),
+        trial("missing_folders_are_named", missing_folders_are_named),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Creates an image of about 200 KiB that hardly compress; `number` decides the content.
+/// Creates an image of about 200 KiB that hardly compress; `number` determines the content.
 fn image(pool: &Pool, number: u64) -> Image {
     let mut image = Image::zero(64);
     let mut state = number + 1;
@@ -192,7 +192,7 @@ fn a_full_disk_loses_nothing() {
     check_moment(&moment, &after);
 }
 
-fn folders_that_are_not_there_are_named() {
+fn missing_folders_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("no").join("base");
     let error = BaseFile::write(&path, &Image::zero(1)).unwrap_err();

@@ -1,4 +1,4 @@
-//! Comparison of images, store and pool, used as a machine uses them, with full copies of everything.
+//! Uses images, store and pool as a machine does, and compares them with full copies of everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use everett_snapshot::{Base, BaseFile, Image, PAGE, PageBytes, PageHash, Pool, S
 use proptest::prelude::*;
 
 const PAGES: usize = 70;
-/// Bytes that a moment states for each page in which it differs from its parent.
+/// Size in bytes that a moment states for each page in which it differs from its parent.
 const PAGE_COST: u64 = 4096;
 
 type Copy = Vec<PageBytes>;
@@ -28,7 +28,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
-    // Few contents, so that pages return to earlier ones. Byte 0 makes zeroes.
+    // Few contents, so that pages often get an earlier content again. Byte 0 makes a zero page.
     let step = prop_oneof![
         6 => (0..PAGES, 0u8..5).prop_map(|(page, byte)| Step::Fill(page, byte)),
         4 => (0..PAGES, 0..PAGE, 0u8..3).prop_map(|(page, at, byte)| Step::Device(page, at, byte)),
@@ -76,7 +76,7 @@ fn check(image: &Image, copy: &Copy) -> Result<(), TestCaseError> {
                 everett_snapshot::Entry::Zero => None,
                 everett_snapshot::Entry::Page(page) => Some(page.hash()),
             };
-            prop_assert_ne!(hash, image.base().hash(index as u64), "an entry says what the base has anyway");
+            prop_assert_ne!(hash, image.base().hash(index as u64), "an entry equals the base");
         }
     }
     prop_assert!(image.present().map(|(index, hash, _)| (index, hash)).eq(present));
@@ -185,9 +185,13 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
             everett_snapshot::Entry::Zero => None,
         })
         .collect();
-    prop_assert_eq!(pool.stats().pages, distinct.len() as u64, "equal pages are stored once, and no other");
+    prop_assert_eq!(
+        pool.stats().pages,
+        distinct.len() as u64,
+        "each distinct page is stored once, and nothing else"
+    );
     drop((there, store, machines));
-    prop_assert_eq!(pool.stats().pages, 0, "nothing is left");
+    prop_assert_eq!(pool.stats().pages, 0, "no page is left");
     Ok(())
 }
 
@@ -278,7 +282,7 @@ fn many_threads_share_a_base_and_a_pool() {
 
 #[test]
 #[should_panic(expected = "page 3 of an image of 3 pages")]
-fn there_is_nothing_beyond_the_end() {
+fn a_write_beyond_the_end_panics() {
     let mut image = Image::zero(3);
     assert_eq!(image.page(3), None);
     image.set(&Pool::default(), 3, &[1; PAGE]);

@@ -3,7 +3,7 @@
 use crate::zeroed::Zeroed;
 
 /// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Only a guest
-/// that generates code without end has more.
+/// that keeps generating code has more.
 pub const EDGES_MAX: usize = 1 << 19;
 /// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of them are free.
 pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;
@@ -48,7 +48,7 @@ pub fn page_name(bytes: &[u8]) -> u64 {
 pub struct Edge {
     /// The branch.
     pub from: Place,
-    /// The instruction that was executed next. It follows the branch directly if that was not taken.
+    /// The instruction that was executed next. If the branch was not taken, it is the instruction after the branch.
     pub to: Place,
     /// Linear address of `to`.
     pub address: u64,
@@ -67,9 +67,9 @@ pub(crate) struct Edges {
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
 
-/// Returns the number that identifies an edge. Two different edges between the same two pages always have different
-/// numbers, as their offsets stay apart; a collision of others is very unlikely. `translate::routines::edge` computes
-/// the same number.
+/// Returns the number that identifies an edge. Two edges between the same two pages never have the same number, because
+/// the rotation keeps the bits of their offsets apart. A collision between other edges is very unlikely.
+/// `translate::routines::edge` computes the same number.
 pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
@@ -100,8 +100,8 @@ impl Edges {
         }
         self.fresh.clear();
     }
-    /// Inserts an edge number. Returns true if it is new. Returns false if the table is full, and for the number 0,
-    /// which translated code also takes for known.
+    /// Inserts an edge number. Returns true if it is new. Returns false if the table is full. Returns false for the
+    /// number 0, too, which translated code also treats as known.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;
@@ -134,13 +134,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_that_are_looked_for_at_one_place_are_noted_once_each() {
+    fn edges_with_the_same_first_slot_are_recorded_once_each() {
         let mut edges = Edges::new();
         let a = (word(5, 0x10), word(5, 0x20));
         let b = (1..).map(|n| (a.0, word(n, 0x20)));
         let slot = |edge: (u64, u64)| first_slot(number(edge.0, edge.1));
         let b = b.filter(|b| *b != a).find(|b| slot(*b) == slot(a));
-        let b = b.expect("tables have an end");
+        let b = b.expect("the table is finite");
         for _ in 0..3 {
             edges.note(a.0, a.1, 1, true);
             edges.note(b.0, b.1, 2, false);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_no_edge_is_never_new() {
+    fn the_number_0_is_never_new() {
         let mut edges = Edges::new();
         let from = word(5, 0x10);
         edges.note(from, from.rotate_left(u32::from(NUMBER_ROTATION)), 1, true);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn when_there_is_room_for_no_more_none_is_new() {
+    fn no_edge_is_new_when_the_table_is_full() {
         let mut edges = Edges::new();
         for n in 1..=EDGES_MAX as u64 + 5 {
             edges.note(word(n, 0x10), word(n, 0x20), n, true);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_called_by_its_bytes() {
+    fn a_page_is_named_after_its_bytes() {
         let mut page = [0; 4096];
         let zero = page_name(&page);
         page[4095] = 1;

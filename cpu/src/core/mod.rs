@@ -98,8 +98,7 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// True if the instruction cleared RFLAGS.TF by entering a handler, so that it must not end with a single-step
-    /// trap.
+    /// True if the instruction entered a handler, which cleared RFLAGS.TF. No single-step trap then follows it.
     pub no_trap: bool,
     /// Instruction count at the last exception, and the number of exceptions at that count.
     pub exceptions_at: (u64, u32),
@@ -235,8 +234,8 @@ impl Core {
         self.raise(vector::UD)
     }
     /// Returns `Err(Stop::Single)` unless the instruction is executed alone. Called by instructions that read memory
-    /// after a store, or that store several values. If executed alone, none of their
-    /// stores can require a second execution, which could read what the first one had stored.
+    /// after a store, or that store several values. If executed alone, none of their stores can require a second
+    /// execution, which could read what the first one has stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

@@ -1,12 +1,12 @@
-//! State of translated code beside the CPU's registers, within reach of R15. Meaningless outside of translated code
-//! (`crate::translate`).
+//! State of translated code besides the CPU's registers, addressed relative to R15. Meaningless outside of translated
+//! code (`crate::translate`).
 //!
 //! Three tables cache recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
-//! Each entry carries the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while that
-//! epoch is current. Within an epoch three things stay the same: the paging entries by which code was found, the
-//! contents of pages of code, and the mode that determines what may be executed. So a page walk would find the same
-//! page, and would not set any accessed bit. Epochs belong to one CPU. In an exploration of Redis an epoch of the
-//! kernel mode lasted about a million instructions, one of the user mode fifty thousand.
+//! Each entry carries the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while that epoch
+//! is current. Within an epoch three things stay the same: the paging entries by which code was found, the contents of
+//! pages of code, and the mode that determines what may be executed. So a page walk would find the same page, and would
+//! not set any accessed bit. Epochs belong to one CPU. In an exploration of Redis, an epoch lasted about a million
+//! instructions in kernel mode and fifty thousand in user mode.
 
 use bytemuck::Zeroable;
 
@@ -93,7 +93,7 @@ impl Near {
     }
 }
 
-/// State that translated code needs or leaves behind, besides the CPU's slots.
+/// State that translated code needs or stores, besides the CPU's slots.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
     /// Host address of the cache's operations.

@@ -1,4 +1,5 @@
-//! Slots of the register array after the sixteen general registers. With them every address is the same sum of slots.
+//! Slots of the register array after the sixteen general registers. With them, the address of every memory operand is
+//! computed in the same way: base slot + scaled index slot + segment slot + displacement.
 
 /// Distance from [`PAGE`] to [`PAGE_FAR`], the two bases of RIP-relative operands, in bytes.
 pub(crate) const FAR_PAGE: u64 = 1 << 30;

@@ -1,10 +1,10 @@
 //! The cache of decoded blocks. It is direct-mapped by the content number of a block's page and the offset in the
 //! page. A victim slot holds the block last evicted from each slot; only a miss looks there.
 //!
-//! A page of code has the number of its contents until it is written ([`super::contents`]). A block found by that
-//! number is therefore exactly the block that decoding would yield. It survives restores, and is found for other
-//! pages with the same bytes, in this memory and in others. After a write to another part of the page, the block is
-//! copied rather than decoded again.
+//! A page of code keeps the number of its contents ([`super::contents`]) until it is written. A block found by that
+//! number is therefore exactly the block that decoding would yield. It survives restores, and serves other pages with
+//! the same bytes, in this memory and in others. After a write to another part of the page, the block is copied rather
+//! than decoded again.
 //!
 //! **Invariant.** The executed operations equal those that decoding afresh at each instruction would yield.
 
@@ -26,9 +26,9 @@ pub(crate) enum Extent {
     Single = 1,
 }
 
-/// Enough bytes for an instruction that begins on the first page and ends on the second.
+/// Number of bytes that are read around a page's end: enough for any instruction that continues on the second page.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
-/// If fewer than one in this many slots are filled, a flush clears them one by one.
+/// A flush clears filled slots one by one if fewer than one slot in this many is filled.
 const FILLED_PART: usize = 8;
 /// Key bit that every block has, so that a zeroed entry is not a block. A new cache then uses no host memory until it
 /// is filled.
@@ -49,8 +49,7 @@ pub(crate) struct Block {
     pub count: u16,
     /// Length in bytes.
     pub len: u16,
-    /// Slot of the block that was executed after this one the last time. A guess, which is prefetched while this
-    /// block executes.
+    /// Slot of the block that last followed this one: a guess, which is prefetched while this block executes.
     next: u32,
     /// Number of executions, until the block is translated.
     pub heat: u32,
@@ -97,8 +96,8 @@ pub(crate) struct Cache {
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
-    /// Slots filled since the last flush, as clearing only these is cheaper than clearing all. Not continued once the
-    /// list is too long for that.
+    /// Slots filled since the last flush, which the next flush clears. No longer extended once it is cheaper to clear
+    /// the whole table.
     filled: Vec<u32>,
     /// Number of decoded blocks, for statistics.
     decoded: u64,
@@ -181,8 +180,8 @@ impl Cache {
         let slot = self.slot(key);
         (self.blocks[slot].key == key).then_some(slot)
     }
-    /// Returns the slot and key of the block that followed `b` the last time. Reading them early lets the host
-    /// prefetch the entry while `b` executes.
+    /// Returns the slot and key of the block that last followed `b`. Reading them early lets the host prefetch the
+    /// entry while `b` executes.
     #[inline(always)]
     pub(crate) fn guess(&self, b: &Block) -> Guess {
         let index = b.next as usize & self.mask;
@@ -195,7 +194,7 @@ impl Cache {
         // The slot may have been refilled since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// Returns the place of the block that followed `b` the last time, if known.
+    /// Returns the place of the block that last followed `b`, if known.
     pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
         let next = &self.blocks[b.next as usize & self.mask];
         (next.key != 0).then(|| next.place())
@@ -235,8 +234,8 @@ impl Cache {
     pub(crate) fn block(&self, index: usize) -> &Block {
         &self.blocks[index]
     }
-    /// Finds or decodes the block at `gpa`. Calls `second` to translate the address of the following page, only if an
-    /// instruction straddles, and passes its error on.
+    /// Finds or decodes the block at `gpa`. If an instruction continues on the following page, calls `second` to
+    /// translate that page's address, and returns its error.
     pub(crate) fn find_or_decode<E>(
         &mut self,
         mem: &mut Mem,
@@ -380,7 +379,7 @@ mod tests {
     use crate::mem::Ram;
 
     #[test]
-    fn code_that_was_rewritten_is_never_taken_for_the_old_one() {
+    fn rewritten_code_is_never_mistaken_for_the_old_code() {
         let mut memory = Zeroed::<u8>::new(1 << 16);
         // SAFETY: the mapping outlives `mem`, and nothing else writes to it while a method of `mem` runs.
         let ram = unsafe { Ram::new(memory.as_mut_ptr(), 1 << 16) };
@@ -389,15 +388,15 @@ mod tests {
         let bytes_at = |cache: &mut Cache, mem: &mut Mem, gpa: u64| {
             let found = cache.find(mem, gpa, Extent::Block).unwrap_or_else(|| {
                 let decoded = cache.find_or_decode(mem, gpa, Extent::Block, |_| Err(()));
-                decoded.expect("it straddles nothing")
+                decoded.expect("no instruction straddles")
             });
             let start = cache.block(found).bytes_start as usize;
             [cache.bytes[start], cache.bytes[start + 1]]
         };
         const GPA: u64 = 0x5000;
         const TWIN: u64 = 0x7000;
-        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each comes back
-        // once, and has a twin on another page.
+        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each is written twice, and
+        // each time also to a twin page.
         for round in (0..8u8).chain(0..8) {
             for gpa in [GPA, TWIN] {
                 memory[gpa as usize] = 0x90 + round;
@@ -421,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn flushing_forgets_everything_however_much_there_is() {
+    fn a_flush_drops_all_blocks_however_many_there_are() {
         let mut memory = Zeroed::<u8>::new(1 << 16);
         memory.fill(0xf4);
         // SAFETY: as in the test above.
@@ -432,7 +431,7 @@ mod tests {
             for gpa in 0..filled {
                 cache
                     .find_or_decode(&mut mem, gpa, Extent::Block, |_| Err(()))
-                    .expect("it straddles nothing");
+                    .expect("no instruction straddles");
             }
             assert!(cache.blocks.iter().any(|block| block.key != 0));
             cache.flush();

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered contents; beyond it all are forgotten. Pages keep their numbers, but other pages with
-/// the same bytes then get new ones.
+/// Maximum number of remembered contents. Beyond it all are forgotten: pages keep their numbers, but other pages with
+/// the same bytes get new ones.
 const CONTENTS_MAX: usize = 1 << 16;
 
 /// Numbers of recently seen contents, by their BLAKE3 digest.

@@ -14,8 +14,8 @@ use crate::mem::{Mode, canonical};
 use crate::state::{Dead, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 
-/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler that can never begin
-/// would be entered forever if it has a stack of its own, which does not run out.
+/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler whose first instruction
+/// always faults could be entered forever: an IST stack never overflows, because each entry starts at its top.
 const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
 
 /// Exception or interrupt to deliver.
@@ -66,7 +66,7 @@ impl Core {
     #[cold]
     pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
         self.stray();
-        self.mem.accesses_are_of(rip);
+        self.mem.attribute_accesses_to(rip);
         if self.endless(rip) {
             return;
         }
@@ -81,7 +81,7 @@ impl Core {
     pub(crate) fn deliver_interrupt(&mut self, vector: u8) {
         self.stray();
         let rip = self.rip;
-        self.mem.accesses_are_of(rip);
+        self.mem.attribute_accesses_to(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
             // An interrupt is benign, whatever its vector: an exception raised by its delivery replaces it.

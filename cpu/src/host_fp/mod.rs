@@ -1,6 +1,6 @@
-//! Arithmetic by the host's own instructions. Floating point uses them so that results and status flags equal the
-//! hardware's to the bit, packed integers because they are available. All inline assembly and vector intrinsics of
-//! the crate are in this module.
+//! Arithmetic by the host's own instructions. They compute floating-point results and status flags that equal the
+//! hardware's to the bit. Packed integer arithmetic uses them because they are available. All inline assembly and
+//! vector intrinsics of the crate are in this module.
 //!
 //! - [`vector`]: conversion between `u128` and the host's vector type
 //! - [`packed`]: SSE2 integer arithmetic

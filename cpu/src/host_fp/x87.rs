@@ -191,7 +191,7 @@ macro_rules! load {
         pub(crate) fn $name(cw: u16, b: $t) -> (Extended, u16) {
             let mut a = Image::default();
             let sw: u16;
-            // The zero is for `fstp`, if an exception keeps the load from completing.
+            // If an exception keeps the load from completing, `fstp` stores this zero.
             block!(
                 "fldz", concat!($instruction, " [{b}]"), "fstp tbyte ptr [{a}]",
                 cw, sw, a = in(reg) &mut a, b = in(reg) &b,

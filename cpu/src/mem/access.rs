@@ -52,7 +52,7 @@ impl Mem {
             }
         }
     }
-    /// Checks that `size` bytes at `va` may be written, without writing.
+    /// Checks that `size` bytes at `va` may be written, without writing them.
     pub(crate) fn probe_write(&mut self, va: u64, size: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.check_alignment(va, size, mode)?;
@@ -63,7 +63,7 @@ impl Mem {
         Ok(())
     }
 
-    /// Checks that the byte at `va` may be read, without reading.
+    /// Checks that the byte at `va` may be read, without reading it.
     pub(crate) fn probe_read(&mut self, va: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.translate(va, Access::Read, mode).map(drop)
@@ -108,7 +108,7 @@ impl Mem {
         Ok(T::narrow(low | high << (8 * in_first)))
     }
 
-    /// Translates both pages of an access, the first one first. The second address is 0 if the access lies within one
+    /// Translates both pages of an access, in ascending order. The second address is 0 if the access lies within one
     /// page.
     fn translate_span(&mut self, va: u64, size: u64, access: Access, mode: Mode) -> Result<(u64, u64), Stop> {
         let first = self.translate(va, access, mode)?;

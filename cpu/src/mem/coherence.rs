@@ -2,13 +2,13 @@
 //!
 //! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which of them survive would depend on
 //! the size of the TLB, so this CPU keeps none. A page that was walked as a page table is marked, and a store that
-//! changes a present entry drops everything derived from it. Pages with decoded code are marked likewise.
+//! changes a present entry drops everything derived from it. Pages with decoded code are marked, too.
 //!
 //! Kernels share the upper half of the address space between processes, so the TLB entries of that half can survive a
 //! change of CR3 ([`Mem::root_changes`]).
 //!
-//! **Invariant.** A page carries `TABLE` if a live TLB entry was derived from it, or if code was found by way of it
-//! in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. A page whose
+//! **Invariant.** A page carries `TABLE` if a live TLB entry was derived from it, or if a page walk through it found
+//! code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. A page whose
 //! contents have a number carries `CODE`. A page with either mark has no write tag in the TLB.
 
 use super::{Mem, Ram};
@@ -117,8 +117,8 @@ impl Mem {
             self.tlb.drop_writes_to(self.ram.base_address() + ((page as u64) << 12));
         }
     }
-    /// Returns true, and notes it, if the page may have a write tag: it is dirty and carries neither `CODE` nor
-    /// `TABLE`.
+    /// Returns true if the page may get a write tag, i.e. it is dirty and carries neither `CODE` nor `TABLE`. Then also
+    /// records that it gets one in this epoch.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {
@@ -127,7 +127,7 @@ impl Mem {
         }
         false
     }
-    /// Does the bookkeeping of a write to a page by anyone, except for changes of paging entries.
+    /// Does the bookkeeping for a write to a page by the CPU or a device, except for changes of paging entries.
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;

@@ -1,10 +1,11 @@
-//! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence.
+//! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence, and accesses to devices.
 //!
 //! - [`ram`]: the host mapping (raw pointers)
 //! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
 //! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
+//! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
 //! - [`watch`]: data breakpoints that the guest sets
 //! - [`points`]: watchpoints that the operator sets
 //! - [`bulk`]: bulk execution of repeated string instructions within a page

@@ -1,6 +1,6 @@
 //! Watchpoints that the operator sets on guest memory, invisible to the guest.
 //!
-//! Watched pages get no read and write tags in the TLB, so every access to them takes the slow path, even from
+//! Watched pages get no read or write tags in the TLB, so every access to them takes the slow path, even from
 //! translated code. All other accesses are as fast as without watchpoints. An instruction that is about to touch
 //! watched bytes is executed alone, like a store to code, and the run ends after it.
 //!
@@ -58,7 +58,7 @@ pub(super) struct Points {
     points: Vec<Watchpoint>,
     hits: Vec<Hit>,
     /// Number of hits that have already ended a run.
-    told: usize,
+    reported: usize,
     /// Address of the instruction to which accesses are attributed.
     rip: u64,
 }
@@ -70,7 +70,7 @@ impl Mem {
         self.flush_tlb();
     }
     /// Attributes all accesses from here on to the instruction at `rip`.
-    pub(crate) fn accesses_are_of(&mut self, rip: u64) {
+    pub(crate) fn attribute_accesses_to(&mut self, rip: u64) {
         self.points.rip = rip;
     }
     /// True if the page of `va` has watched bytes, so that accesses to it must take the slow path.
@@ -102,10 +102,10 @@ impl Mem {
         let last = va.wrapping_add(size - 1);
         self.points.points.iter().any(|p| if store { p.stores } else { p.loads } && p.meets(va, last))
     }
-    /// True if there were hits since the last call.
-    pub(crate) fn tell_hits(&mut self) -> bool {
+    /// Returns true if there were hits since the last call, so that the run must end.
+    pub(crate) fn report_hits(&mut self) -> bool {
         let all = self.points.hits.len();
-        std::mem::replace(&mut self.points.told, all) < all
+        std::mem::replace(&mut self.points.reported, all) < all
     }
     /// Returns the number of hits that were not taken yet.
     pub(crate) fn hits(&self) -> usize {
@@ -115,9 +115,9 @@ impl Mem {
     pub(crate) fn keep_hits(&mut self, count: usize) {
         self.points.hits.truncate(count);
     }
-    /// Returns the hits since the last call.
+    /// Returns and removes all hits.
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
-        self.points.told = 0;
+        self.points.reported = 0;
         std::mem::take(&mut self.points.hits)
     }
 }

@@ -1,5 +1,5 @@
 //! Guest RAM as the CPU sees it: one host mapping from guest-physical address 0. All raw pointers to it are in this
-//! directory.
+//! folder.
 #![allow(unsafe_code)]
 
 /// A fixed-width integer that can be loaded from and stored to guest memory.

@@ -126,7 +126,8 @@ impl Tlb {
         // The epoch depends on the mode itself, even with `bypass`: the mode determines what may be executed.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Begins new epochs, because code may be at another address: in all modes, or in all but `Mode::Kernel`.
+    /// Begins new epochs, because code may be at another address: in all modes, except `Mode::Kernel` unless `kernel`
+    /// is set.
     fn code_moves(&mut self, kernel: bool) {
         for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
             self.last_epoch += 1;
@@ -171,7 +172,7 @@ impl Tlb {
         }
         None
     }
-    /// Stores a `T` if all of it lies within one page and hits. Returns true if so.
+    /// Stores a `T` and returns true if all of it lies within one page and hits.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
         let e = self.entry(va);

@@ -1,7 +1,7 @@
 //! 4-level paging (SDM vol. 3A, sections 4.5-4.8).
 //!
 //! Accessed and dirty bits are set after the whole walk has succeeded, root level first. A walk that faults changes
-//! nothing. Hardware may set accessed bits of upper levels before it faults; both are permitted.
+//! nothing. Hardware may set accessed bits of upper levels before it faults. The manual permits both.
 
 use super::access::Access;
 use super::coherence::CODE;

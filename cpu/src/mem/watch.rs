@@ -28,7 +28,7 @@ impl Mem {
             let enabled = dr7 >> (2 * n) & 3 != 0;
             let kind = dr7 >> (16 + 4 * n) & 3;
             let size = [1, 2, 8, 4][(dr7 >> (18 + 4 * n) & 3) as usize];
-            // R/W 10 is for I/O and needs CR4.DE, which the guests have no use for. Such a breakpoint never hits.
+            // R/W 10 watches I/O and needs CR4.DE, which guests do not use. Such a breakpoint never hits here.
             self.watch.areas[n] = (enabled && kind & 1 != 0).then(|| {
                 let first = address & !(size - 1);
                 Area { first, last: first + (size - 1), stores_only: kind == 1 }

@@ -10,7 +10,7 @@
 //! | 10Ah ARCH_CAPABILITIES | this CPU does not speculate |
 //! | 174h-176h SYSENTER | the fast system call of 32-bit kernels, also valid in 64-bit mode |
 //! | 1A0h MISC_ENABLE | kernels look for "fast strings" |
-//! | 1D9h DEBUGCTL | debug handlers clear it; none of its bits exist |
+//! | 1D9h DEBUGCTL | debug handlers clear it; all of its bits are reserved |
 //! | 277h PAT | the register exists, but page attributes have no effect |
 //! | C0000080h-84h | EFER and SYSCALL |
 //! | C0000100h-103h | FS, GS and kernel GS bases, TSC_AUX |

@@ -1,6 +1,6 @@
 //! Encoder for the few host instructions that translated blocks contain besides those of the guest.
 //!
-//! Encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. Knows nothing of guest
+//! It encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. It does not deal with guest
 //! instructions. The doc comment of a method shows the effect of the instruction that it appends.
 
 /// A host register, by its number in encodings.

@@ -50,7 +50,7 @@ pub(super) struct Expected {
     pub named: u64,
     /// Content number of the next page, if the block's only instruction continues there.
     pub second: Option<u64>,
-    /// Place of the block that was executed next the last time.
+    /// Place of the block that last followed this one.
     pub next: Option<u64>,
     /// True if the block ends with a branch that must be counted.
     pub counts: bool,
@@ -244,8 +244,8 @@ impl Emitter<'_> {
         let at = (self.asm.here() - self.places.base) as u32;
         self.sites.add(at, self.source.id, n, self.registers);
     }
-    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if no instruction does it. All
-    /// registers must be saved.
+    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if `n` is `None`. All registers
+    /// must be saved.
     pub(super) fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
         n.map_or(NO_SITE, |n| {
             let number = self.sites.next();
@@ -261,7 +261,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns the word that tells the reason for which translated code was left.
+/// Returns the word that encodes why translated code was left.
 fn leave_word(why: u8, id: u32, n: u32) -> u64 {
     u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

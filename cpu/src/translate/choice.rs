@@ -56,9 +56,9 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// True if an instruction can be encoded without a REX prefix, with which second bytes (AH and so on) have no name.
-/// All its registers must then be second bytes, or be held in host registers 0 to 7. No other byte register that the
-/// guest can combine with a second byte needs the prefix.
+/// True if an instruction that names a second byte (AH and so on) can be encoded without a REX prefix, as it must be.
+/// All its registers must be second bytes, or be held in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix,
+/// but the guest cannot combine them with a second byte either.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_seen_until_others_are_there() {
+    fn flags_are_seen_until_they_are_overwritten() {
         // add eax, ebx; add eax, ecx; end of the block.
         assert_eq!(choices(&[0x01, 0xd8, 0x01, 0xc8]), [(false, true), (true, true)]);
         // A load between them, which can fault.
@@ -245,13 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_do_differently_is_not_left_to_them() {
+    fn instructions_on_which_hosts_differ_are_not_translated() {
         // adc dh, bl; movzx edi, bh.
         assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
-        // movzx esp, ah: RSP is held in a register that has no name beside AH. mov [rdi], ah: the same holds for its
-        // address register. movsxd ax, [rdi] reads two or four bytes. shl ax, 20 is beyond the width. shl ah, 3 would
-        // need the flags of a second byte.
+        // movzx esp, ah: RSP is held in R8, which needs a REX prefix, and AH cannot be encoded with one. mov [rdi], ah:
+        // the same holds for its address register. movsxd ax, [rdi] reads two or four bytes. shl ax, 20 is beyond the
+        // width. shl ah, 3 would need the flags of a second byte.
         for bytes in [
             &[0x0f, 0xb6, 0xe4][..],
             &[0x88, 0x27],

@@ -55,8 +55,8 @@ impl Emitter<'_> {
                 self.target(i, op, n);
                 self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
-                    // The return address may overwrite the operand. So from here on nothing may be left to the
-                    // interpreter.
+                    // The return address may overwrite the operand. So from here on the instruction cannot be left to
+                    // the interpreter.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
@@ -87,8 +87,8 @@ impl Emitter<'_> {
             _ => self.interpret(n),
         }
     }
-    /// Emits the count of a branch, if branches are counted. The branch then retires, or faults with nothing in
-    /// between, which undoes the count. Changes no flags, and no register but R11.
+    /// Emits the count of a branch, if branches are counted. The branch itself comes next. If it faults instead of
+    /// retiring, the count is undone. Changes no flags, and no register but R11.
     fn count_branch(&mut self) {
         if self.source.expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
@@ -96,8 +96,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Emits the store of the branch's place for the next block, if edges are recorded. The branch then retires, or
-    /// faults with nothing in between. Changes no flags, and no register but R11.
+    /// Emits the store of the branch's place for the next block, if edges are recorded. The branch itself comes next;
+    /// it retires or faults. Changes no flags, and no register but R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = address of the translation behind a call, or 0 if it cannot be known here.
+    /// R12 = address of the translation at a call's return address, or 0 if it cannot be known here.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -211,11 +211,11 @@ impl Emitter<'_> {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
-        // Not in the routine, so that the host predicts each of these jumps separately.
+        // The jump is not in the routine, so that the host predicts the jumps of different sites separately.
         self.asm.jump_register(R12);
     }
-    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same
-    /// contents as the last time, the jump is direct.
+    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same contents
+    /// as when this block was translated, the jump is direct.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);

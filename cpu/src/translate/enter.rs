@@ -32,7 +32,7 @@ pub(super) enum Back {
 }
 
 impl Translator {
-    /// Executes a translation and all that it leads to. RIP must be the block's.
+    /// Executes a translation, and the translations to which it jumps. RIP must be the block's.
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
         core.regs[slot::PAGE as usize] = core.rip & !0xfff;
@@ -129,8 +129,8 @@ impl Translator {
         let block = self.leaves(core, id);
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
-    /// Sets the state to that within a block that was charged for at its start and is not finished, as the
-    /// interpreter has it.
+    /// Sets the state as the interpreter has it within a block: RIP after the block, and the instruction count without
+    /// the block's instructions, for which translated code was charged at the start.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
@@ -159,7 +159,7 @@ pub(super) fn handler_word(index: u32, count: usize) -> u64 {
 /// Calls the handler of an operation. Returns 0, or the number of its stop.
 pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
     // SAFETY: translated code passes the `core` with which it was entered. `run` has borrowed it exclusively and does
-    // not touch it meanwhile.
+    // not access it until translated code returns.
     let core = unsafe { &mut *core };
     // SAFETY: translated code passes a word that `handler_word` returned.
     caught(core, |core| unsafe { op(core, word) }).unwrap_or(FAILED)

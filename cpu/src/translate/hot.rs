@@ -32,9 +32,9 @@ impl Hot {
     pub(crate) fn made(&self) -> u64 {
         self.translator.as_ref().map_or(0, Translator::made)
     }
-    /// Executes the translation of a block and all that it leads to. Translates the block first if it has become hot.
-    /// Returns the next block, or the reason for the end. Returns `None` if the block must be interpreted. The block
-    /// must fit before the limit.
+    /// Executes the translation of a block, and the translations to which it jumps. Translates the block first if it
+    /// has become hot. Returns the next block, or the reason for the end. Returns `None` if the block must be
+    /// interpreted. The block must fit before the limit.
     #[inline]
     pub(crate) fn execute(
         &mut self,

@@ -42,8 +42,7 @@ impl Emitter<'_> {
             let register = i.op_register(k);
             let load = !(k == 0 && writes_whole(i));
             let host = self.registers.get(self.asm, gpr(register) & 15, load);
-            // The second byte of a fixed register is named correctly already, because the host register is the
-            // namesake.
+            // A second byte keeps its name, because its register is held in the host register of the same name.
             if !is_second_byte(register) {
                 out.set_op_register(k, named(host, register.size()));
             }
@@ -125,7 +124,7 @@ impl Emitter<'_> {
         }
         self.registers.wrote(dst);
     }
-    /// Emits an instruction with implicit operands. Returns false if it is none of those handled here.
+    /// Emits an instruction with implicit operands. Returns false if it is not handled here.
     pub(super) fn special(&mut self, i: &Instruction, n: usize) -> bool {
         match i.mnemonic() {
             Mnemonic::Push if i.stack_pointer_increment() == -8 && (is_gpr(i, 0) || is_immediate(i, 0)) => {

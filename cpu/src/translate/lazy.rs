@@ -1,4 +1,5 @@
-//! Lazy flags of translated code: it leaves operands, from which flags are computed only when they are read.
+//! Lazy flags: translated code stores an operation's operands, and flags are computed from them only when they are
+//! read.
 //!
 //! **Invariant.** Outside of translated code the kind is [`NONE`], and [`crate::core::Core::flags`] is up to date.
 

@@ -75,7 +75,7 @@ impl Emitter<'_> {
     }
     /// Emits the store of the operation and width of the stored operands.
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
-        // The stored number is the same already.
+        // The same kind may already be stored.
         if self.known != Some((operation, log2)) {
             self.asm.store8_imm(R15, at_slot(slot::KIND), lazy::kind(operation, log2));
         }

@@ -1,9 +1,10 @@
 //! Direct jumps between translations.
 //!
 //! A block is identified by its *place*: the content number of its page, and its offset there. For a branch within a
-//! page the translation itself can name the target's place. So can it for a branch to another page, once that page is
-//! found to have the same contents as before. The translation at a place stays valid as long as any translation does.
-//! So such a jump is patched once, as soon as both ends exist, and is taken without any further check.
+//! page, the target's place is known at translation. For a branch to another page, the place of the last target is
+//! used, and a check at run time finds whether that page still has the same contents. The translation at a place stays
+//! valid as long as any translation does. So the jump is patched once, as soon as both ends exist, and needs no further
+//! check.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Memory for translated code.
 //!
-//! It is mapped writable or executable, never both. It is writable only while [`CodeMemory::publish`] copies code
-//! into it. Remapping is expensive, so new code is collected before it is published. The memory is anonymous so that
-//! the host can use large pages: execution that is scattered over small pages waits for the host's TLB.
+//! It is mapped writable or executable, never both. It is writable only while [`CodeMemory::publish`] copies code into
+//! it. Remapping is expensive, so new code is collected before it is published. The memory is anonymous so that the
+//! host can use large pages: code that is scattered over small pages causes misses in the host's TLB.
 //!
 //! **Invariant.** Everything between the start and `used` was emitted by this crate. Until [`CodeMemory::clear`],
 //! only the targets of jumps in it change ([`CodeMemory::link`]). Neither `clear` nor `publish` is called while code
@@ -99,7 +99,8 @@ impl CodeMemory {
     /// Changes the protection of the whole mapping. Returns true on success.
     fn protect(&mut self, protection: libc::c_int) -> bool {
         // SAFETY: the call covers exactly this mapping, which belongs to `self` alone. Only `publish` accesses its
-        // bytes, and it makes them writable first. The type `MmapMut` gives no other access meanwhile.
+        // bytes, and it makes them writable first. No reference to them exists at the same time, because `self` is
+        // borrowed exclusively.
         unsafe { libc::mprotect(self.map.as_mut_ptr().cast(), self.map.len(), protection) == 0 }
     }
 }

@@ -22,11 +22,11 @@
 //!   throughout. The second is tables whose addresses are in the CPU's slots, at indices that are masked to the
 //!   tables' lengths. The third is guest RAM, by way of a TLB entry whose tag has matched for the first and the last
 //!   byte: the same check, on the same entries, as in `mem::tlb`.
-//! - Translated code jumps only to addresses that this module placed. Its targets are positions within
-//!   the same block, [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from
-//!   [`links`], from the jump table, which only [`Translator`] writes, and from the tables of `core::native`, which
-//!   get them from the former two. Neither these tables nor the host's stack ever hold a guest address as a jump
-//!   target. All stored targets are dropped when all code is.
+//! - Translated code jumps only to addresses that this module placed. Its targets are positions within the same block,
+//!   [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from [`links`], from the jump
+//!   table, which only [`Translator`] writes, and from the tables of `core::native`, which get them from the former
+//!   two. Neither these tables nor the host's stack ever hold a guest address as a jump target. All stored targets are
+//!   dropped when all code is dropped.
 //! - Translated code changes the host's arithmetic flags and the registers that the entry routine has saved, and no
 //!   other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
@@ -37,7 +37,7 @@
 //!
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation ends before the instruction, with the state of
-//!   that point. Only a page walk may have happened, with which the instruction itself would begin.
+//!   that point. Only the page walk with which the instruction itself would begin may have happened.
 //! - Counts are exact: a block is entered only if it fits before the limit. A block that is left early is charged for
 //!   the instructions that it executed.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
@@ -95,7 +95,7 @@ const FULL: u8 = 2;
 /// instruction to interpret.
 const INTERPRET: u8 = 3;
 /// Reason: the interpreter must execute the instruction of a site and the rest of its block. Bits 8-39: offset of the
-/// site, i.e. of the code behind the call.
+/// site, i.e. of the code after the call.
 const MISSED: u8 = 4;
 /// Reason: a jump to another page faults, and the interpreter must execute it. Bits 8-39: number of the site. For
 /// [`NO_SITE`], execution continues at RIP instead.
@@ -204,7 +204,8 @@ impl Translator {
     fn has_room(&self) -> bool {
         self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
     }
-    /// True if no translation is left, complete or begun. A panic can leave sites and code of a translation that has no number.
+    /// True if no translation is left, complete or begun. A panic can leave sites and code of a translation that has no
+    /// number.
     fn is_clear(&self) -> bool {
         self.blocks.is_empty()
             && self.sites.is_empty()
@@ -280,8 +281,8 @@ impl Translator {
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// Notes that translated code led to the block at `place`. If the block's translation is published, the jump
-    /// table leads there directly the next time.
+    /// Notes that translated code led to the block at `place`. If the block's translation is published, the next jump
+    /// there finds it in the jump table.
     fn follows(&mut self, place: u64, id: u32) {
         if id != 0 && id <= self.published {
             self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };
@@ -295,12 +296,12 @@ mod tests {
     use registers::Registers;
 
     fn translator() -> Translator {
-        Translator::new(0xff, 1).expect("the host allows code to be made")
+        Translator::new(0xff, 1).expect("the host permits executable memory")
     }
 
-    /// A panic in the first translation leaves no block, but whatever was there before it panicked.
+    /// A panic in the first translation leaves no block, but may leave sites, code or links. `clear` drops them.
     #[test]
-    fn what_a_panic_leaves_of_the_first_translation_is_cleared() {
+    fn leftovers_of_a_panicked_first_translation_are_cleared() {
         let leaves: [fn(&mut Translator); 3] = [
             |t| t.sites.add(t.memory.used() as u32, 1, 0, &Registers::default()),
             |t| {
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cleared_twice() {
+    fn an_empty_translator_is_not_cleared() {
         let mut translator = translator();
         translator.clear();
         assert_eq!(translator.generation, 1);

@@ -1,12 +1,12 @@
 //! Assignment of guest registers to host registers.
 //!
-//! Half of the guest's registers are *fixed*: in all translated code the same host register holds each of them.
-//! [`STACK`] holds RSP; each of the others is in its namesake, because some instructions name it implicitly. Blocks
-//! pass fixed registers on to each other, and routines store them before any code outside of translations can look at
+//! Half of the guest's registers are *fixed*: each is held in the same host register in all translated code. [`STACK`]
+//! holds RSP; each of the others is in its namesake, because some instructions name it implicitly. Blocks leave fixed
+//! registers in place for the next block, and routines store them before any code outside of translations can read
 //! them.
 //!
-//! The other half, R8 to R15, shares few host registers within a block. Each is loaded at its first use, and stored
-//! at the block's end or before other code must see it.
+//! The other half, R8 to R15, shares the few host registers of [`POOL`]. Each is loaded at its first use, and stored at
+//! the block's end or before other code must see it.
 
 use super::asm::{Asm, Host, R15};
 use super::frame::slot;

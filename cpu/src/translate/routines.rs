@@ -1,5 +1,5 @@
 //! Code that all translations share: entry and exit, accesses to guest memory, jumps to other pages, and calls of
-//! handlers. Calling it keeps translations small. The speed of a guest that does many different things depends on how
+//! handlers. Sharing it keeps translations small. The speed of a guest that does many different things depends on how
 //! much of its translated code fits into the host's caches.
 //!
 //! Register use: R15 points into the middle of the CPU's state ([`super::frame`]). R10, R11 and R13 are scratch. At
@@ -74,7 +74,7 @@ const IMPOSSIBLE: u64 = 0;
 pub(super) struct Routines {
     /// Entry to translated code: `extern fn(core, code) -> word`.
     pub enter: u64,
-    /// Leaves translated code. R11 is the word that tells the reason.
+    /// Leaves translated code. R11 is the word that encodes the reason.
     pub leave: u64,
     /// For each [`Width`]: replaces the linear address in R13 by the host address, for a read.
     pub read: [u64; Width::ALL.len()],

@@ -1,4 +1,4 @@
-//! Sites: places in translated code from which execution may have to continue elsewhere. A site tells the instruction
+//! Sites: places in translated code from which execution may have to continue elsewhere. A site records the instruction
 //! and block to which it belongs, and the location of guest registers.
 
 use super::registers::Registers;
@@ -12,7 +12,7 @@ pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 /// State that is needed if execution cannot continue at a site.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// Offset of the code behind the site, at which execution would continue.
+    /// Offset of the code after the site, where execution would continue.
     at: u32,
     /// Number of the block's translation.
     pub block: u32,

@@ -16,8 +16,8 @@ use crate::core::Core;
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
 
-/// Returns the displacement of an XMM register from R15. Its address must be a multiple of 16, as that of a `u128`
-/// is.
+/// Returns the displacement of an XMM register from R15. Its address must be a multiple of 16, which the alignment of
+/// `u128` ensures.
 pub(super) const fn place(n: u8) -> i32 {
     field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
 }

@@ -1,5 +1,5 @@
-//! Attempts of programs to break out: on running code, on the tables that map it, at the edges of pages, and through
-//! code sequences that no compiler emits.
+//! Attacks of programs on translated code: changes of running code and of the tables that map it, accesses at the edges
+//! of pages, and code sequences that no compiler emits.
 
 use crate::code::{Code, Rm};
 use crate::layout::*;
@@ -23,7 +23,7 @@ pub(crate) fn attack(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     }
 }
 
-/// Emits a store of any width to code, mostly to immediate operands, through any mapping.
+/// Emits a store of a random width to code, mostly to immediate operands, through a random mapping.
 fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     let (w, reg) = (width(rng), free(rng));
     let offset = if rng.one_in(8) { rng.below(12) as i32 - 8 } else { 0 };
@@ -32,7 +32,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
         4 => c.op_at_site(w, &[0xff], rng.below(2) as u8, offset),
         5 => c.op_at_site(rng.pick(&[1, 4]), &[rng.pick(&[0x01, 0x31, 0x87])], reg, offset),
         6 => {
-            // A push or a string instruction: lea rdi, [site].
+            // A push or a string instruction at the address of the site: lea rdi, [site].
             c.op_at_site(8, &[0x8d], 7, offset);
             if rng.one_in(2) {
                 c.raw(&[0x49, 0x89, 0xe0]); // mov r8, rsp
@@ -44,7 +44,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // An instruction of the same unit, through another mapping: opcodes change.
+            // An instruction of the same unit, through another mapping. This also changes opcodes.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -52,7 +52,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits a change of the tables that map the window: often of the running page, often to its twin, which has the same
+/// Emits a change of the tables that map the window. Often it remaps the running page to its twin, which has the same
 /// code except for a few bits.
 fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     let own = c.here().wrapping_sub(WINDOW) >> 12;
@@ -67,7 +67,7 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             let now = world.code_page(page).unwrap_or(DATA);
             let twin =
                 if now < DATA { CODE + (now - CODE + TWIN_PAGES * 4096) % (CODE_PAGES * 4096) } else { now };
-            // XOR, so that a loop alternates between both.
+            // XOR, so that a loop alternates between page and twin.
             c.op(8, &[0x81], 6, Rm::Abs(entry));
             c.imm32((now ^ twin) as u32);
         }
@@ -89,7 +89,7 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             c.imm32((gpa | rng.below(8) | PRESENT) as u32);
         }
         _ => {
-            // A table further up.
+            // The entry of a higher-level table.
             let entry = (LARGE + PD + (WINDOW >> 21) * 8) as u32;
             c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry));
             c.raw(&[rng.pick(&[1, 5, 5, 6, 2])]);
@@ -108,13 +108,13 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
 fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     let function = rng.pick(&world.functions);
     let entry = LARGE + window_entry((function - WINDOW) >> 12);
-    // Depends on the counter: test cl, 3; jnz over the next ten bytes.
+    // Only in some rounds of the loop: test cl, 3; jnz over the next ten bytes.
     c.raw(&[0xf6, 0xc1, 3, 0x75, 10]);
     c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry as u32));
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a separate block, so that the interpreter does not also execute it after the load.
+    // The call is in a separate block. Otherwise the interpreter, which executes the load, would also execute the call.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
@@ -141,7 +141,7 @@ fn edge(c: &mut Code, rng: &mut Rng) {
         let (w, reg) = (width(rng), free(rng));
         let rm = Rm::At(pointer, rng.below(12) as i32 - 4);
         if rng.one_in(4) {
-            // Allows or forbids ring 0 to access user pages: stac, clac.
+            // stac, clac: allow or forbid accesses of ring 0 to user pages.
             c.raw(&[0x0f, 0x01, rng.pick(&[0xcb, 0xcb, 0xca])]);
         }
         match rng.below(5) {
@@ -171,7 +171,8 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             if rng.one_in(2) {
                 // The target can be read, but perhaps not executed.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
-                // The call is in a separate block, so that the interpreter does not also execute it after the load.
+                // The call is in a separate block. Otherwise the interpreter, which executes the load, would also
+                // execute the call.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);
@@ -198,7 +199,7 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             c.op(4, &[0xff], rng.pick(&[2, 2, 4]), Rm::At(RSP, disp));
         }
         10 => {
-            // A jump back into the loop, not to its beginning, while some bit of the counter is set.
+            // A jump back into the middle of the loop, while a random bit of the counter is set.
             c.raw(&[0xf6, 0xc1, 1 << rng.below(4)]); // test cl, bit
             c.raw(&[0x74, 8, 0x48, 0x83, 0xe9, 1]); // jz over; sub rcx, 1
             c.raw(&[0x78, 2]); // js over
@@ -222,7 +223,8 @@ fn random_bytes(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits bytes that decode in two ways: `mov rax, imm64`, entered alternately at and behind its opcode.
+/// Emits bytes that decode in two ways: `mov rax, imm64`, entered alternately at its opcode and in its immediate
+/// operand.
 fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&[0xf6, 0xc1, 1]); // test cl, 1
     c.raw(&[0x75, 2]); // jnz into the immediate operand
@@ -265,7 +267,7 @@ fn far_operand(c: &mut Code, rng: &mut Rng) {
     let own = c.here();
     let page = FAR + (own.wrapping_sub(WINDOW) & !0xfff);
     let at = match rng.below(4) {
-        // A little below the page.
+        // An address a little below the page.
         0 => page - rng.below(0x2000),
         _ => page + rng.below((own & 0xfff).max(1)),
     };

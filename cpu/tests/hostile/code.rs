@@ -1,4 +1,4 @@
-//! Encoder for instructions. It does not check that they make sense.
+//! Encoder for instructions. It does not check that they are valid.
 
 /// Operand that can be a register or memory.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +10,8 @@ pub(crate) enum Rm {
     Sum(u8, u8, u8, i32),
     /// Memory at a 31-bit address.
     Abs(u32),
-    /// Memory at a linear address, RIP-relative. The number is that of bytes of immediate operands after it.
+    /// Memory at a linear address, RIP-relative. The second value is the size in bytes of the immediate operand that
+    /// follows.
     Rip(u64, u8),
 }
 
@@ -19,7 +20,7 @@ pub(crate) enum Rm {
 pub(crate) struct Code {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offsets of four bytes that will become the linear address of a patch site, each with a number to add.
+    /// Offsets of four-byte fields that get the linear address of a patch site, each with a number to add to it.
     pub(crate) fixups: Vec<(usize, i32)>,
     /// Linear addresses of immediate operands, which may be changed without harm.
     pub(crate) sites: Vec<u64>,
@@ -43,7 +44,8 @@ impl Code {
     pub(crate) fn site(&mut self, bytes: u64) {
         self.sites.push(self.here() - bytes);
     }
-    /// Emits an instruction with ModRM and an operand of 1, 2, 4 or 8 bytes. `opcode` is that of the wide form.
+    /// Emits an instruction with ModRM and an operand of 1, 2, 4 or 8 bytes. `opcode` is that of the form with wide
+    /// operands.
     pub(crate) fn op(&mut self, width: u8, opcode: &[u8], reg: u8, rm: Rm) {
         let (base, index) = match rm {
             Rm::Reg(r) | Rm::At(r, _) => (r, 0),

@@ -1,4 +1,4 @@
-//! Stops of a program, and external events at them, the same for all ways.
+//! Stops of a program, and external events at them. They are the same for all ways of running it.
 
 use crate::layout::*;
 use crate::program::Program;

@@ -1,7 +1,6 @@
 //! Guest RAM between guard pages and canary pages.
 //!
-//! An access that leaves RAM by up to [`GUARD`] bytes kills the process. A store slightly further away changes a
-//! canary.
+//! An access up to [`GUARD`] bytes outside of RAM kills the process. A store slightly further away changes a canary.
 #![allow(unsafe_code)]
 
 use crate::layout::RAM_LEN;
@@ -12,7 +11,7 @@ const GUARD: usize = 1 << 20;
 const CANARY: usize = 1 << 14;
 /// Content of a canary.
 const CANARY_BYTE: u8 = 0xc5;
-/// Alignment of RAM, so that its location does not affect lookups by some bits of a host address.
+/// Alignment of RAM in bytes, so that lookups by low bits of a host address give the same results in each process.
 const ALIGNMENT: usize = 1 << 20;
 
 /// A mapping of canary, guard, RAM, guard, canary.

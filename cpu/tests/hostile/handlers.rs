@@ -1,5 +1,5 @@
-//! Handlers of exceptions and interrupts, in ring 0, on a page of their own. They skip, repair, switch rings, or give
-//! up and begin the next unit.
+//! Handlers of exceptions and interrupts, in ring 0, on a page of their own. They skip a byte, repair a mapping, switch
+//! rings, or begin the next unit.
 
 use crate::code::{Code, Rm};
 use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};

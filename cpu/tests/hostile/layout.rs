@@ -1,6 +1,6 @@
 //! Layout of RAM and of linear memory.
 
-/// Number of pages of RAM. Mappings beyond it are a device.
+/// Number of pages of RAM. Addresses beyond it belong to a device.
 pub(crate) const RAM_PAGES: u64 = 36;
 /// Size of RAM in bytes.
 pub(crate) const RAM_LEN: usize = RAM_PAGES as usize * 4096;
@@ -37,17 +37,17 @@ pub(crate) const TWIN_PAGES: u64 = CODE_PAGES / 2;
 pub(crate) const DATA: u64 = CODE + CODE_PAGES * 4096;
 pub(crate) const DATA_PAGES: u64 = RAM_PAGES - (DATA >> 12);
 
-/// Linear address of the pages that are mapped in all manners.
+/// Linear address of the window: pages with all kinds of mappings.
 pub(crate) const WINDOW: u64 = 0x40_0000;
 pub(crate) const WINDOW_PAGES: u64 = 48;
-/// Number of these pages that initially show code.
+/// Number of pages of the window that initially map code.
 pub(crate) const VIEW_PAGES: u64 = 28;
 /// Linear address of `FIXED_PAGE`.
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
-/// Linear address of a large page over RAM and a device behind it.
+/// Linear address of a large page that maps RAM and the device after it.
 pub(crate) const LARGE: u64 = 0x80_0000;
-/// Linear address of pages 2^31 bytes above those of the window. An instruction reaches the part before its own
-/// offset.
+/// Linear address of pages 2^31 bytes above those of the window. A RIP-relative instruction reaches only the part of a
+/// page before its own offset.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;
 /// Linear address of RAM up to `KERNEL_END`, for ring 0.

@@ -24,17 +24,18 @@ pub(crate) struct Way {
     pub(crate) tlb: usize,
     pub(crate) blocks: usize,
     pub(crate) after: Option<u32>,
-    /// Maximum distance of additional stops, drawn at random, in instructions. 0 means none.
+    /// Maximum distance between additional stops in instructions; each distance is drawn at random. 0 means no
+    /// additional stops.
     pub(crate) piece: u64,
-    /// True if all caches are dropped at some of these stops.
+    /// True to drop all caches at some of these stops.
     pub(crate) flush: bool,
-    /// True if a part of the program is run, the beginning restored, and the program run again.
+    /// True to run a part of the program, restore its initial state, and run it from the beginning.
     pub(crate) restore: bool,
-    /// True if code is shared with all programs that ran in this way before.
+    /// True to share code with all programs that ran in this way before.
     pub(crate) shared: bool,
     /// True to run with the planted defect: stores to page tables do not invalidate the TLB.
     pub(crate) stale: bool,
-    /// True to run with watchpoints all over the window.
+    /// True to run with watchpoints throughout the window.
     pub(crate) watched: bool,
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         tlb_entries: way.tlb,
         block_entries: way.blocks,
         translate_after: way.after,
-        // For half of all programs.
+        // Each is on for half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
     };
@@ -209,7 +210,7 @@ fn run_until(
         let exit = cpu.run(Until { icount: next, ..Until::default() });
         match exit {
             Exit::Count => {
-                assert_eq!(cpu.icount(), next, "program {seed:#x}, {}: a stop is exact", way.name);
+                assert_eq!(cpu.icount(), next, "program {seed:#x}, {}: the stop is not exact", way.name);
                 continue;
             }
             Exit::Watchpoint => {

@@ -1,17 +1,18 @@
 //! Hostile guests: programs that try to make translated code deviate from the interpreter.
 //!
-//! Loops that are hot at once cross page ends and enter the middle of instructions, change themselves and the tables
-//! that map them, and make forbidden accesses. Handlers repair, skip or continue elsewhere. From outside, memory is
-//! written and restored between two instructions. The interpreter defines the correct result of a program, and
-//! translated code must match it: registers, RAM, pages reported as written and exits are compared at each stop. RAM
-//! is surrounded by guard pages, so that an access outside of it is noticed.
+//! The programs consist of hot loops. These cross page ends, jump into the middle of instructions, change themselves
+//! and the tables that map them, and make forbidden accesses. Exception handlers repair mappings, skip bytes or
+//! continue elsewhere. The test writes and restores memory between two instructions. The interpreter defines the
+//! correct result of a program, and translated code must match it: registers, RAM, pages reported as written and exits
+//! are compared at each stop. Guard pages around RAM detect accesses outside of it.
 //!
 //! - [`layout`]: layout of memory
 //! - [`program`]: a program: its [`world`], [`units`] of [`pieces`], [`vectors`] and [`attacks`] in machine [`code`],
 //!   and [`handlers`]
 //! - [`events`]: stops, and external events
 //! - [`machine`]: running a program, in [`guarded`] memory
-//! - [`crash`]: naming the program that killed the process
+//! - [`crash`]: prints the program that killed the process
+//! - [`ground`], [`rng`]: descriptors, answers of devices and random numbers, shared with the other tests
 //!
 //! `EVERETT_HOSTILE_PROGRAMS=N` runs more programs, `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
 
@@ -46,9 +47,9 @@ use program::{Program, VECTORS};
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
-/// Seeds of programs that once differed in rare ways: an instruction whose second page is the table that maps its
-/// destination, so that it sets a bit in itself; an ADC of a second byte register and a register that has no name
-/// next to it.
+/// Seeds of programs that found rare defects. In the first, an instruction's second page is the table that maps its
+/// destination, so that it sets a bit in itself. In the second, an ADC combines a second byte (AH and so on) with a
+/// register that needs a REX prefix.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
 /// Lets only one program run at a time, so that a crash can be attributed.
@@ -113,10 +114,10 @@ fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     }
     let before = run(p, memory, &ORACLE, same);
     let state = &before.snapshots.last()?.state;
-    let what = differ(different).unwrap_or_else(|| "only if it runs on".into());
+    let what = differ(different).unwrap_or_else(|| "visible only in a longer run".into());
     Some(format!(
-        "program {:#x}: interpreted and {} differ after {different} instructions: {what}\nbefore: rip {:#x}, rflags {:#x}, \
-         cs {:#x}, gpr {:x?}",
+        "program {:#x}: interpreted and {} differ after {different} instructions: {what}\nbefore: rip {:#x}, \
+         rflags {:#x}, cs {:#x}, gpr {:x?}",
         p.seed, way.name, state.rip, state.rflags, state.seg[1].selector, state.gpr
     ))
 }
@@ -147,14 +148,14 @@ fn translated_code_does_what_the_interpreter_does() {
     }
     crash::ends();
     println!(
-        "{programs} programs: {instructions} instructions, {lived} lived, blocks translated: {translated:?}"
+        "{programs} programs: {instructions} instructions, {lived} ran to the limit, blocks translated: {translated:?}"
     );
-    // The test is only meaningful if programs live long and get hot.
+    // The test is only meaningful if most programs run to their limit and their blocks are translated.
     assert!(instructions > programs * INSTRUCTIONS_MAX / 2 && lived > programs / 2);
     assert!(translated.iter().all(|&blocks| blocks > programs));
 }
 
-/// The test must detect a planted defect.
+/// The comparison must detect the planted defect of stale translations.
 #[test]
 fn a_stale_translation_is_caught() {
     let _alone = alone();

@@ -37,7 +37,7 @@ fn any(rng: &mut Rng) -> Rm {
 /// Emits one instruction after which the loop continues, unless it faults.
 pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
     if rng.one_in(24) {
-        // A prefix, with or without effect.
+        // A random prefix, which may have no effect.
         c.raw(&[rng.pick(&[0x66, 0x67, 0x2e, 0x3e, 0x64, 0x65, 0xf2, 0xf3, 0x40, 0x48, 0x4f])]);
     }
     let (w, reg) = (width(rng), free(rng));
@@ -48,7 +48,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[alu | rng.pick(&[1, 3])], reg, rm);
         }
         5..=6 => {
-            // With an immediate operand that attacks may change.
+            // Arithmetic with an immediate operand that attacks may change.
             let alu = rng.below(8) as u8;
             c.op(rng.pick(&[4, 8]), &[0x81], alu, Rm::Reg(reg));
             c.imm32(rng.next() as u32 & 0xfff);
@@ -140,7 +140,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(4, rng.pick(&[&[0x0f, 0x10], &[0x0f, 0x11], &[0x0f, 0x57]]), rng.below(8) as u8, rm);
         }
         25 => {
-            // x87, without REX.
+            // An x87 instruction without REX.
             let base = rng.pick(&[3, 5, 6, 7]);
             c.raw(&[0xd8 + rng.below(8) as u8]);
             c.modrm(rng.below(8) as u8, Rm::At(base, rng.below(24) as i32 - 8));
@@ -157,7 +157,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(8, &[0x89], 8, Rm::Reg(RCX));
         }
         27 => {
-            // With an FS or GS prefix, or RIP-relative.
+            // A memory operand with an FS or GS prefix, or RIP-relative.
             if rng.one_in(2) {
                 c.raw(&[rng.pick(&[0x64, 0x65])]);
                 let rm = memory(rng);

@@ -88,7 +88,7 @@ impl Program {
         }
         for vector in 0..256 {
             let to = if rng.one_in(60) { somewhere(rng) } else { handlers::for_vector(vector, rng) };
-            // Exceptions get stack pointers of various kinds.
+            // IST entry of the handler's stack; 0 for none.
             let stack = match vector {
                 8 => 2,
                 1 => 3,
@@ -148,7 +148,7 @@ impl Program {
             }
         }
         self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
-        // The twins, with other constants.
+        // The twins have the same code with some changed constants.
         let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
         if rng.one_in(2) {
             self.ram.copy_within(first..second, second);
@@ -199,7 +199,7 @@ impl Program {
         }
         if world.vectors {
             s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
-            // Sometimes vector instructions are forbidden.
+            // Sometimes CR0.TS forbids vector instructions.
             s.cr0 |= if rng.one_in(8) { 8 } else { 0 };
         }
     }

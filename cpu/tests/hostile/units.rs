@@ -1,4 +1,4 @@
-//! Units: loops of pieces and attacks, and functions. A unit ends by beginning another one.
+//! Units and functions. A unit is a loop of pieces and attacks, and ends with a jump to another unit.
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};
@@ -23,7 +23,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
             c.set(pointer, somewhere(rng));
         }
     }
-    // Sometimes long enough for the default threshold of translation.
+    // Sometimes enough rounds for the default threshold of translation.
     let rounds = if rng.one_in(3) { 56 + rng.below(60) } else { 3 + rng.below(30) };
     c.set(RCX, rounds);
     let top = c.here();
@@ -49,7 +49,7 @@ fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits the loop's branch to the top, which depends on the counter.
+/// Emits the loop's branch to its top, taken while the counter is not zero.
 fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     match rng.below(6) {
         0 => {
@@ -72,7 +72,7 @@ fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     }
 }
 
-/// Emits the beginning of the next unit: a fixed one, or the next in the table.
+/// Emits a jump to a random branch target, or to the next unit in the table.
 fn go_on(c: &mut Code, rng: &mut Rng, world: &World) {
     if rng.one_in(4) {
         let to = world.target(rng);

@@ -1,4 +1,4 @@
-//! The generator's knowledge of the guest while it writes code: the pages and the branch targets.
+//! What the generator knows about the guest while it writes code: pages and branch targets.
 
 use crate::layout::*;
 use crate::rng::Rng;
@@ -22,7 +22,7 @@ impl World {
     /// Creates a window with all kinds of pages.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
-        // Pages of code come in short runs, so that an instruction across a page's end finds code there.
+        // Pages of code come in short runs, so that an instruction that crosses a page's end continues in code.
         let mut next = 0;
         let window = (0..WINDOW_PAGES)
             .map(|n| {
@@ -61,16 +61,16 @@ impl World {
         };
         WINDOW + page * 4096 + offset
     }
-    /// Returns the page of code that a page of the window shows.
+    /// Returns the page of code to which a page of the window is initially mapped.
     pub(crate) fn code_page(&self, page: u64) -> Option<u64> {
         let gpa = self.window.get(page as usize).copied().flatten()? & 0xf_ffff_f000;
         (CODE..DATA).contains(&gpa).then_some(gpa)
     }
-    /// Returns the address in RAM of a linear address of the window, if it shows code.
+    /// Returns the address in RAM of a linear address of the window, if code is mapped there initially.
     pub(crate) fn code_at(&self, la: u64) -> Option<u64> {
         Some(self.code_page(la.checked_sub(WINDOW)? >> 12)? | la & 0xfff)
     }
-    /// Returns a linear address below 2^31 of the same code, possibly the same address.
+    /// Returns a linear address below 2^31 at which the same code is mapped, possibly the same address.
     pub(crate) fn alias(&self, rng: &mut Rng, la: u64) -> u64 {
         let Some(gpa) = self.code_at(la) else { return la };
         if rng.one_in(4) {
@@ -90,7 +90,7 @@ impl World {
             _ => somewhere(rng),
         }
     }
-    /// Returns the address of a function, or a little behind it.
+    /// Returns the address of a function, or an address shortly after it.
     pub(crate) fn function(&self, rng: &mut Rng) -> u64 {
         let function = rng.pick(&self.functions);
         let function = if rng.one_in(3) { self.alias(rng, function) } else { function };
@@ -126,7 +126,7 @@ pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Returns an address close to the beginning of a page of the window, mostly of one that shows data.
+/// Returns an address close to the beginning of a page of the window, mostly of a page with data.
 pub(crate) fn data_edge(rng: &mut Rng) -> u64 {
     let page = if rng.one_in(4) { 0 } else { VIEW_PAGES };
     WINDOW + (page + 1 + rng.below(WINDOW_PAGES - page)) * 4096 - 20 + rng.below(30)

@@ -1,5 +1,5 @@
-//! Instructions that store several values, a later one of them to a page of code. Such a store is executed in a
-//! second attempt, alone, which must not read values that the first attempt left behind.
+//! Instructions that store several values, one of the later ones to a page of code. That store makes the CPU execute
+//! the instruction again, alone. The second execution must not read values that the first one stored.
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -22,13 +22,13 @@ fn run(mut g: Guest, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedErr
 }
 
 #[test]
-fn a_frame_that_overwrites_its_gate_came_through_it() {
+fn an_interrupt_frame_may_overwrite_its_gate() {
     const VECTOR: u8 = 0x50;
     let mut g = Guest::new();
     let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
     g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
     g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
-    // SS and RSP are pushed to where the gate is, the rest to the page below.
+    // SS and RSP are pushed over the gate, the rest to the page below.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 16)?;
         a.int(i32::from(VECTOR))
@@ -37,7 +37,7 @@ fn a_frame_that_overwrites_its_gate_came_through_it() {
 }
 
 #[test]
-fn a_far_call_that_overwrites_its_pointer_goes_where_that_led() {
+fn a_far_call_may_overwrite_its_pointer() {
     const TARGET: u64 = CODE + 0x800;
     let mut g = Guest::new();
     g.put(EDGE, TARGET);
@@ -46,7 +46,7 @@ fn a_far_call_that_overwrites_its_pointer_goes_where_that_led() {
         a.mov(r12d, 7)?;
         a.hlt()
     });
-    // CS is pushed to where the pointer is, RIP to the page below.
+    // CS is pushed over the pointer, RIP to the page below.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 8)?;
         a.db(&[0x48, 0xff, 0x1c, 0x25])?; // call far [EDGE], of 64 bits
@@ -56,7 +56,7 @@ fn a_far_call_that_overwrites_its_pointer_goes_where_that_led() {
 }
 
 #[test]
-fn enter_copies_the_frames_that_there_were() {
+fn enter_copies_the_old_frame_pointers() {
     let mut g = Guest::new();
     g.put(EDGE, 0x1111);
     g.put(EDGE - 8, 0x2222);

@@ -53,7 +53,7 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
 
 #[test]
 fn a_branch_to_another_page_counts_unless_it_faults_itself() {
-    // Branches that a handler of faults adds.
+    // Number of branches that a fault handler executes.
     let mut fault = Guest::new();
     fault.code(CODE, |a| a.ud2());
     let handler = counted(&fault);
@@ -63,7 +63,7 @@ fn a_branch_to_another_page_counts_unless_it_faults_itself() {
         let outside = to_the_next_page(0x8000_0000_0000, false, taken);
         assert_eq!(counted(&there), 1);
         assert_eq!(check(&gone).vectors().first().map(|v| v.0), Some(14));
-        assert_eq!(counted(&gone), 1 + handler, "it retires, and what it leads to faults");
+        assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the fetch of its target faults");
         assert_eq!(check(&outside).vectors().first().map(|v| v.0), Some(13));
         // If the branch is not taken, the next instruction is fetched from a non-canonical address.
         let faults = u64::from(taken);

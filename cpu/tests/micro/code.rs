@@ -1,5 +1,4 @@
-//! Changing code: the executed instructions are always those in memory (the coherence that x86 has had since the
-//! Pentium).
+//! Changing code: the CPU always executes the instructions that are currently in memory, as x86 does since the Pentium.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
@@ -123,7 +122,8 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
         a.mov(qword_ptr(rsi), rax)?;
         a.call(rdi)?;
         a.mov(r13, rbx)?;
-        // Unmapped: the fetch of the second half faults, at the second page's address.
+        // The second page is unmapped: the fetch of the instruction's second part faults, with the second page's
+        // address.
         a.mov(qword_ptr(rsi), 0)?;
         a.call(rdi)
     });
@@ -174,9 +174,9 @@ fn instructions_longer_than_15_bytes_are_refused() {
 }
 
 #[test]
-fn repeated_stores_over_their_own_code_end_where_memory_says() {
+fn repeated_stores_may_overwrite_the_code_that_follows() {
     let mut g = Guest::new();
-    // REP STOSB writes NOPs from its own end up to the HLT.
+    // REP STOSB overwrites the four UD2 after it with NOPs.
     g.code(CODE, |a| {
         let mut after = a.create_label();
         a.lea(rdi, ptr(after))?;
@@ -195,7 +195,7 @@ fn repeated_stores_over_their_own_code_end_where_memory_says() {
 }
 
 #[test]
-fn a_repeated_copy_that_overwrites_itself_stops_being_one() {
+fn a_repeated_copy_may_overwrite_itself() {
     let mut g = Guest::new();
     // REP MOVSB copies HLTs over its own encoding, byte by byte. After the first byte it is no longer repeated.
     g.code(CODE, |a| {

@@ -44,7 +44,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
         a.rep().stosb()?;
         a.hlt()
     });
-    // Three iterations, then HLT, which the trap after it wakes.
+    // Three iterations, then HLT. The trap after HLT ends the halt.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;
@@ -141,7 +141,7 @@ fn an_instruction_breakpoint_faults_before_and_rf_gets_past_it() {
         a.hlt()
     });
     let out = check(&g);
-    assert_eq!(out.vectors(), [(1, 0); 3], "once for each time around");
+    assert_eq!(out.vectors(), [(1, 0); 3], "one for each execution");
     assert!(out.log().iter().all(|r| r.rflags & RF == 0));
     assert_eq!((out.state.gpr[3], out.state.gpr[12]), (3, 0xffff_0ff4));
 }
@@ -159,7 +159,7 @@ fn general_detect_guards_the_debug_registers() {
     let out = check(&g);
     assert_eq!(out.vectors(), [(1, 0)]);
     assert_eq!(out.state.dr6, 0xffff_0ff0 | BD);
-    assert_eq!(out.state.gpr[12], 0x400, "GD is cleared on the way to the handler");
+    assert_eq!(out.state.gpr[12], 0x400, "delivery clears GD");
 }
 
 #[test]
@@ -198,11 +198,11 @@ fn a_data_breakpoint_traps_after_the_access() {
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
         a.mov(eax, dword_ptr(rbx + 8))?; // 3 bytes: a load, which DR1 ignores
-        a.mov(byte_ptr(rbx + 7), al)?; // 3: beside it
-        a.mov(word_ptr(rbx + 7), ax)?; // 4: its first byte
+        a.mov(byte_ptr(rbx + 7), al)?; // 3: the byte before DR1's
+        a.mov(word_ptr(rbx + 7), ax)?; // 4: overlaps DR1's first byte
         a.inc(dword_ptr(rbx + 0x1e))?; // 3: spans DR2's byte
         a.mov(al, byte_ptr(rbx + 0x20))?; // 3: a load
-        a.mov(byte_ptr(rbx + 12), al)?; // 3: behind DR1's last byte
+        a.mov(byte_ptr(rbx + 12), al)?; // 3: after DR1's last byte
         a.hlt()
     });
     assert_eq!(traps(&g), [CODE + 10, CODE + 13, CODE + 16]);
@@ -230,7 +230,7 @@ fn watched(
 }
 
 #[test]
-fn data_breakpoints_trap_behind_the_access() {
+fn data_breakpoints_trap_on_accesses_to_their_range() {
     const WRITES: u64 = 1;
     const ALL: u64 = 3;
     type Access = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
@@ -240,9 +240,9 @@ fn data_breakpoints_trap_behind_the_access() {
         ("a read, all watched", ALL, 0, |a| a.mov(al, byte_ptr(rdi)), 1),
         ("the next byte", ALL, 0, |a| a.mov(al, byte_ptr(rdi + 1)), 0),
         ("the last of four bytes", ALL, 3, |a| a.mov(al, byte_ptr(rdi + 3)), 1),
-        ("behind four bytes", ALL, 3, |a| a.mov(al, byte_ptr(rdi + 4)), 0),
+        ("the byte after four bytes", ALL, 3, |a| a.mov(al, byte_ptr(rdi + 4)), 0),
         ("the last of eight bytes", ALL, 2, |a| a.mov(al, byte_ptr(rdi + 7)), 1),
-        ("a wide write that reaches in", WRITES, 0, |a| a.mov(qword_ptr(rdi - 7), rax), 1),
+        ("a wide write that overlaps the byte", WRITES, 0, |a| a.mov(qword_ptr(rdi - 7), rax), 1),
         ("a read-modify-write", WRITES, 1, |a| a.inc(dword_ptr(rdi)), 1),
         (
             "two of four iterations",
@@ -264,7 +264,7 @@ fn data_breakpoints_trap_behind_the_access() {
 }
 
 #[test]
-fn a_data_breakpoint_says_which_it_was() {
+fn dr6_shows_which_data_breakpoint_was_hit() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
         a.mov(rdi, DATA)?;

@@ -1,4 +1,4 @@
-//! Edges of a guest's code.
+//! Recording of branch edges.
 
 use everett_cpu::page_name;
 
@@ -6,7 +6,7 @@ use super::harness::check;
 use super::image::*;
 
 #[test]
-fn edges_are_those_of_branches_that_nothing_came_between() {
+fn branches_make_edges_unless_interrupted() {
     const OTHER: u64 = CODE + 0x1000;
     let mut g = Guest::new();
     g.code(CODE, |a| {
@@ -19,7 +19,7 @@ fn edges_are_those_of_branches_that_nothing_came_between() {
     });
     g.code(OTHER, |a| a.ret());
     g.state.rflags |= IF;
-    // The count at which the jump at 0e has retired.
+    // An interrupt at the count at which the jump at 0e has retired.
     g.interrupts.push((10, 0x40));
     let done = check(&g);
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [0x40, 14]);

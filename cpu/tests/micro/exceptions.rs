@@ -92,7 +92,11 @@ fn software_interrupts_need_the_gates_privilege() {
     after += USER + 2;
     let out = check(&g);
     let log = out.log();
-    assert_eq!((log[0].vector, log[0].rip), (0x80, after), "INT n returns behind itself");
+    assert_eq!(
+        (log[0].vector, log[0].rip),
+        (0x80, after),
+        "the return address of INT n is that of the next instruction"
+    );
     assert_eq!((log[1].vector, log[1].error), (13, 0x81 << 3 | 2));
     assert_eq!(log[1].rflags & RF, RF);
     assert_eq!((log[2].vector, log[2].error), (13, 3 << 3 | 2), "INT3 checks the gate too");
@@ -188,11 +192,11 @@ fn a_page_fault_during_a_page_fault_is_a_double_fault() {
     let r = out.log()[0];
     assert_eq!((r.vector, r.error), (8, 0));
     assert_eq!(r.cr2, ELSEWHERE + 0xff8, "CR2 has the second fault's address");
-    assert_eq!(r.rip, CODE + 10, "the instruction that began it");
+    assert_eq!(r.rip, CODE + 10, "RIP of the first faulting instruction");
 }
 
 #[test]
-fn a_page_fault_on_the_way_to_another_exception_is_delivered_instead() {
+fn a_page_fault_during_the_delivery_of_an_exception_is_delivered_instead() {
     let mut g = Guest::new();
     g.gate(13, 0x6000 + 13 * 16, 0x8e, 3);
     g.put(TSS + 0x34, ELSEWHERE + 0x1000);
@@ -239,7 +243,7 @@ fn no_idt_at_all_shuts_the_cpu_down() {
 }
 
 #[test]
-fn a_handler_that_cannot_begin_ends_the_run() {
+fn a_handler_whose_first_instruction_faults_ends_the_run() {
     let mut g = Guest::new();
     g.gate(6, CODE, 0x8e, 1);
     g.code(CODE, |a| a.ud2());
@@ -266,7 +270,7 @@ fn sti_holds_interrupts_off_for_one_instruction() {
 }
 
 #[test]
-fn sti_then_cli_lets_nothing_through() {
+fn no_interrupt_is_delivered_between_sti_and_cli() {
     let mut g = Guest::new();
     g.interrupts.push((0, 0x50));
     g.code(CODE, |a| {
@@ -295,7 +299,7 @@ fn mov_ss_holds_interrupts_off_for_one_instruction() {
 }
 
 #[test]
-fn hlt_waits_for_an_interrupt_and_goes_on_behind() {
+fn after_hlt_an_interrupt_returns_to_the_next_instruction() {
     let mut g = Guest::new();
     g.interrupts.push((1000, 0x50));
     g.code(CODE, |a| {
@@ -327,7 +331,11 @@ fn an_interrupt_comes_between_two_iterations_of_a_repeated_instruction() {
     let out = check(&g);
     let r = out.log()[0];
     assert_eq!(r.vector, 0x50);
-    assert_eq!(&g.ram[r.rip as usize..r.rip as usize + 2], [0xf3, 0xaa], "RIP is still at the instruction");
+    assert_eq!(
+        &g.ram[r.rip as usize..r.rip as usize + 2],
+        [0xf3, 0xaa],
+        "RIP still points at the instruction"
+    );
     assert!(out.ram[DATA as usize..DATA as usize + 100].iter().all(|b| *b == 0x41));
     assert_eq!(out.ram[DATA as usize + 100], 0);
     g.interrupts.clear();

@@ -11,7 +11,7 @@ pub(crate) enum End {
     Halt,
     Shutdown,
     Unsupported(&'static str),
-    /// The guest did not end within its bound.
+    /// The guest reached its maximum number of instructions.
     Count,
 }
 
@@ -55,8 +55,7 @@ impl Memory {
         Memory(pages)
     }
     fn ram(&mut self) -> Ram {
-        // SAFETY: the CPU that gets this is dropped before `self`, and the pages are not accessed otherwise
-        // meanwhile.
+        // SAFETY: the CPU that gets this is dropped before `self`, and nothing else accesses the pages while it exists.
         unsafe { Ram::new(self.0.as_mut_ptr().cast(), RAM_BYTES as u64) }
     }
     fn bytes(&self) -> Vec<u8> {
@@ -73,7 +72,7 @@ impl Memory {
 struct Way {
     name: &'static str,
     caches: CacheConfig,
-    /// Maximum number of instructions per run; the actual one is drawn from 1 to this.
+    /// Maximum number of instructions of a run; the number is drawn at random from 1 to this.
     piece: u64,
     /// True if all caches are dropped before some of the runs.
     flush: bool,
@@ -89,9 +88,9 @@ const TINY: CacheConfig =
     CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true, branches: true };
 const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
-/// Without the code that records edges and counts branches.
+/// Translations without the code that records edges and counts branches.
 const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
-/// Translated after the interpreter has seen the successors of a block.
+/// Blocks are translated when the interpreter already knows their successors.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
@@ -225,7 +224,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         let exit = cpu_now.run(until);
         completing = matches!(exit, Exit::Device(_));
         match exit {
-            Exit::Count => assert_eq!(cpu_now.icount(), until.icount, "{}: a stop is exact", way.name),
+            Exit::Count => assert_eq!(cpu_now.icount(), until.icount, "{}: the stop is not exact", way.name),
             Exit::Window | Exit::Breakpoint | Exit::Watchpoint => {}
             Exit::Device(request) => {
                 requests.push(request);
@@ -304,8 +303,7 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(differs, None, "{way}: RAM differs");
 }
 
-/// True if stale translations change the result: compares a CPU with that planted defect, which [`check`] must find,
-/// with a correct one.
+/// True if a CPU with the planted defect of stale translations gives another result than a correct CPU.
 pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
     let mut leaky = guest.clone();
     leaky.leak_stale_translations = true;

@@ -12,7 +12,7 @@ use super::image::*;
 
 /// Size of the code in bytes.
 const LENGTH: u64 = 0xc00;
-/// Counter of continuations after faults, in a page of its own.
+/// Counter of faults after which the guest continued, on its own page.
 const COUNTER: u64 = 0x5_8000;
 
 /// Emits one random instruction. The registers point to data whose corruption has effects: see `guest`.
@@ -78,7 +78,7 @@ fn instruction(a: &mut CodeAssembler, d: &mut Draw) -> Result<(), IcedError> {
         43 => a.lgdt(tbyte_ptr(rsi)),
         44 => a.ltr(ax),
         45 => {
-            // A breakpoint, or single steps for a while.
+            // A breakpoint or single-stepping.
             a.mov(dr0, rsi)?;
             a.mov(eax, [0u32, 1, 0x1_0001, 0xf_0001][d.next(4) as usize])?;
             a.mov(dr7, rax)
@@ -152,7 +152,7 @@ fn guest(seed: u64) -> Guest {
     g.descriptor(FREE_SELECTOR, d.next(u64::MAX));
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, GDT);
-    // Code in ring 0, and other code for ring 3, to which handlers return.
+    // Code for ring 0 and other code for ring 3. Handlers return to either.
     for start in [CODE, USER] {
         let mut at = start;
         while at < start + LENGTH {
@@ -169,7 +169,7 @@ fn guest(seed: u64) -> Guest {
 }
 
 #[test]
-fn havoc_is_the_same_whatever_the_caches() {
+fn results_do_not_depend_on_the_caches() {
     let guests = std::env::var("EVERETT_HAVOC_GUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
     let mut lived = 0;
     let mut faults = 0;
@@ -185,6 +185,9 @@ fn havoc_is_the_same_whatever_the_caches() {
     // The comparison must detect a defect: the same guests on a CPU that keeps stale translations.
     let caught = (1..=20).filter(|seed| stale_translations_show(&guest(*seed))).count();
     assert!(caught > 0, "a planted defect went unnoticed");
-    println!("{guests} guests, {lived} lived, {faults} faults");
-    assert!(lived > guests / 10 && faults > 10 * guests, "most died at once: {lived} lived, {faults} faults");
+    println!("{guests} guests, {lived} ran to the limit, {faults} faults");
+    assert!(
+        lived > guests / 10 && faults > 10 * guests,
+        "most ended at once: {lived} ran to the limit, {faults} faults"
+    );
 }

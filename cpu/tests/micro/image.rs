@@ -65,7 +65,7 @@ pub(crate) const TF: u64 = 1 << 8;
 pub(crate) const RF: u64 = 1 << 16;
 pub(crate) const AC: u64 = 1 << 18;
 
-/// Record that a handler writes of an exception or interrupt.
+/// Record of an exception or interrupt, written by its handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) vector: u64,
@@ -100,8 +100,8 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Creates a guest with all of RAM identity-mapped in 4 KiB pages, a part of it accessible to ring 3, and a
-    /// handler for each vector. A handler records the event and continues at R15 (faults) or where it was (traps and
+    /// Creates a guest with all of RAM identity-mapped in 4 KiB pages, a part of it accessible to ring 3, and a handler
+    /// for each vector. A handler records the event and continues at R15 (faults) or at the return address (traps and
     /// interrupts). With R15 zero it halts.
     pub(crate) fn new() -> Guest {
         let mut g = Guest {
@@ -191,7 +191,7 @@ impl Guest {
             a.mov(qword_ptr(rbx + 64), rax)?;
             a.add(rbx, 8 * RECORD_WORDS as i32)?;
             a.mov(qword_ptr(LOG), rbx)?;
-            // With RF set, an instruction with a breakpoint does not trigger it a second time.
+            // With RF set, an instruction does not trigger its breakpoint a second time.
             a.or(qword_ptr(rsp + 48), RF as i32)?;
             a.mov(rax, qword_ptr(rsp + 16))?;
             a.cmp(rax, 32)?;

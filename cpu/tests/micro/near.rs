@@ -1,6 +1,6 @@
-//! Code that is reached repeatedly and is then remapped or replaced: by a change of its mapping, of the root of the
-//! page tables, or of the page's content. The next branch to it must reach the new code, including a return to a call
-//! that was made before the change.
+//! Code that is reached repeatedly, and then moves or changes: by a change of its mapping, of the root of the page
+//! tables, or of the page's content. The next branch must reach the new code, even if it is the return of a call that
+//! was made before the change.
 
 use super::harness::check;
 use super::image::*;
@@ -9,10 +9,10 @@ use iced_x86::code_asm::*;
 
 /// Linear address of a second mapping of all RAM, in the upper half.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// The page that does not change.
+/// Linear address of the page that does not change.
 const STAYS: u64 = CODE + 0x1000;
 const STAYS_FOR_RING_3: u64 = USER + 0x1000;
-/// The two pages, one of which is mapped where code changes.
+/// Two pages with different code. One of them is mapped at the changing address at any time.
 const BEFORE: u64 = DATA;
 const AFTER: u64 = DATA + 0x1000;
 /// Distance from the unchanged page to the changing one. It is within the reach of a direct call.
@@ -20,9 +20,9 @@ const DISTANCE: u64 = 0x1000_0000;
 /// Linear addresses at which ring 3 accesses the page table and the page whose content changes.
 const TABLE_FOR_RING_3: u64 = USER + 0x10_0000;
 const PAGE_FOR_RING_3: u64 = USER + 0x10_1000;
-/// Added and subtracted again, so that an immediate operand takes four bytes.
+/// Number that is added and subtracted again, so that an immediate operand takes four bytes.
 const LONG: i32 = 0x1_0000;
-/// The gate through which ring 3 changes the root.
+/// Vector of the gate through which ring 3 changes the root.
 const GATE: u8 = 0x80;
 
 /// Ring and location of the code.
@@ -49,7 +49,7 @@ enum Way {
     Jump,
     /// By a return: the call was made on that page.
     Return,
-    /// By a return, after an unpredicted jump left the unchanged page.
+    /// By a return, after a jump that cannot be predicted left the unchanged page.
     LateReturn,
 }
 
@@ -86,7 +86,7 @@ fn run(whose: Whose, way: Way, change: Change) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });
     }
-    // Another root, whose tables differ only on the path to the page.
+    // Another root, whose tables differ only on the path to the changing page.
     let leaf = g.entry(changes, 1);
     let mut other = Vec::new();
     for level in (1..=4).rev() {
@@ -215,7 +215,7 @@ fn run(whose: Whose, way: Way, change: Change) {
 }
 
 #[test]
-fn code_that_moves_is_found_where_it_is() {
+fn code_that_moves_is_reached_at_its_new_place() {
     for whose in [Whose::Low, Whose::High, Whose::Mixed, Whose::User] {
         for way in [Way::Direct, Way::Indirect, Way::Jump, Way::Return, Way::LateReturn] {
             if whose == Whose::Mixed && way == Way::Direct {
@@ -229,9 +229,9 @@ fn code_that_moves_is_found_where_it_is() {
     }
 }
 
-/// Ring 3 returns to an address that ring 0 has just called from, and may not execute it.
+/// Ring 3 returns to an address that ring 0 has just called from. It may not execute the code there.
 #[test]
-fn what_one_ring_called_is_not_there_for_another() {
+fn one_ring_cannot_return_into_the_code_of_another() {
     let mut g = Guest::new();
     // A direct call takes five bytes.
     let called = CODE + 5;

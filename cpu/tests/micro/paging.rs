@@ -1,5 +1,5 @@
-//! 4-level paging: permissions in all combinations, error codes, CR2, accessed and dirty bits, large pages, reserved bits
-//! (SDM vol. 3A, 4.5-4.8).
+//! 4-level paging: permissions in all combinations, error codes, CR2, accessed and dirty bits, large pages, reserved
+//! bits (SDM vol. 3A, 4.5-4.8).
 
 use super::harness::{check, once};
 use super::image::*;
@@ -30,8 +30,8 @@ struct Case {
 }
 
 impl Case {
-    /// Returns the page fault's error code, or `None` if the access is allowed, by the rules of SDM vol. 3A, 4.6.1
-    /// and 4.7.
+    /// Returns the page fault's error code by the rules of SDM vol. 3A, 4.6.1 and 4.7, or `None` if the access is
+    /// allowed.
     fn expected(self) -> Option<u64> {
         let has = |bit| self.entry & bit != 0;
         let allowed = match (self.ring, self.access) {
@@ -151,7 +151,7 @@ fn without_nxe_the_nx_bit_is_reserved_and_fetches_are_not_reported() {
     let mut g = prepare(&base, case);
     g.state.efer &= !EFER_NXE;
     assert_eq!(check(&g).vectors(), [(14, 8 | 4 | 1)]);
-    // With SMEP, the fetch bit is reported even so.
+    // With SMEP, the fetch bit is reported even without NXE.
     g.state.cr4 |= CR4_SMEP;
     assert_eq!(check(&g).vectors(), [(14, 16 | 8 | 4 | 1)]);
 }
@@ -180,7 +180,7 @@ fn reserved_bits_fault_at_every_level() {
 }
 
 #[test]
-fn large_pages_map_what_they_say() {
+fn large_pages_map_their_whole_range() {
     for level in [2, 3] {
         let mut g = Guest::new();
         let at = g.entry(ELSEWHERE, level);
@@ -266,7 +266,7 @@ fn an_access_across_pages_names_the_page_that_is_missing() {
 }
 
 #[test]
-fn pages_next_to_each_other_need_not_be_so_in_memory() {
+fn an_access_can_span_pages_that_are_not_adjacent_in_ram() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA + 0x3000, P | W);
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
@@ -320,7 +320,7 @@ fn descriptor_tables_are_read_with_supervisor_rights() {
 }
 
 #[test]
-fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_whatever_ac_says() {
+fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_regardless_of_ac() {
     let mut g = Guest::new();
     g.state.cr4 |= CR4_SMAP;
     g.state.rflags |= AC;
@@ -333,7 +333,8 @@ fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_whatever_ac_says
     });
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, ELSEWHERE);
-    // The handler's code segment is in the same table: a double fault, then a triple fault.
+    // The handler's code segment is in the same table, so the delivery faults, too: first a double fault, then a triple
+    // fault.
     assert_eq!(check(&g).end, super::harness::End::Shutdown);
 }
 

@@ -59,7 +59,7 @@ fn the_io_bitmap_and_iopl_decide_in_ring_3() {
     let cases = [
         ("byte inside", 0x70, 1, 0, 0x200, true),
         ("dword inside", 0x70, 4, 0, 0x200, true),
-        ("dword reaching out", 0x71, 4, 0, 0x200, false),
+        ("dword partly outside", 0x71, 4, 0, 0x200, false),
         ("outside", 0x74, 1, 0, 0x200, false),
         ("IOPL 3", 0x74, 1, 3, 0x200, true),
         ("map beyond the limit", 0x70, 1, 0, 0x68 + 0x0e, false),
@@ -125,7 +125,7 @@ fn ins_and_outs_repeat_and_move_their_index() {
     assert_eq!(out.word(DATA + 0x100) >> 32, answer(5) & 0xffff_ffff);
     assert_eq!(out.word(DATA + 0x108), answer(6) & 0xff);
     assert_eq!((out.state.gpr[6], out.state.gpr[7]), (DATA + 6, DATA + 0x107));
-    assert_eq!(out.state.icount, 3 + 3 + 2 + 2 + 1 + 1 + 1 + 1 + 1, "iterations count");
+    assert_eq!(out.state.icount, 3 + 3 + 2 + 2 + 1 + 1 + 1 + 1 + 1, "each iteration counts");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn repeated_string_instructions_reach_devices_one_by_one() {
 }
 
 #[test]
-fn an_access_half_in_ram_and_half_in_a_device_is_whole() {
+fn an_access_can_be_half_in_ram_and_half_in_a_device() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DEVICE, P | W);

@@ -22,22 +22,22 @@ fn write_control(n: u32, value: u64) -> Guest {
 }
 
 #[test]
-fn control_registers_refuse_what_the_manual_says() {
+fn control_registers_refuse_invalid_values() {
     let zero = 0x8005_0033u64;
     let four = 0x620u64;
     let cases = [
-        ("CR0 as it is", 0, zero, true),
+        ("CR0 unchanged", 0, zero, true),
         ("CR0.ET cannot be cleared, which is no fault", 0, zero & !0x10, true),
         ("CR0 bits above 31", 0, zero | 1 << 32, false),
         ("CR0.PG without PE", 0, zero & !1, false),
         ("CR0.PG cleared in 64-bit mode", 0, zero & !(1 << 31), false),
         ("CR0.NW without CD", 0, zero | 1 << 29, false),
         ("CR0.NW with CD", 0, zero | 3 << 29, true),
-        ("CR3 as it is", 3, PML4, true),
+        ("CR3 unchanged", 3, PML4, true),
         ("CR3.PWT and PCD", 3, PML4 | 0x18, true),
         ("CR3 beyond the physical address", 3, PML4 | 1 << 39, false),
         ("CR3 bit 63 without PCID", 3, PML4 | 1 << 63, false),
-        ("CR4 with all of the model", 4, four | 0x30_0994, true),
+        ("CR4 with all bits of the model", 4, four | 0x30_0994, true),
         ("CR4 without PAE", 4, four & !0x20, false),
         ("CR4.VME", 4, four | 1, false),
         ("CR4.MCE", 4, four | 1 << 6, false),
@@ -57,7 +57,7 @@ fn control_registers_refuse_what_the_manual_says() {
 }
 
 #[test]
-fn turning_protection_on_counts_for_the_next_access() {
+fn enabling_protection_affects_the_next_access() {
     for (bit, cr0_bit, user) in [(16, true, false), (21, false, true)] {
         let mut g = Guest::new();
         g.state.cr0 &= !(1 << 16);
@@ -83,7 +83,7 @@ fn turning_protection_on_counts_for_the_next_access() {
 }
 
 #[test]
-fn turning_smep_on_counts_for_the_next_fetch() {
+fn enabling_smep_affects_the_next_fetch() {
     let mut g = Guest::new();
     g.code(USER, |a| {
         a.mov(rax, cr4)?;
@@ -182,7 +182,7 @@ fn msr(index: u32, value: u64) -> Guest {
 }
 
 #[test]
-fn msrs_hold_what_they_may_hold() {
+fn msrs_hold_valid_values_and_refuse_others() {
     let canonical = 0xffff_8000_1234_5678u64;
     let fine = [
         (0xc000_0080u32, 0xd00u64),
@@ -241,7 +241,7 @@ fn msrs_hold_what_they_may_hold() {
 }
 
 #[test]
-fn msrs_that_are_not_there_fault() {
+fn missing_msrs_fault() {
     for index in [0u32, 0x3a, 0x3b, 0x48, 0x6e0, 0x802, 0x20_f000, 0x4000_0000, 0x251, 0xc001_0015, u32::MAX]
     {
         let mut g = Guest::new();
@@ -265,7 +265,7 @@ fn an_apic_elsewhere_ends_the_run() {
 }
 
 #[test]
-fn bases_written_as_msrs_count_at_once() {
+fn bases_written_as_msrs_take_effect_at_once() {
     let mut g = Guest::new();
     g.put(DATA + 8, 77);
     g.code(CODE, |a| {

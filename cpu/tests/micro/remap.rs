@@ -64,7 +64,7 @@ fn a_page_that_appears_does_not_fault_again() {
 }
 
 #[test]
-fn revoked_and_granted_write_access_counts_at_once() {
+fn revoked_and_granted_write_access_takes_effect_at_once() {
     let (g, _) = change(1, DATA | P | W, DATA | P, write);
     assert_eq!(check(&g).vectors(), [(14, 3)]);
     let (g, _) = change(1, DATA | P, DATA | P | W, write);
@@ -72,30 +72,30 @@ fn revoked_and_granted_write_access_counts_at_once() {
 }
 
 #[test]
-fn upper_levels_count_as_much() {
+fn changes_of_upper_levels_take_effect() {
     for level in 2..=4 {
         let (mut g, at) = change(level, 0, 0, read);
         g.map(ELSEWHERE, DATA, P | W);
-        // The changed entry still exists; now start with it not present.
+        // The entry is present at first. The guest's store clears it.
         assert_ne!(g.word(at), 0);
         assert_eq!(check(&g).vectors(), [(14, 0)], "level {level}");
     }
 }
 
 #[test]
-fn an_aged_page_is_accessed_again() {
+fn a_cleared_accessed_bit_is_set_again() {
     let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | D, read);
     let out = check(&g);
     assert_eq!(out.word(at), DATA | P | W | A | D);
 }
 
 #[test]
-fn a_cleaned_page_is_dirtied_again() {
+fn a_cleared_dirty_bit_is_set_again() {
     let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | A, write);
     let out = check(&g);
     assert_eq!(out.word(at), DATA | P | W | A | D);
     let (g, at) = change(1, DATA | P | W | A | D, DATA | P | W | A, read);
-    assert_eq!(check(&g).word(at), DATA | P | W | A, "a read does not dirty");
+    assert_eq!(check(&g).word(at), DATA | P | W | A, "a read does not set D");
 }
 
 #[test]
@@ -105,12 +105,12 @@ fn a_stale_translation_would_be_noticed() {
     let (g, _) = change(1, DATA | P | W, DATA | P, write);
     assert!(stale_translations_show(&g));
     let (g, _) = change(1, DATA | P | W | A, DATA | P | W, read);
-    assert!(stale_translations_show(&g), "ageing");
+    assert!(stale_translations_show(&g), "a cleared accessed bit");
 }
 
-/// The entry is changed by stores of all kinds. After each, the page must be unmapped.
+/// Stores of all kinds change the entry. After each, the page must be unmapped.
 #[test]
-fn every_kind_of_store_to_an_entry_counts() {
+fn every_kind_of_store_to_an_entry_takes_effect() {
     type Store = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
     // RDI is the entry's address, RDX its new value, which is not present.
     let stores: [(&str, Store); 12] = [
@@ -274,8 +274,8 @@ fn another_cr3_is_another_address_space() {
     assert_eq!((out.state.gpr[0], out.state.gpr[3], out.state.gpr[1]), (0x1111, 0x2222, 0x1111));
 }
 
-/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. Only the ways of
-/// running it are compared; the reference is the tiny, flushed configuration, which acts as a CPU without a TLB.
+/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. There is no expected
+/// result: only the ways of running it are compared. With tiny or flushed caches the CPU acts as one without a TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {
@@ -296,7 +296,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
             a.set_label(&mut again)?;
-            // A random number.
+            // Draw the next random number.
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;

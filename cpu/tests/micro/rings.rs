@@ -38,7 +38,7 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
     assert_eq!((s.gpr[8], s.gpr[10], s.gpr[12]), (after, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(s.gpr[9] & 0x0001_0601, IF | 0x401);
     assert_eq!(s.gpr[3] & 0x0001_0601, 1);
-    // The final gate was entered from ring 3, with its selectors.
+    // The gate that ends the guest was entered from ring 3, so it pushed ring 3's selectors.
     assert_eq!(out.word(RING0_STACK - 8), u64::from(USER_SS));
     assert_eq!(out.word(RING0_STACK - 32), u64::from(USER_CS));
     assert_eq!(out.word(RING0_STACK - 24) & 0x0001_0601, IF | 0x401, "SYSRET restores RFLAGS from R11");
@@ -150,7 +150,7 @@ fn sysenter_without_a_segment_faults() {
     assert_eq!(check(&g).vectors(), [(13, 0)]);
 }
 
-/// Returns a guest that pushes a frame for IRETQ and executes it. Words from the highest address down: SS, RSP,
+/// Returns a guest that pushes a frame and executes IRETQ. Words of the frame, from the highest address down: SS, RSP,
 /// RFLAGS, CS, RIP.
 fn iretq(frame: [u64; 5]) -> Guest {
     let mut g = Guest::new();
@@ -225,12 +225,12 @@ fn iretq_checks_what_it_pops() {
         g.descriptor(FREE_SELECTOR + 24, KERNEL_DATA_DESCRIPTOR & !(1 << 47));
         let out = check(&g);
         assert_eq!(out.vectors(), [expected], "{name}");
-        assert_eq!(out.log()[0].rsp, STACK - 40, "{name}: RSP is as before");
+        assert_eq!(out.log()[0].rsp, STACK - 40, "{name}: RSP is unchanged");
     }
 }
 
 #[test]
-fn iretq_cannot_go_inward_and_refuses_nt() {
+fn iretq_to_an_inner_ring_or_with_nt_faults() {
     let mut g = Guest::new();
     g.start_in_ring_3(USER);
     g.code(USER, |a| {
@@ -335,13 +335,13 @@ fn far_calls_and_jumps_stay_in_their_ring() {
     g.code(CODE + 0x900, |a| a.db(&[0x48, 0xff, 0x6f, 0x20]));
     let out = check(&g);
     let returned = g.ram[CODE as usize..].windows(3).position(|w| w == [0x48, 0xff, 0x1f]);
-    let after_call = CODE + returned.expect("the call is there") as u64 + 3;
+    let after_call = CODE + returned.expect("the code has the call") as u64 + 3;
     assert_eq!((out.state.gpr[8], out.state.gpr[9]), (after_call, u64::from(KERNEL_CS)));
     assert_eq!(out.vectors(), [(13, u64::from(USER_CS & !3))], "a jump outward is refused");
 }
 
 #[test]
-fn a_call_gate_leads_inward_onto_rsp0_and_back() {
+fn a_call_gate_leads_to_an_inner_ring_on_rsp0_and_back() {
     let mut g = Guest::new();
     let target = CODE;
     let gate = FREE_SELECTOR;

@@ -1,8 +1,8 @@
 //! Page table roots with equal upper halves, like those of all processes of a kernel. Translations of the upper half
 //! may survive a change of CR3, which must not be observable.
 //!
-//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set: a kernel that
-//! accesses it in this way keeps no translations of it.
+//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set. Accesses with AC set
+//! use a TLB table of their own, so kernel mode has no translations of the lower half.
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -11,11 +11,11 @@ use iced_x86::code_asm::*;
 
 /// First address of the upper half.
 const ABOVE: u64 = 0xffff_8000_0000_0000;
-/// Offset of its entry in a root.
+/// Offset of the entry for `ABOVE` in a root table.
 const ENTRY: u64 = 256 * 8;
 /// Linear address of a second mapping of all RAM.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// Guest-physical address of the code that runs there.
+/// Guest-physical address of the code that runs in the upper half.
 const BODY: u64 = CODE + 0x1000;
 
 /// Returns a guest with DATA, which holds 0x1111, mapped at ABOVE and ELSEWHERE, and a copy of its root with accessed
@@ -64,7 +64,7 @@ fn above(
     check(&g)
 }
 
-/// Returns the value at ABOVE under the first root, and after `then`.
+/// Returns the value at ABOVE under the first root, and the value there after `then`.
 fn run(g: Guest, other: u64, then: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> (u64, u64) {
     let done = above(g, other, |a| {
         a.mov(rsi, ABOVE)?;
@@ -76,13 +76,13 @@ fn run(g: Guest, other: u64, then: impl FnOnce(&mut CodeAssembler) -> Result<(),
 }
 
 #[test]
-fn equal_halves_show_the_same() {
+fn roots_with_equal_upper_halves_show_the_same_pages() {
     let (g, other) = guest();
     assert_eq!(run(g, other, |a| a.mov(cr3, rdx)), (0x1111, 0x1111));
 }
 
 #[test]
-fn a_root_that_differs_above_shows_something_else() {
+fn a_root_with_another_upper_half_shows_its_own_pages() {
     let (mut g, other) = guest();
     let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
     g.put(other + ENTRY, pdpt | P | W | A);
@@ -93,11 +93,11 @@ fn a_root_that_differs_above_shows_something_else() {
 }
 
 #[test]
-fn a_root_that_was_not_accessed_becomes_so() {
+fn the_accessed_bit_of_a_new_root_is_set() {
     let (mut g, other) = guest();
     let entry = g.word(other + ENTRY);
     g.put(other + ENTRY, entry & !A);
-    // RBX becomes the entry.
+    // Lets `run` read the entry itself.
     let seen = run(g, other, |a| {
         a.mov(cr3, rdx)?;
         a.mov(rcx, qword_ptr(rsi))?;
@@ -115,7 +115,7 @@ fn a_store_to_the_new_root_takes_effect() {
     g.put(pd, pt | P | W);
     g.put(pt, (DATA + 0x1000) | P | W);
     let seen = run(g, other, |a| {
-        // The root was written as data before.
+        // First write to the new root as data.
         a.mov(dword_ptr(rdi + 8), 0)?;
         a.mov(cr3, rdx)?;
         a.mov(rcx, pdpt | (table & 0xfff))?;
@@ -136,9 +136,9 @@ fn a_store_to_a_table_takes_effect_under_the_new_root() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// One lowest-level table serves an address of the upper half and one of the lower half.
+/// One lowest-level table serves an address in the upper half and one in the lower half.
 #[test]
-fn a_table_of_both_halves_stays_one_of_the_upper() {
+fn a_table_of_both_halves_remains_marked_for_the_upper_half() {
     let (mut g, other) = guest();
     let (table, at) = (g.entry(ABOVE, 2), g.entry(ELSEWHERE, 2));
     g.put(at, g.word(table));
@@ -155,9 +155,9 @@ fn a_table_of_both_halves_stays_one_of_the_upper() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// A table of the lower half is dropped, written as data, and walked again.
+/// A table of the lower half is no longer used after a switch of roots, is written as data, and is walked again.
 #[test]
-fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
+fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     let (mut g, other) = guest();
     // The other root has no mapping at ELSEWHERE.
     g.put(other + (ELSEWHERE >> 39 & 0x1ff) * 8, 0);
@@ -184,8 +184,8 @@ fn a_table_below_that_was_written_meanwhile_is_seen_on_the_way_back() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// Switches between processes, with a kernel that sometimes changes its own mappings. Only the ways of running are
-/// compared.
+/// Random switches between processes, with a kernel that sometimes changes its own mappings. Only the ways of running
+/// are compared.
 #[test]
 fn random_switches_are_the_same_whatever_the_caches() {
     for seed in 1..=8u64 {

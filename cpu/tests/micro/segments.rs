@@ -42,14 +42,14 @@ fn data_segment_registers_check_what_they_load() {
         ("read-only data", 3, f | 3, None),
         ("readable code", 3, USER_CS, None),
         ("execute-only code", 3, (f + 8) | 3, Some((13, f + 8))),
-        ("inner data", 3, KERNEL_SS, Some((13, KERNEL_SS))),
-        ("inner conforming code", 3, f + 24, None),
+        ("data of an inner ring", 3, KERNEL_SS, Some((13, KERNEL_SS))),
+        ("conforming code of an inner ring", 3, f + 24, None),
         ("absent", 3, (f + 16) | 3, Some((11, f + 16))),
         ("beyond the table", 3, 0x1003, Some((13, 0x1000))),
         ("no LDT", 3, 7, Some((13, 4))),
         ("a TSS", 0, TSS_SELECTOR, Some((13, TSS_SELECTOR))),
-        ("RPL weaker than DPL", 0, KERNEL_SS | 3, Some((13, KERNEL_SS))),
-        ("outer data in ring 0", 0, USER_SS, None),
+        ("RPL greater than DPL", 0, KERNEL_SS | 3, Some((13, KERNEL_SS))),
+        ("data of an outer ring in ring 0", 0, USER_SS, None),
     ];
     for (name, ring, selector, fault) in cases {
         let out = check(&load(ring, selector, |a| a.mov(es, eax)));
@@ -62,7 +62,7 @@ fn data_segment_registers_check_what_they_load() {
 }
 
 #[test]
-fn ss_takes_only_a_stack_of_its_ring() {
+fn ss_takes_only_a_stack_segment_of_the_current_ring() {
     let f = FREE_SELECTOR;
     let cases = [
         ("null in ring 3", 3, 0, Some((13, 0))),
@@ -71,7 +71,7 @@ fn ss_takes_only_a_stack_of_its_ring() {
         ("data", 3, USER_SS, None),
         ("read-only", 3, f | 3, Some((13, f))),
         ("code", 3, USER_CS, Some((13, USER_CS & !3))),
-        ("outer", 0, USER_SS, Some((13, USER_SS & !3))),
+        ("data of an outer ring", 0, USER_SS, Some((13, USER_SS & !3))),
         ("absent", 3, (f + 16) | 3, Some((12, f + 16))),
     ];
     for (name, ring, selector, fault) in cases {
@@ -154,7 +154,7 @@ fn far_pointers_load_a_segment_and_a_register() {
 }
 
 #[test]
-fn lar_lsl_verr_and_verw_look_without_faulting() {
+fn lar_lsl_verr_and_verw_do_not_fault() {
     let f = FREE_SELECTOR;
     /// Selector, result of LAR, result of LSL, VERR, VERW. `None` if ZF is clear.
     type Case = (u16, Option<u64>, Option<u64>, bool, bool);

@@ -1,14 +1,14 @@
-//! Cases that translated code is likely to get wrong: flags that are computed lazily, registers in the wrong place,
+//! Cases that translated code is likely to get wrong: lazily computed flags, registers that are held in host registers,
 //! and instructions near a page's end.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
 use iced_x86::code_asm::*;
 
-/// A loop over every kind of lazily computed flag, read right after its instruction, after a memory access, and in
-/// another block.
+/// A loop with every kind of lazily computed flags. They are read right after their instruction, after a memory access,
+/// and in another block.
 #[test]
-fn flags_are_the_same_whenever_somebody_looks() {
+fn flags_are_right_whenever_they_are_read() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
         let (mut again, mut next, mut other) = (a.create_label(), a.create_label(), a.create_label());
@@ -16,7 +16,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.mov(ecx, 200)?;
         a.mov(rax, 0x8123_4567_89ab_cdefu64)?;
         a.set_label(&mut again)?;
-        // Read by a handler (PUSHFQ), and by SETcc, CMOVcc and ADC.
+        // The flags are read by a handler (PUSHFQ), and by SETcc, CMOVcc and ADC.
         a.add(rax, rcx)?;
         a.pushfq()?;
         a.sub(eax, 0x1234_5678)?;
@@ -47,7 +47,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
         a.jz(next)?;
         a.neg(r8)?;
         a.set_label(&mut next)?;
-        // A block begins here with the flags of two others.
+        // This block begins with flags that either of two other blocks has left.
         a.pushfq()?;
         a.inc(dword_ptr(rdi + 32))?;
         a.dec(r8w)?;
@@ -77,7 +77,7 @@ fn flags_are_the_same_whenever_somebody_looks() {
 /// A block that ends exactly at its page's end, one that begins with the next page, and calls and returns between
 /// them.
 #[test]
-fn pages_end_anywhere() {
+fn blocks_can_end_and_begin_at_a_page_boundary() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
         let mut function = a.create_label();
@@ -88,7 +88,7 @@ fn pages_end_anywhere() {
         a.dec(ecx)?;
         a.jnz(again)?;
         a.hlt()?;
-        // Instructions of one byte, across the page's end and beyond it.
+        // One-byte instructions up to the page's end and beyond it.
         for _ in 0..8000 {
             a.nop()?;
         }
@@ -137,10 +137,10 @@ fn far_operands_are_found_from_any_page() {
     assert_eq!(check(&g).state.gpr[3], 20 * 5);
 }
 
-/// Code that is changed through another mapping, so that its own mapping stays executable, and is then reached by a
-/// call from another page and by a jump from its own page. It changes only rarely, so that it gets hot in between.
+/// Code is changed through another mapping, so that its own mapping stays executable. Then a call from another page and
+/// a jump from its own page reach it. It changes only rarely, so that it becomes hot in between.
 #[test]
-fn code_that_was_changed_is_not_the_old_one() {
+fn changed_code_is_not_mistaken_for_the_old_code() {
     let sum = (1..=500).map(|n| n & !63).sum::<u64>();
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
@@ -214,7 +214,7 @@ fn a_call_may_overwrite_its_own_operand() {
         a.add(rdi, 0x1000)?;
         a.dec(ecx)?;
         a.jnz(again)?;
-        // A non-canonical address: the fault is that of the target that was read.
+        // A call to a non-canonical address faults, with the target that was read before the push.
         a.mov(r12, rbx)?;
         a.mov(rdi, 1u64 << 63)?;
         a.mov(qword_ptr(rsp - 8), rdi)?;
@@ -226,10 +226,10 @@ fn a_call_may_overwrite_its_own_operand() {
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [13]);
 }
 
-/// Vector registers across everything that makes translated code store and reload them: handlers, TLB misses, reads
-/// of flags, and the end of a block; with operands that are the same register.
+/// Vector registers keep their values across everything that makes translated code store and reload them: handlers, TLB
+/// misses, reads of flags, and the end of a block. Some operands are the same register.
 #[test]
-fn vectors_are_where_they_are_looked_for() {
+fn vector_registers_are_stored_and_reloaded() {
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 9;
     g.map(ELSEWHERE, DATA, P | W);
@@ -250,7 +250,7 @@ fn vectors_are_where_they_are_looked_for() {
         a.movdqu(xmmword_ptr(rsi + 0x101), xmm2)?;
         a.movdqa(xmm3, xmmword_ptr(rdi + 0x100))?;
         a.add(rbx, rcx)?;
-        // POPFQ leaves flags that belong to no operation, and JC needs them.
+        // POPFQ leaves flags that are not the result of an operation, and JC reads them.
         a.pushfq()?;
         a.popfq()?;
         a.jc(over)?;
@@ -268,7 +268,7 @@ fn vectors_are_where_they_are_looked_for() {
         a.mov(ecx, 60)?;
         a.sub(ecx, dword_ptr(rsi + 0x200))?;
         a.jnz(again)?;
-        // Not aligned.
+        // MOVAPS at a misaligned address faults.
         a.movaps(xmm5, xmmword_ptr(rsi + 1))?;
         a.hlt()
     });
@@ -277,8 +277,8 @@ fn vectors_are_where_they_are_looked_for() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
-/// Flags that are taken from the host because operands cannot represent them: with an incoming CF, with second-byte
-/// registers, in memory.
+/// Flags that are taken from the host, because they cannot be computed from the operands: of instructions with an
+/// incoming CF, with second-byte registers, and with memory operands.
 #[test]
 fn flags_of_other_operations_are_the_same() {
     let mut g = Guest::new();
@@ -327,11 +327,11 @@ fn flags_of_other_operations_are_the_same() {
     assert_ne!(check(&g).state.gpr[14], 0);
 }
 
-/// Each mode has a TLB table of its own: a page that can be read while RFLAGS.AC is set is not a hit when it is
-/// clear.
+/// Each mode has a TLB table of its own: an entry that was made while RFLAGS.AC was set is not found when it is clear.
 #[test]
-fn a_page_of_another_mode_is_no_hit() {
-    // More pages than any of the TLBs has entries for a mode.
+fn a_tlb_entry_of_another_mode_is_not_used() {
+    // The low bits of the page number (0x102) exceed the 256 entries that a mode has at most. An index that is not
+    // masked would lie in another mode's table.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;
@@ -355,10 +355,10 @@ fn a_page_of_another_mode_is_no_hit() {
     assert_eq!((done.log().len(), done.log()[0].cr2), (1, USERS));
 }
 
-/// An instruction on two pages, whose second page differs each time: another mapping, and other bytes at the same
-/// address.
+/// An instruction on two pages, whose second page differs each time: it is mapped to another page, or its bytes are
+/// changed.
 #[test]
-fn an_instruction_on_two_pages_is_what_both_hold() {
+fn an_instruction_on_two_pages_follows_both() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
@@ -379,12 +379,12 @@ fn an_instruction_on_two_pages_is_what_both_hold() {
         a.add(rbx, rax)?;
         a.call(rsi)?;
         a.add(rbx, rax)?;
-        // The other page.
+        // Map the other page.
         a.xor(qword_ptr(rdi), 0x3000)?;
         a.call(rsi)?;
         a.add(rbx, rax)?;
         a.xor(qword_ptr(rdi), 0x3000)?;
-        // Other bytes.
+        // Change the bytes.
         a.inc(byte_ptr(r8))?;
         a.dec(ecx)?;
         a.jnz(again)?;
@@ -435,7 +435,7 @@ fn an_instruction_on_two_pages_needs_both() {
 /// Repeated string instructions in loops: across pages, into a fault, into code, with counts of zero and with stops
 /// in between.
 #[test]
-fn repeated_strings_stop_anywhere_and_go_on() {
+fn repeated_string_instructions_stop_and_continue_anywhere() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x3000, P | W);
@@ -474,7 +474,7 @@ fn repeated_strings_stop_anywhere_and_go_on() {
 
 /// STI delays interrupts by one more instruction, whether an interrupt is pending or not.
 #[test]
-fn an_interrupt_comes_behind_the_instruction_behind_sti() {
+fn sti_delays_an_interrupt_by_one_instruction() {
     for at in 0..60 {
         let mut g = Guest::new();
         g.interrupts.push((at, 0x55));
@@ -497,12 +497,12 @@ fn an_interrupt_comes_behind_the_instruction_behind_sti() {
     }
 }
 
-/// Calls that do not return to their caller, returns without calls, and more of both than a return stack can hold.
+/// Calls without a return, returns without a call, and more nested calls than the ring of calls can hold.
 #[test]
-fn returns_go_where_the_stack_says() {
+fn returns_go_to_the_address_on_the_stack() {
     const FUNCTION: u64 = DATA + 0x10;
     let mut g = Guest::new();
-    // Recurses as deep as EDI says.
+    // A function that recurses to the depth in EDI.
     g.code(FUNCTION, |a| {
         let mut leaf = a.create_label();
         a.push(rdi)?;

@@ -1,4 +1,4 @@
-//! Watchpoint hits, as reported to the host.
+//! Hits of watchpoints that the operator sets.
 
 use super::harness::check;
 use super::image::*;
@@ -7,7 +7,7 @@ use super::image::*;
 type Seen = (u64, u64, u8, bool, u64);
 
 #[test]
-fn hits_are_the_accesses_of_instructions_that_came_to_their_end() {
+fn only_completed_instructions_and_deliveries_make_hits() {
     let mut g = Guest::new();
     g.put(DATA + 8, 0x1122_3344_5566_7788);
     g.code(CODE, |a| {
@@ -28,7 +28,7 @@ fn hits_are_the_accesses_of_instructions_that_came_to_their_end() {
         a.db(&[0x48, 0x8b, 0x06]) // 34: mov rax, [rsi], which faults
     });
     let done = check(&g);
-    let hits = done.hits.expect("it was watched");
+    let hits = done.hits.expect("watchpoints were set");
     let of_data = hits.iter().filter(|hit| hit.address & !0xfff == DATA);
     let seen: Vec<Seen> =
         of_data.map(|hit| (hit.rip - CODE, hit.address - DATA, hit.size, hit.store, hit.value)).collect();
@@ -44,7 +44,7 @@ fn hits_are_the_accesses_of_instructions_that_came_to_their_end() {
     expected.extend((0..3).map(|n| (0x25, 0x10 + n, 1, true, 0x88)));
     expected.push((0x31, 0xb, 8, false, 0x8888_8811_2233_4455));
     assert_eq!(seen, expected);
-    // The fault's delivery reads the IDT gate before the faulting instruction completes.
+    // The delivery of the fault reads the IDT gate. This hit is attributed to the faulting instruction.
     assert!(hits.iter().any(|hit| hit.rip == CODE + 0x34 && hit.address == IDT + 13 * 16 && !hit.store));
     assert!(hits.iter().all(|hit| hit.cr3 == PML4));
 }

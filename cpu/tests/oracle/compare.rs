@@ -1,4 +1,4 @@
-//! Comparison of outcomes, and the text of disagreements.
+//! Comparison of outcomes, and descriptions of cases and disagreements.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::place::Case;
 use crate::state::{End, GPR_NAMES, Outcome, RCX, flag};
 use crate::undefined::{Operands, undefined_flags, undefined_result};
 
-/// The page fault error code's bit for "the page was present".
+/// Bit of a page fault's error code: the page was present.
 const PF_PRESENT: u32 = 1;
 
-/// The status word's bit for "an exception that is not masked is pending".
+/// Bit of the x87 status word: an unmasked exception is pending.
 pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
 
-/// Differences between the outcome on a host with these features and the guest's; empty when they agree. `undefined` are flags that
-/// need not agree besides those of the instruction.
+/// Describes the differences between the outcomes of a host with these features and of the guest. Empty if they agree.
+/// `undefined` are flags to ignore, in addition to those that the instruction leaves undefined.
 pub(crate) fn differences(
     case: &Case,
     undefined: u64,
@@ -71,8 +71,9 @@ pub(crate) fn differences(
         flags &= !flag::TF;
     }
     if h.rip == case.state.rip && i.is_string_instruction() {
-        // Left in the middle: "the EFLAGS value is restored to the state prior to the execution of the instruction"
-        // (SDM vol. 2B, REP), how many comparisons have retired notwithstanding. They are made again.
+        // The instruction has not finished. Then "the EFLAGS value is restored to the state prior to the execution of
+        // the instruction" (SDM vol. 2B, REP), however many iterations have retired. The next iteration sets the flags
+        // again.
         flags &= !flag::ARITH;
     }
     check("rflags", h.rflags.into(), g.rflags.into(), flags.into());
@@ -92,16 +93,17 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // The pointers that were loaded may be lost, and what makes an exception pending need not set them.
+    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending without setting them.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes them canonical: the model by 48 bits of linear address, a host maybe by 57.
+    // FXRSTOR64 makes the pointers canonical: the model with 48 address bits, some hosts with 57.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);
-    // Such hosts clear it where an instruction without an operand in memory makes an exception pending.
+    // A host that hides the pointers clears the data pointer if an instruction without a memory operand makes an
+    // exception pending.
     let accesses = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
     let cleared = features.hides_pointers && !accesses && !was_pending;
     if (features.data_pointer_of_exceptions || pending) && !cleared {
@@ -123,7 +125,7 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
     {
         let mut mask = u32::MAX;
         if arena::is_upper_half(ha) {
-            // Linux does not tell user code which kernel pages there are.
+            // Linux does not tell user code which kernel pages are present.
             mask &= !PF_PRESENT;
         }
         check("error code", h.into(), g.into(), mask.into());
@@ -131,28 +133,28 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
     }
 }
 
-/// The range from the first byte to the last that differ.
+/// Returns the range from the first byte that differs to the last.
 pub(crate) fn range_of_difference(host: &[u8], guest: &[u8]) -> Option<Range<u64>> {
     let mut differ = host.iter().zip(guest).enumerate().filter(|(_, (h, g))| h != g).map(|(at, _)| at as u64);
     let first = differ.next()?;
     Some(first..differ.next_back().unwrap_or(first) + 1)
 }
 
-/// The first bytes that differ.
+/// Describes the first bytes that differ.
 pub(crate) fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
     let at = host.iter().zip(guest).position(|(h, g)| h != g)?;
     let end = (at + 32).min(host.len());
     Some(format!("memory at data+{at:#x}: host {:02x?}, guest {:02x?}", &host[at..end], &guest[at..end]))
 }
 
-/// An instruction as text.
+/// Returns an instruction as text.
 pub(crate) fn listing(encoded: &Encoded) -> String {
     let mut text = String::new();
     IntelFormatter::new().format(&encoded.instruction, &mut text);
     format!("{:02x?}  {text}  ({:?})\n", encoded.bytes, encoded.instruction.code())
 }
 
-/// A case as text.
+/// Returns a case as text.
 pub(crate) fn describe(case: &Case) -> String {
     let s = &case.state;
     let mut out = listing(&case.encoded);

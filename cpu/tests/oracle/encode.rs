@@ -1,5 +1,5 @@
-//! A random encoding of a form: prefixes, opcode, ModRM, SIB, displacement, immediate, written out by hand so that every
-//! encoding of the same instruction occurs, not only an assembler's choice.
+//! Random encodings of a form: prefixes, opcode, ModRM, SIB, displacement, immediate. An assembler would always choose
+//! the same encoding of an instruction; this encoder produces all of them.
 
 use crate::arena::{DATA, DATA_LEN, HIGH, LOW};
 use crate::exempt::DECODER;
@@ -8,24 +8,24 @@ use iced_x86::{
     Code, Decoder, Instruction, MandatoryPrefix, OpCodeInfo, OpCodeOperandKind as Kind, OpCodeTableKind,
 };
 
-/// The longest instruction (SDM vol. 2A, 2.3.11).
+/// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const LEN_MAX: usize = 15;
 
-/// Bytes of one instruction at an address, and what the decoder takes them for.
+/// Bytes of one instruction, and the instruction to which they decode.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) instruction: Instruction,
 }
 
-/// Decode one instruction at `rip`.
+/// Decodes one instruction at `rip`.
 pub(crate) fn decode(bytes: &[u8], rip: u64) -> Encoded {
     let mut decoder = Decoder::with_ip(64, bytes, rip, DECODER);
     let instruction = decoder.decode();
     Encoded { bytes: bytes.to_vec(), instruction }
 }
 
-/// An encoding of `code` for address `rip`; none if the dice did not give one.
+/// Returns a random encoding of `code` for address `rip`, or `None` if none of 64 drafts was valid.
 pub(crate) fn encode(code: Code, rip: u64, rng: &mut Rng) -> Option<Encoded> {
     (0..64).find_map(|_| {
         let bytes = Draft::new(code.op_code(), rip, rng).finish()?;
@@ -54,7 +54,7 @@ impl<'a> Draft<'a> {
         let head = self.bytes.len();
         self.opcode();
         let rex = self.rex;
-        // A REX prefix that says nothing is legal (and makes SPL of AH).
+        // A REX prefix without bits is legal (and turns AH into SPL).
         if rex != 0 || self.rng.one_in(8) {
             self.bytes.insert(head, 0x40 | rex);
             self.relative = self.relative.map(|at| at + 1);
@@ -68,7 +68,7 @@ impl<'a> Draft<'a> {
         }
         (self.bytes.len() <= LEN_MAX).then_some(self.bytes)
     }
-    /// An address in the data of the view that `near` lies in.
+    /// Returns an address in `DATA`, in the view that contains `near`.
     fn target(&mut self, near: u64) -> u64 {
         let view = if near >= HIGH { HIGH } else { LOW };
         view + DATA + self.rng.below(DATA_LEN)
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
         } else if info.can_use_repne_prefix() && self.rng.one_in(2) {
             self.bytes.push(0xf2);
         }
-        // CS, SS, DS and ES mean nothing in 64-bit mode, or a hint; GS has a base.
+        // In 64-bit mode, prefixes for CS, SS, DS and ES have no effect or are hints. GS has a base.
         if self.rng.one_in(8) {
             let segment = self.rng.pick(&[0x2e, 0x36, 0x3e, 0x26, 0x65]);
             self.bytes.push(segment);
@@ -105,7 +105,8 @@ impl<'a> Draft<'a> {
         if info.operand_size() == 16 && info.mandatory_prefix() != MandatoryPrefix::P66 {
             self.bytes.push(0x66);
         }
-        // Prefixes that the instruction may ignore; if it does not, the decoder says so and the draft is dropped.
+        // Prefixes that the instruction may ignore. If it does not ignore one, it decodes to another form, and the
+        // draft is dropped.
         if self.rng.one_in(32) {
             let ignored = self.rng.pick(&[0x66, 0xf2, 0xf3, 0x66]);
             self.bytes.push(ignored);
@@ -177,7 +178,7 @@ impl<'a> Draft<'a> {
             self.bytes.push(0xc0 | reg.unwrap_or(0) << 3 | register);
         }
     }
-    /// ModRM, SIB and displacement of a memory operand (SDM vol. 2A, 2.1.5).
+    /// Appends ModRM, SIB and displacement of a memory operand (SDM vol. 2A, 2.1.5).
     fn memory(&mut self, reg: u8) {
         let mode = self.rng.below(3) as u8;
         let rm = self.rng.below(8) as u8;

@@ -13,11 +13,11 @@ pub(crate) const DECODER: u32 =
 /// Treatment of an instruction by the oracle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Execute it on both sides.
+    /// The instruction is executed on both sides.
     Compare,
-    /// It is outside of the model: the guest must raise #UD, and the host is not asked.
+    /// The instruction is outside of the model: the guest must raise #UD, and the host does not execute it.
     Undefined,
-    /// The host cannot be asked, for this reason.
+    /// The instruction is not executed, for this reason.
     Skip(&'static str),
 }
 
@@ -26,7 +26,7 @@ macro_rules! table {
 }
 
 const SELECTOR: &str =
-    "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
+    "depends on the descriptor tables, which differ between host and guest; see the micro-guests";
 
 /// Mnemonics that are skipped, with the reason.
 pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
@@ -34,14 +34,16 @@ pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
     Iret | Iretd | Iretq => "loads selectors and flags of the host; see the micro-guests";
     Cpuid => "shows the host, not the model";
     Rdtsc | Rdtscp | Rdpmc => "shows host time";
-    Sgdt | Sidt | Sldt | Str | Smsw => "Linux emulates it when the host has UMIP";
+    Sgdt | Sidt | Sldt | Str | Smsw => "Linux emulates it if the host has UMIP";
     Int1 => "indistinguishable from the trap that ends a test";
-    Clac | Stac => "#UD at CPL 3, but on some virtual hosts executed";
-    Fsin | Fcos | Fsincos | Fptan | Fpatan | F2xm1 | Fyl2x | Fyl2xp1 => "a transcendental function: processors differ in the last bits; the model computes its own";
-    Rcpps | Rcpss | Rsqrtps | Rsqrtss => "an approximation that processors choose; the model computes its own";
-    Lar | Lsl | Verr | Verw | Lfs | Lgs | Lss => "depends on the descriptor tables, and the host's are not the guest's; see the micro-guests";
+    Clac | Stac => "#UD at CPL 3, but some virtual hosts execute it";
+    Fsin | Fcos | Fsincos | Fptan | Fpatan | F2xm1 | Fyl2x | Fyl2xp1
+        => "a transcendental function: processors differ in the last bits; the model computes it in software";
+    Rcpps | Rcpss | Rsqrtps | Rsqrtss => "an approximation that processors choose; the model computes it in software";
+    Lar | Lsl | Verr | Verw | Lfs | Lgs | Lss
+        => "depends on the descriptor tables, which differ between host and guest; see the micro-guests";
     Incsspd | Incsspq | Rstorssp | Saveprevssp | Setssbsy | Clrssbsy | Wrssd | Wrssq | Wrussd | Wrussq
-        => "control-flow enforcement: the host may have it on";
+        => "control-flow enforcement: it may be enabled on the host";
 };
 
 /// Returns the treatment of an instruction.
@@ -94,8 +96,8 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
     None
 }
 
-/// State that processors may change when an instruction faults, beyond the architecture's rules. It does no harm: the instruction is
-/// executed again after the handler, and then the state is right.
+/// State that processors may change when an instruction faults, beyond the architecture's rules. This is harmless: the
+/// instruction is executed again after the handler, and the state is then correct.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AfterFault {
     /// True if memory may have been written in part.
@@ -116,17 +118,18 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
         address: has_image(i),
         // The transition to MMX state comes before the operand is loaded or stored, and before #XM of a conversion.
         mmx_state: mmx,
-        // Neither documented nor the same for MOVS and CMPS on one processor; also when no iteration is asked for.
+        // This is not documented, and a processor may behave differently for MOVS and CMPS. It happens even if RCX is
+        // zero.
         string_registers: repeats_short(i),
     }
 }
 
-/// True if the bytes are not an instruction, and may be too long for one as well. Then both #GP(0) and #UD are right: the choice
-/// depends on the lengths of opcodes that do not exist.
+/// True if the bytes are not a valid instruction, and may also be longer than 15 bytes. Then both #GP(0) and #UD are
+/// correct: the choice depends on the lengths of opcodes that do not exist.
 pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(first);
-    // The same bytes without prefixes that change nothing, and padded with zeroes.
+    // The same bytes without redundant prefixes, padded with zeroes.
     let mut short: Vec<u8> = [0x66, 0x67, 0xf0].into_iter().filter(|byte| prefixes.contains(byte)).collect();
     short.extend(prefixes.iter().rfind(|&&byte| byte == 0xf2 || byte == 0xf3));
     short.extend(prefixes.last().filter(|&&byte| byte & 0xf0 == 0x40));
@@ -148,15 +151,15 @@ fn has_image(i: &Instruction) -> bool {
     images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
 }
 
-/// True if one processor may raise #AC and another #GP: for FXSAVE and FXRSTOR of an unaligned operand with alignment checks on (SDM
-/// vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
+/// True if processors differ in raising #AC or #GP: for FXSAVE and FXRSTOR with alignment checks on (SDM vol. 2A,
+/// FXSAVE: "signaling of #AC is not guaranteed").
 pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
 }
 
-/// True if one processor may fault and another may not: for a byte that the mask leaves out, or an empty mask (SDM vol. 2B,
-/// MASKMOVDQU: "implementation dependent"). If the two sides differ in that, nothing is compared.
+/// True if processors differ in whether the instruction faults: for a byte that the mask excludes, or an empty mask
+/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, nothing is compared.
 pub(crate) fn may_fault(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }

@@ -1,4 +1,4 @@
-//! Bits of RFLAGS. Also a part of the tests of the kvm engine.
+//! Bits of RFLAGS. The tests of the KVM engine use this file, too.
 
 pub(crate) const CF: u64 = 1;
 pub(crate) const PF: u64 = 1 << 2;
@@ -10,5 +10,5 @@ pub(crate) const DF: u64 = 1 << 10;
 pub(crate) const OF: u64 = 1 << 11;
 pub(crate) const RF: u64 = 1 << 16;
 pub(crate) const AC: u64 = 1 << 18;
-/// The six flags of arithmetic.
+/// The six arithmetic flags.
 pub(crate) const ARITH: u64 = CF | PF | AF | ZF | SF | OF;

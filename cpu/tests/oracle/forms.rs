@@ -1,9 +1,9 @@
-//! The forms: every opcode of the decoder's table that the model has and a user program can execute.
+//! Forms: all opcodes of the decoder's table that are in the model and that a user program can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
-/// Families, for the counts that are printed.
+/// Family of a form, for the printed counts and the golden digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Integer,
@@ -15,7 +15,7 @@ pub(crate) enum Family {
     Sse,
 }
 
-/// All forms, in the order of the decoder's table.
+/// Returns all forms, in the order of the decoder's table.
 pub(crate) fn forms() -> Vec<Code> {
     Code::values().filter(|&code| is_form(code)).collect()
 }
@@ -25,8 +25,8 @@ fn is_form(code: Code) -> bool {
     if !info.is_instruction() || !info.mode64() || info.encoding() != EncodingKind::Legacy {
         return false;
     }
-    // `9B D9 /7` and the like are two instructions: WAIT and a form that is in the table by itself. Others are in the
-    // table for processors that are not modelled.
+    // Forms with WAIT (such as `9B D9 /7`) are two instructions, and the second one has its own form. The others exist
+    // only on processors that are not modelled.
     if info.fwait() || !info.intel_decoder64() || info.decoder_option() != 0 || is_old_nop(code) {
         return false;
     }
@@ -35,12 +35,12 @@ fn is_form(code: Code) -> bool {
     verdict(&i) == Verdict::Compare && code != Code::INVALID
 }
 
-/// Forms that the decoder's table has beside those that it decodes to.
+/// True for reserved NOPs, which the decoder's table has in addition to the forms to which it decodes.
 fn is_old_nop(code: Code) -> bool {
     code.mnemonic() == Mnemonic::Reservednop
 }
 
-/// The family of a form.
+/// Returns the family of a form.
 pub(crate) fn family(code: Code) -> Family {
     use iced_x86::CpuidFeature::*;
     use iced_x86::FlowControl;

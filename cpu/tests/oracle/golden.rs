@@ -1,8 +1,9 @@
-//! Digests of outcomes of the soft CPU. Hosts of every make have to give the same ones.
+//! Digests of outcomes of the soft CPU, which must be the same on hosts of every make.
 //!
-//! The oracle cannot see a difference between two makes of hosts in what the soft CPU leaves to the host's own instructions
-//! (arithmetic of SSE and x87, moves of translated code): the host agrees with itself. Here no host is asked. Instructions whose result
-//! the soft CPU approximates by itself are included.
+//! The soft CPU executes some operations with the host's own instructions (arithmetic of SSE and x87, moves of
+//! translated code). If two makes of hosts differ in these, the oracle cannot detect it, because it compares a host
+//! with itself. This test compares with stored digests instead. It includes the instructions whose results the soft CPU
+//! approximates in software.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,11 @@ use crate::guest::Guest;
 use crate::place::{Case, place};
 use crate::rng::Rng;
 
-/// Cases of each form.
+/// Number of cases of each form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
-/// Digests by family, and of memory at the end. They change with the cases that are drawn, and with what the soft CPU does.
+/// Digest of each family, and of memory at the end. They change if other cases are drawn or if the soft CPU gives other
+/// results.
 const GOLDEN: &[(&str, u64)] = &[
     ("Control", 0xfe43_1161_c38d_3858),
     ("Integer", 0x3a0c_db3d_d855_f0f7),
@@ -30,7 +32,7 @@ const GOLDEN: &[(&str, u64)] = &[
     ("memory", 0x0991_cde4_e748_0e77),
 ];
 
-/// FNV-1a.
+/// FNV-1a hash.
 #[derive(Clone, Copy)]
 struct Digest(u64);
 
@@ -44,7 +46,8 @@ impl Digest {
 
 const EMPTY: Digest = Digest(0xcbf2_9ce4_8422_2325);
 
-/// Forms that the host cannot be asked about, because the soft CPU computes results of its own.
+/// True for forms that the oracle cannot compare, because the soft CPU computes them in software and the result differs
+/// from the host's.
 fn approximated(code: Code) -> bool {
     use Mnemonic::{
         F2xm1, Fcos, Fpatan, Fptan, Fsin, Fsincos, Fyl2x, Fyl2xp1, Rcpps, Rcpss, Rsqrtps, Rsqrtss,
@@ -62,7 +65,7 @@ fn write(guest: &mut Guest, case: &Case) {
 }
 
 #[test]
-fn what_the_soft_cpu_computes_is_the_same_on_every_host() {
+fn results_of_the_soft_cpu_are_the_same_on_every_host() {
     let mut guest = Guest::new();
     let factory = &mut InstructionInfoFactory::new();
     let mut families: BTreeMap<String, Digest> = BTreeMap::new();
@@ -89,6 +92,6 @@ fn what_the_soft_cpu_computes_is_the_same_on_every_host() {
         GOLDEN.iter().map(|(name, digest)| ((*name).to_owned(), *digest)).collect();
     assert_eq!(
         found, golden,
-        "this host's soft CPU computes otherwise: compare the digests of forms above with those of another host"
+        "the soft CPU gives other results on this host: compare the digests of forms above with those of another host"
     );
 }

@@ -1,5 +1,5 @@
 //! The CPU under test in a small machine: the arena's pages for user code, and a kernel that consists of an IDT whose
-//! handlers are NOPs. Where execution lands tells which exception was raised.
+//! handlers are NOPs. The address at which execution stops shows which exception was raised.
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -25,7 +25,7 @@ const _: () = assert!(CODE_AT + CODE_LEN <= RAM_LEN);
 
 /// Linear address at which the kernel maps guest-physical address 0.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// Bytes from one exception's handler to the next.
+/// Distance between the handlers of two exceptions, in bytes.
 const HANDLER_LEN: u64 = 16;
 
 const PRESENT: u64 = 1;
@@ -33,28 +33,28 @@ const WRITABLE: u64 = 2;
 const USER: u64 = 4;
 const NO_EXECUTE: u64 = 1 << 63;
 
-/// Selectors as 64-bit Linux has them, so that instructions which show a selector agree.
+/// The selectors of 64-bit Linux, so that instructions that read a selector agree.
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
 
 /// The CPU under test.
 pub(crate) struct Guest {
     cpu: Cpu,
-    /// Guest RAM, which `cpu` holds a pointer to.
+    /// Guest RAM, to which `cpu` holds a pointer.
     ram: *mut u8,
     template: CpuState,
     next_table: u64,
 }
 
 impl Guest {
-    /// A machine with small caches, so that they are evicted now and then.
+    /// Creates a machine with small caches, so that entries are evicted now and then.
     pub(crate) fn new() -> Guest {
         let layout = std::alloc::Layout::from_size_align(RAM_LEN as usize, PAGE as usize).expect("constant");
         // SAFETY: the size is not zero.
         let ram = unsafe { std::alloc::alloc_zeroed(layout) };
         assert!(!ram.is_null());
-        // SAFETY: the memory is page-aligned and never freed; it is accessed by methods of `Guest` only, which have the
-        // CPU for themselves.
+        // SAFETY: the memory is page-aligned and never freed. Only methods of `Guest` access it, and the CPU runs only
+        // inside `run`.
         let handle = unsafe { Ram::new(ram, RAM_LEN) };
         let cpu = Cpu::new(
             handle,
@@ -71,11 +71,11 @@ impl Guest {
         guest
     }
     fn ram(&self) -> &[u8] {
-        // SAFETY: allocated with this length and initialised in `new`; the CPU does not run meanwhile.
+        // SAFETY: `new` allocated this length and initialised it. The CPU does not run while the slice exists.
         unsafe { std::slice::from_raw_parts(self.ram, RAM_LEN as usize) }
     }
     fn ram_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `ram`; `self` is borrowed for as long as the slice.
+        // SAFETY: as in `ram`; `self` is borrowed exclusively while the slice exists.
         unsafe { std::slice::from_raw_parts_mut(self.ram, RAM_LEN as usize) }
     }
     fn put_u64(&mut self, gpa: u64, value: u64) {
@@ -132,7 +132,7 @@ impl Guest {
         self.put_u64(table + (va >> 12 & 0x1ff) * 8, gpa | PRESENT | rights);
     }
 
-    /// Write memory of the arena at an offset inside `DATA`, `CONST` or `CODE`.
+    /// Writes memory of the arena at an offset inside `DATA`, `CONST` or `CODE`.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let gpa = if offset >= CODE {
             assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
@@ -144,14 +144,15 @@ impl Guest {
         self.ram_mut()[gpa as usize..][..bytes.len()].copy_from_slice(bytes);
         self.cpu.memory_written(gpa, bytes.len() as u64);
     }
-    /// `DATA` and `CONST` as they are now.
+    /// Returns the current contents of `DATA` and `CONST`.
     pub(crate) fn data(&self) -> &[u8] {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
-    /// Execute at `state.rip`: `count` instructions or iterations, or one less and a fault.
+    /// Executes `count` instructions or iterations at `state.rip`. After a fault, the rest of the count is spent on the
+    /// NOPs of its handler, which do not count as retired.
     ///
     /// # Errors
-    /// If the CPU stopped for any other reason than the count.
+    /// Returns an error if the CPU stopped for another reason than the count, or in ring 0 outside of a handler.
     pub(crate) fn run(&mut self, state: &State, count: u64) -> Result<Outcome, String> {
         let mut cpu_state = self.template.clone();
         cpu_state.gpr = state.gpr;
@@ -201,7 +202,7 @@ fn template() -> CpuState {
         idtr: TableRegister { base: KERNEL + IDT, limit: 0xfff },
         ..CpuState::default()
     };
-    // SCE, or SYSRET is #UD before it is privileged.
+    // SCE. Without it SYSRET raises #UD instead of #GP.
     s.efer |= 1;
     s.tr = Segment { selector: 0x40, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
     s.seg = [null, Segment { access: 0xa0fb, ..data(USER_CS) }, data(USER_SS), null, null, null];

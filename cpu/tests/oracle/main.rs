@@ -1,4 +1,5 @@
-//! The host CPU as the oracle of the soft CPU: random operands and encodings for every user-mode form in the model.
+//! Comparison of the soft CPU with the host CPU as the oracle: random operands and encodings for every user-mode form
+//! in the model.
 //!
 //! - [`arena`]: the memory that both sides see at the same addresses
 //! - [`host`], [`guest`]: execution of one instruction on either side
@@ -8,9 +9,10 @@
 //! - [`undefined`], [`compare`]: comparison of outcomes; [`makes`]: differences between makes of processors
 //! - [`golden`]: results that must be the same on all hosts
 //! - [`oracle`]: one case, from the seed to the verdict
+//! - [`state`]: registers and outcomes; [`flag`]: bits of RFLAGS; [`rng`]: random numbers
 //!
-//! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic), `EVERETT_ORACLE_CASE`
-//! (one case). See `docs/instruction-tests.md`.
+//! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic),
+//! `EVERETT_ORACLE_CASE` (one case). See `docs/instruction-tests.md`.
 
 mod arena;
 mod compare;
@@ -36,7 +38,7 @@ use iced_x86::Code;
 use oracle::{Kind, Oracle, Result};
 use std::collections::BTreeMap;
 
-/// Number of cases without `EVERETT_ORACLE_CASES`. The long run has a million and more.
+/// Default number of cases. A long run has more than a million.
 const CASES: u64 = 120_000;
 /// Minimum number of comparisons of each form in a run of `CASES`.
 const HITS_MIN: u64 = 50;
@@ -93,12 +95,12 @@ fn instructions_agree_with_the_host() {
         entry.1 += n;
     }
     let total: u64 = hits.values().sum::<u64>() + raw + sequences;
-    println!("seed {seed}: {total} cases, {raw} of raw bytes, {sequences} sequences, {faults} that fault");
+    println!("seed {seed}: {total} cases, {raw} of raw bytes, {sequences} sequences, {faults} faulted");
     for (family, (forms, n)) in &families {
         println!("  {family:?}: {forms} forms, {n} cases");
     }
     for (difference, n) in oracle.differences() {
-        println!("  this host differs: {}, {n} cases overlooked ({})", difference.name, difference.reason);
+        println!("  this host differs: {}, {n} cases excused ({})", difference.name, difference.reason);
     }
     let least = hits.iter().min_by_key(|(_, n)| **n).expect("there are forms");
     println!("  every form at least {} times ({:?})", least.1, least.0);
@@ -112,20 +114,20 @@ fn instructions_agree_with_the_host() {
         failed.iter().map(|(code, (n, _))| format!("{code:?} x{n}")).collect::<Vec<_>>()
     );
     if one.is_none() && only.is_none() && cases.end >= CASES {
-        assert!(*least.1 >= HITS_MIN, "{:?} was compared {} times only", least.0, least.1);
+        assert!(*least.1 >= HITS_MIN, "{:?} was compared only {} times", least.0, least.1);
     }
 }
 
-/// The comparison would be worth nothing if it let a difference pass.
+/// The comparison must detect a change of any part of an outcome.
 #[test]
-fn every_difference_is_noticed() {
+fn every_difference_is_detected() {
     let rip = arena::HIGH + arena::CODE;
     let encoded = encode::decode(&[0x48, 0x01, 0xc8], rip);
     let mut rng = rng::Rng::for_case(1, 1);
     let factory = &mut iced_x86::InstructionInfoFactory::new();
     let case = place::place(encoded, &mut rng, factory).expect("no memory operand");
     let good = state::Outcome { state: case.state.clone(), end: state::End::Retired, retired: 1 };
-    // Of a host that differs in nothing.
+    // A host that behaves exactly as the model.
     let features = host::features::Features {
         v2: true,
         data_pointer_of_exceptions: true,
@@ -157,7 +159,10 @@ fn every_difference_is_noticed() {
     for (n, change) in changes.iter().enumerate() {
         let mut bad = good.clone();
         change(&mut bad);
-        assert!(!compare::differences(&case, 0, features, &good, &bad).is_empty(), "change {n} passed");
+        assert!(
+            !compare::differences(&case, 0, features, &good, &bad).is_empty(),
+            "change {n} was not detected"
+        );
     }
     let mut memory = vec![0u8; 64];
     assert_eq!(compare::memory_difference(&memory, &memory), None);
@@ -165,7 +170,7 @@ fn every_difference_is_noticed() {
     assert!(compare::memory_difference(&[0; 64], &memory).is_some());
 }
 
-/// A difference between makes overlooks what it names and nothing else.
+/// A difference between makes excuses only the behaviour that it describes.
 #[test]
 fn a_difference_between_makes_hides_no_other() {
     let changes: [fn(&mut state::Outcome); 9] = [
@@ -182,9 +187,9 @@ fn a_difference_between_makes_hides_no_other() {
     assert_eq!(Oracle::new().lax(&changes), Vec::<String>::new());
 }
 
-/// Every line of the tables of exceptions is about something that is tested, or that would be but for the line.
+/// Every line of the tables of exceptions concerns an instruction that is tested or would be tested without the line.
 #[test]
-fn no_line_of_the_tables_is_idle() {
+fn every_line_of_the_tables_concerns_an_instruction() {
     let forms = forms::forms();
     for line in undefined::TABLE {
         assert!(

@@ -1,16 +1,16 @@
 //! Differences between makes of processors, and their detection on the host.
 //!
-//! The soft CPU does what Intel's processors do. Each [`Difference`] is a behaviour that processors of another make have instead. It
-//! comes with a test case of its own: a host has the difference only if it shows the other behaviour in that case. So a host that
-//! behaves as the model does is compared in full, and a host of any make can fail: a behaviour that differs and is not in [`TABLE`]
-//! is a disagreement.
+//! The soft CPU behaves like Intel's processors. Each [`Difference`] is a behaviour in which processors of another make
+//! differ. It has a test case of its own, and applies to a host only if the host shows the other behaviour in that
+//! case. So a host that behaves like the model is compared in full, and a host of any make can fail: a deviation that
+//! is not in [`TABLE`] is a disagreement.
 //!
-//! A difference excuses outcomes, not instructions: a case to which it applies and in which both sides agree counts as compared. If
-//! they do not agree, the difference names the other outcome that the host may have ([`Seen::agrees_with`]), and all other parts of
-//! the outcome are compared as always.
+//! A difference excuses outcomes, not instructions. If both sides agree in a case to which it applies, the case counts
+//! as compared. If they disagree, the difference describes the other outcome that the host may have
+//! ([`Seen::agrees_with`]), and all other parts of the outcome must still agree.
 //!
-//! Sequences are drawn without instructions that a difference concerns, since later instructions would compute other results from
-//! the state that these leave.
+//! Sequences contain no instructions that a difference concerns, because they would pass their different state on to
+//! the following instructions.
 
 use std::ops::Range;
 
@@ -31,28 +31,29 @@ const VECTOR_PF: u8 = 14;
 const VECTOR_AC: u8 = 17;
 /// An address that is not canonical.
 const WILD: u64 = 0x7f00_0000_0000_0000;
-/// Bytes behind which nothing is mapped.
+/// Address after the last mapped byte.
 const END: u64 = HIGH + CONST + CONST_LEN;
-/// Bytes that a near call pushes.
+/// Number of bytes that a near call pushes.
 const PUSHED: u64 = 8;
 const RSI: usize = 6;
 const RDI: usize = 7;
 const R8: usize = 8;
 
-/// Something that processors of another make do otherwise.
+/// A behaviour in which processors of another make differ from the model.
 pub(crate) struct Difference {
-    /// The name by which it is told.
+    /// Name for messages.
     pub(crate) name: &'static str,
-    /// The manuals that disagree, or leave it open.
+    /// The two behaviours, with the manuals that describe them or leave the choice open.
     pub(crate) reason: &'static str,
-    /// Bytes of the case that shows it, and a change to plain registers.
+    /// Instruction of the test case.
     pub(crate) bytes: &'static [u8],
+    /// Sets registers of the test case, which begins with those of [`plain`].
     pub(crate) prepare: fn(&mut State),
-    /// True if the host did the other thing in that case. The bytes are the arena's data afterwards.
+    /// True if the host showed the other behaviour in the test case. The bytes are the arena's data afterwards.
     pub(crate) shown: fn(&Case, &Outcome, &[u8]) -> bool,
-    /// True if the difference can bear on this instruction.
+    /// True if the difference can affect this instruction.
     pub(crate) concerns: fn(&Encoded) -> bool,
-    /// True if it is why these outcomes differ.
+    /// True if it explains why these outcomes differ.
     pub(crate) explains: fn(&Seen<'_>) -> bool,
 }
 
@@ -68,27 +69,27 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// True if the host did what `guest` says, in registers.
+    /// True if the host has the registers and the end of the outcome `guest`.
     fn registers_agree_with(&self, guest: &Outcome) -> bool {
         differences(self.case, 0, self.features, self.host, guest).is_empty()
     }
-    /// True if the host did what `guest` says, with the same memory as the guest.
+    /// True if the host has the outcome `guest`, and both sides have the same memory.
     fn agrees_with(&self, guest: &Outcome) -> bool {
         self.memory.is_none() && self.registers_agree_with(guest)
     }
-    /// True if memory differs nowhere but in the bytes that a call pushes.
+    /// True if memory differs at most in the bytes that a call pushes.
     fn memory_agrees_but_for_a_push(&self) -> bool {
         let Some(memory) = &self.memory else { return true };
         let end = offset(self.case.state.gpr[RSP]);
         end.is_some_and(|end| end - PUSHED <= memory.start && memory.end <= end)
     }
-    /// True if memory differs in no more bytes than the instruction stores.
+    /// True if memory differs at most in a range of the size that the instruction stores.
     fn memory_agrees_but_for_a_store(&self) -> bool {
         let i = &self.case.encoded.instruction;
         let stored = if i.op0_kind() == OpKind::Memory { i.memory_size().size() as u64 } else { 0 };
         self.memory.as_ref().is_none_or(|memory| memory.end - memory.start <= stored)
     }
-    /// The outcome of an instruction that ends as on the host before it has changed anything.
+    /// Returns the outcome of an instruction that ends as on the host, but changes no registers.
     fn nothing_done(&self) -> Outcome {
         let mut outcome = Outcome { state: self.case.state.clone(), ..self.host.clone() };
         if self.host.end != End::Retired {
@@ -101,7 +102,7 @@ impl Seen<'_> {
 fn faulted(outcome: &Outcome, with: u8) -> bool {
     matches!(outcome.end, End::Fault { vector, .. } if vector == with)
 }
-/// The prefixes of an instruction, REX included.
+/// Returns the prefixes of an instruction, including REX.
 fn prefixes(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len())]
 }
@@ -116,17 +117,17 @@ fn is_near_branch(i: &Instruction) -> bool {
         || i.is_call_near_indirect()
         || i.mnemonic() == Mnemonic::Ret
 }
-/// True if the bytes are a near branch with prefix 66 to which AMD's processors give another operand size.
+/// True if the bytes are a near branch with prefix 66 that has another operand size on AMD's processors.
 fn is_near_branch_of_16_bits(e: &Encoded) -> bool {
     let amd = Decoder::with_ip(64, &e.bytes, e.instruction.ip(), DECODER | DecoderOptions::AMD).decode();
     prefixes(&e.bytes).contains(&0x66) && amd.code() != e.instruction.code() && is_near_branch(&amd)
 }
-/// The REX prefix of an instruction with opcode 90. More bytes may follow it.
+/// Returns the REX prefix of an instruction with opcode 90, if it has one.
 fn rex_of_nop(e: &Encoded) -> Option<u8> {
     let [.., rex, 0x90] = &e.bytes[..e.instruction.len()] else { return None };
     Some(*rex).filter(|rex| rex & 0xf0 == 0x40)
 }
-/// Exchanges RAX and R8 as opcode 90 does with these prefixes.
+/// Exchanges RAX and R8, with the operand size that the prefixes of opcode 90 give.
 fn exchange(state: &mut State, e: &Encoded) {
     let is_wide = rex_of_nop(e).is_some_and(|rex| rex & 8 != 0);
     let mask = match prefixes(&e.bytes).contains(&0x66) {
@@ -139,7 +140,7 @@ fn exchange(state: &mut State, e: &Encoded) {
     let (a, b) = (state.gpr[0], state.gpr[R8]);
     (state.gpr[0], state.gpr[R8]) = (a & kept | b & mask, b & kept | a & mask);
 }
-/// True if an access to these bytes can end so.
+/// True if an access of `size` bytes at `va` can end in this way.
 fn is_fault_of(end: End, va: u64, size: u64, rflags: u64) -> bool {
     let is_canonical = |va: u64| (va << 16) as i64 >> 16 == va as i64;
     match end {
@@ -149,7 +150,7 @@ fn is_fault_of(end: End, va: u64, size: u64, rflags: u64) -> bool {
         _ => false,
     }
 }
-/// The addresses of the operands at RSI and at RDI, in an iteration that begins with these registers.
+/// Returns the addresses of the operands at RSI and RDI, for an iteration that begins with these registers.
 fn operands_of_cmps(i: &Instruction, gpr: &[u64; 16]) -> [u64; 2] {
     let short = i.op_kinds().any(|kind| kind == OpKind::MemorySegESI);
     let [rsi, rdi] = [RSI, RDI].map(|n| if short { u64::from(gpr[n] as u32) } else { gpr[n] });
@@ -167,7 +168,7 @@ fn stores_from_x87(i: &Instruction) -> bool {
 fn accesses_more_than_eight_bytes(i: &Instruction) -> bool {
     (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory) && i.memory_size().size() > 8
 }
-/// Replaces NaNs of the guest's by those that the host has there, in elements of 4 or 8 bytes.
+/// Replaces each NaN of the guest by the host's NaN in the same element. Elements have 4 or 8 bytes.
 fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
     let is_nan = |value: u128| match bytes {
         8 => value as u64 & u64::MAX >> 1 > 0x7ff0_0000_0000_0000,
@@ -184,7 +185,7 @@ fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
     }
 }
 
-/// The table.
+/// Table of all known differences.
 pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "near branches with prefix 66",
@@ -206,7 +207,7 @@ pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "MOVSXD to 16 bits",
         reason: "reads two bytes (SDM vol. 2B, MOVSXD), or four (APM vol. 3, MOVSXD)",
-        // movsxd ax, [rsi], with two bytes left
+        // movsxd ax, [rsi], with only two mapped bytes left
         bytes: &[0x66, 0x63, 0x06],
         prepare: |s| s.gpr[RSI] = END - 2,
         shown: |_, host, _| faulted(host, VECTOR_PF),
@@ -215,7 +216,8 @@ pub(crate) const TABLE: &[Difference] = &[
         },
         explains: |seen| {
             let reads = matches!(seen.host.end, End::Fault { vector: VECTOR_PF | VECTOR_GP | VECTOR_AC, .. });
-            // Two bytes that cannot be read are a page fault on both sides, unless four are not aligned.
+            // If even two bytes cannot be read, both sides raise the same page fault; only a host that reads four may
+            // raise #AC instead.
             let alone = seen.guest.end == End::Retired || faulted(seen.host, VECTOR_AC);
             reads && alone && seen.agrees_with(&seen.nothing_done())
         },
@@ -237,7 +239,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
     Difference {
         name: "LOOPE and LOOPNE with prefix F2 or F3",
-        reason: "ignored, or it decides for which ZF the loop goes on",
+        reason: "the prefix is ignored, or it determines for which ZF the loop continues",
         // repe loopne, where ZF is clear
         bytes: &[0xf3, 0xe0, 0x05],
         prepare: |s| s.gpr[RCX] = 2,
@@ -259,7 +261,7 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
-        name: "operand of CMPS that faults first",
+        name: "order of the operands of CMPS",
         reason: "processors choose the order of an instruction's accesses",
         bytes: &[0xa6],
         prepare: |s| (s.gpr[RSI], s.gpr[RDI]) = (END, WILD),
@@ -277,9 +279,9 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
-        name: "x87 stores that are suppressed, to memory that faults",
-        reason: "an unmasked numeric exception keeps a result from being stored; whether the access is tried before is open",
-        // fst dword [rsi], of a NaN that signals
+        name: "suppressed x87 stores to memory that faults",
+        reason: "an unmasked numeric exception suppresses a store; processors may or may not check the access before",
+        // fst dword [rsi], of a signalling NaN
         bytes: &[0xd9, 0x16],
         prepare: |s| {
             s.gpr[RSI] = END;
@@ -294,8 +296,8 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
-        name: "FPREM of a denormal that is the remainder, with underflow not masked",
-        reason: "the result is exact and as tiny as the operand, or it underflows",
+        name: "FPREM with a denormal remainder and unmasked underflow",
+        reason: "the exact tiny result raises no exception, or it underflows",
         bytes: &[0xd9, 0xf5],
         prepare: |s| {
             (s.fpu.fcw, s.fpu.ftw) = (0x36f, 0xff);
@@ -307,7 +309,7 @@ pub(crate) const TABLE: &[Difference] = &[
         explains: |seen| {
             let (host, mut guest) = (&seen.host.state.fpu, seen.guest.clone());
             let underflow_masked = seen.case.state.fpu.fcw & 0x10 != 0;
-            // The status, and a result with another exponent.
+            // Takes the host's status, and its result, whose exponent differs.
             guest.state.fpu.fsw = host.fsw;
             let top = usize::from(host.fsw >> 11 & 7);
             guest.state.fpu.r[top] = host.r[top];
@@ -315,12 +317,12 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
-        name: "return address of a call to nowhere",
-        reason: "pushed or not before the target's #GP; RSP is as it was",
+        name: "return address of a call to a non-canonical address",
+        reason: "it is pushed before the target's #GP, or not; RSP is unchanged",
         // call rsi
         bytes: &[0xff, 0xd6],
         prepare: |s| s.gpr[RSI] = WILD,
-        // Both raise #GP.
+        // Both behaviours raise #GP.
         shown: |case, host, data| {
             let stack = offset(case.state.gpr[RSP]).expect("the stack is in the arena") - DATA;
             let pushed = &data[(stack - PUSHED) as usize..stack as usize];
@@ -354,7 +356,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
     Difference {
         name: "alignment checks of more than eight bytes",
-        reason: "operands of MOVUPS, PCMPESTRI, FBSTP and their like are checked (APM vol. 2, 8.2.18), or not (SDM vol. 3A, 6.15)",
+        reason: "MOVUPS, PCMPESTRI, FBSTP and the like are checked (APM vol. 2, 8.2.18), or not (SDM vol. 3A, 6.15)",
         // movups xmm0, [rsi]
         bytes: &[0x0f, 0x10, 0x06],
         prepare: |s| {
@@ -370,7 +372,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
     Difference {
         name: "NaNs of DPPS",
-        reason: "which of several NaNs a sum of products is",
+        reason: "processors choose which of several NaN operands is the result",
         // dpps xmm0, xmm1, 0xf1
         bytes: &[0x66, 0x0f, 0x3a, 0x40, 0xc1, 0xf1],
         prepare: |s| {
@@ -387,9 +389,9 @@ pub(crate) const TABLE: &[Difference] = &[
         },
     },
     Difference {
-        name: "bytes of UD1 that cannot be fetched",
-        reason: "#UD is found before all of the operand is fetched, or after",
-        // ud1 eax, [rip], of which two bytes can be fetched
+        name: "UD0 and UD1 whose last bytes cannot be fetched",
+        reason: "#UD is raised before the whole operand is fetched, or after",
+        // ud1 eax, [rip], of which only two bytes can be fetched
         bytes: &[0x0f, 0xb9, 0x05, 0, 0, 0, 0],
         prepare: |s| s.rip = HIGH + CODE + crate::arena::CODE_LEN - 2,
         shown: |_, host, _| faulted(host, VECTOR_UD),
@@ -401,7 +403,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
 ];
 
-/// Registers of no particular instruction.
+/// Returns default registers, for any instruction.
 pub(crate) fn plain() -> State {
     let mut state = State { gpr: [0; 16], rip: HIGH + CODE, rflags: 0x202, fpu: FpuState::default() };
     state.gpr[RSP] = HIGH + DATA + 0x8000;
@@ -410,7 +412,7 @@ pub(crate) fn plain() -> State {
 }
 
 impl Difference {
-    /// The case that shows it. No return address is on the stack.
+    /// Returns the test case. The word below the stack pointer is zero, so that a pushed return address is visible.
     pub(crate) fn case(&self) -> Case {
         let mut state = plain();
         let stack = offset(state.gpr[RSP]).expect("the stack is in the arena");
@@ -425,13 +427,13 @@ mod tests {
     use super::*;
 
     fn difference(name: &str) -> &'static Difference {
-        TABLE.iter().find(|difference| difference.name == name).expect("a line of the table")
+        TABLE.iter().find(|difference| difference.name == name).expect("the table has this difference")
     }
 
-    /// Both makes raise #GP, so the exception shows nothing.
+    /// Both makes raise #GP, so only the pushed return address shows the difference.
     #[test]
-    fn a_call_to_nowhere_shows_by_what_is_on_the_stack() {
-        let difference = difference("return address of a call to nowhere");
+    fn a_call_to_a_non_canonical_address_shows_in_the_stack() {
+        let difference = difference("return address of a call to a non-canonical address");
         let case = difference.case();
         let host = Outcome {
             state: case.state.clone(),
@@ -458,13 +460,14 @@ mod tests {
             &[0x66, 0xff, 0xd0],
         ];
         assert!(near.into_iter().all(concerned));
-        // No prefix; a far jump; not a branch, but decoded otherwise all the same.
+        // No prefix; a far jump; two instructions that are not branches, of which AMD's processors decode the first
+        // differently.
         let others: [&[u8]; 4] = [&[0xeb, 0], &[0x66, 0x48, 0xff, 0x2e], &[0x0f, 0x0d, 0xc9], &[0x66, 0x90]];
         assert!(!others.into_iter().any(concerned));
     }
 
     #[test]
-    fn opcode_90_exchanges_as_many_bits_as_its_prefixes_say() {
+    fn the_prefixes_of_opcode_90_determine_its_operand_size() {
         let exchanged = |bytes: &[u8]| {
             let mut state = plain();
             (state.gpr[0], state.gpr[R8]) = (0x1111_2222_3333_4444, 0x5555_6666_7777_8888);
@@ -477,9 +480,9 @@ mod tests {
     }
 
     #[test]
-    fn nans_are_taken_by_the_width_of_the_instruction() {
+    fn nans_are_replaced_by_element_size() {
         let (mut host, mut guest) = (FpuState::default(), FpuState::default());
-        // NaNs of eight bytes. Of four, only their upper halves are.
+        // NaNs of eight bytes. As elements of four bytes, only their equal upper halves are NaNs.
         (host.xmm[0], guest.xmm[0]) = (0x7ff8_0000_0000_0001, 0x7ff8_0000_0000_0002);
         let mut taken = guest.clone();
         take_nans(&host, &mut taken, 8);

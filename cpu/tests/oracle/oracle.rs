@@ -1,4 +1,4 @@
-//! One case: it is drawn, executed on both sides, and compared.
+//! Test cases: drawing, execution on both sides, comparison.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
 use crate::compare::{
@@ -21,7 +21,7 @@ use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Maximum number of draws of a case until one is legal.
+/// Maximum number of draws for one case until a draw is usable.
 const DRAWS: usize = 200;
 /// Cases in a round: one of them is raw bytes, one is a sequence, and the others are forms.
 const ROUND: u64 = 8;
@@ -36,7 +36,7 @@ pub(crate) enum Result {
     Agreed(Tested),
     /// The sides disagree. The text describes the disagreement.
     Differs(Tested, String),
-    /// No legal case could be drawn.
+    /// No usable case was drawn.
     NotDrawn,
 }
 
@@ -47,14 +47,14 @@ pub(crate) enum Kind {
     Form,
     /// Random bytes.
     Raw,
-    /// Several instructions; the case's code is that of the first.
+    /// Several instructions. [`Tested::code`] is that of the first.
     Sequence,
 }
 
 /// Description of a case that was tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tested {
-    /// The form; `Code::INVALID` for bytes that are no instruction of the model.
+    /// Form of the instruction; `Code::INVALID` for bytes that are not an instruction of the model.
     pub(crate) code: Code,
     pub(crate) kind: Kind,
     /// True if the instruction faulted on the host.
@@ -92,7 +92,7 @@ impl Oracle {
         oracle.differences = makes::TABLE.iter().filter(|d| oracle.shows(d)).map(|d| (d, 0)).collect();
         oracle
     }
-    /// Returns true if the host's FXSAVE, and so the signal frames that tests read, have x87 pointers only while an exception is pending.
+    /// Measures [`Features::hides_pointers`] on this host.
     fn hides_pointers(&mut self) -> bool {
         let mut state = makes::plain();
         (state.fpu.fop, state.fpu.fip, state.fpu.fdp) = (1, 1, 1);
@@ -101,20 +101,22 @@ impl Oracle {
         let fpu = self.host.run(&case.state, Steps::Instructions(1)).state.fpu;
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
     }
-    /// Returns true if the host shows the difference. Panics if it neither shows the difference nor agrees with the model.
+    /// Returns true if the host shows the difference. Panics if it neither shows the difference nor agrees with the
+    /// model.
     fn shows(&mut self, difference: &Difference) -> bool {
         let case = difference.case();
         self.prepare(&case);
         let host = self.host.run(&case.state, Steps::Iterations(1));
         let shown = (difference.shown)(&case, &host, self.host.data());
         if !shown && let Result::Differs(_, text) = self.compare(&case, Kind::Form) {
-            panic!("{}: the host does neither one thing nor the other:\n{text}", difference.name);
+            panic!("{}: the host shows neither of the two behaviours:\n{text}", difference.name);
         }
         self.guest.write(DATA, self.host.data());
         shown
     }
-    /// Runs the cases that show this host's differences, and returns the names of differences that are too lax. A difference must
-    /// explain the outcome of its case as it is, and must not explain it after any of these changes to the host's outcome.
+    /// Runs the test cases of this host's differences, and returns the names of differences that excuse too much. A
+    /// difference must explain the actual outcome of its case. It must not explain that outcome after any of these
+    /// changes to it.
     pub(crate) fn lax(&mut self, changes: &[fn(&mut Outcome)]) -> Vec<String> {
         let mut lax = Vec::new();
         for difference in self.differences.iter().map(|(difference, _)| *difference).collect::<Vec<_>>() {
@@ -144,11 +146,12 @@ impl Oracle {
         }
         lax
     }
-    /// Returns the differences between this host and the model, each with the number of cases that were overlooked for it.
+    /// Returns the differences between this host and the model, each with the number of cases that it excused.
     pub(crate) fn differences(&self) -> &[(&'static Difference, u64)] {
         &self.differences
     }
-    /// True if a difference of this host's explains that the outcomes are not the same. `memory` are offsets in the arena.
+    /// True if one of this host's differences explains why the outcomes differ. `memory` is the range of offsets in the
+    /// arena that differs.
     fn explained(
         &mut self,
         case: &Case,
@@ -166,7 +169,7 @@ impl Oracle {
         self.guest.write(offset, bytes);
     }
 
-    /// Draw and run a case of one of `forms`.
+    /// Draws and runs case `number`.
     pub(crate) fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
         let rng = &mut Rng::for_case(seed, number);
         let kind = match number % ROUND {
@@ -228,7 +231,7 @@ impl Oracle {
     fn compare(&mut self, case: &Case, kind: Kind) -> Result {
         let i = case.encoded.instruction;
         let string = i.is_string_instruction();
-        // Often to the end, else to somewhere in the middle, where an interrupt could come.
+        // A repeated instruction usually runs to its end, sometimes only for a few iterations, as if interrupted.
         let iterations_max = match case.state.gpr[RSP] % 4 {
             _ if !string => 1,
             0 => 1 + case.state.gpr[RSP] / 4 % 8,
@@ -243,7 +246,7 @@ impl Oracle {
         let mut wrong = vec![];
         let guest = self.guest(case, count);
         let cut = i.is_invalid() && is_cut(case);
-        // Bits of MXCSR that the model does not have.
+        // The host's MXCSR has bits that the model lacks.
         let more_mxcsr = host.state.fpu.mxcsr & self.features.mxcsr_mask & !u32::from(MXCSR_MASK) != 0;
         let doubtful = cut
             || more_mxcsr
@@ -291,10 +294,10 @@ impl Oracle {
             kind: Kind::Sequence,
             faulted: host.end != End::Retired,
         };
-        // What is compared is the state at the instruction that faulted, or after the branch.
+        // The state at the faulting instruction, or after the branch, is compared.
         let last = (host.retired as usize).min(sequence.instructions.len() - 1);
         let end = Case { encoded: sequence.instructions[last].clone(), ..case.clone() };
-        // After a fault the rest of the count goes into the handler.
+        // After a fault, the guest spends the rest of the count in the handler.
         let guest = self.guest(case, count);
         let mut wrong = match &guest {
             Ok(guest) => differences(&end, sequence.undefined[last], self.features, &host, guest),
@@ -314,13 +317,16 @@ impl Oracle {
         let wrong = match self.guest(case, 1) {
             Ok(guest) if guest.end == end && guest.state.rip == case.state.rip => vec![],
             Ok(_) if is_cut(case) => vec![],
-            Ok(guest) => vec![format!("outside of the model, and the guest went on: {:?}", guest.end)],
+            Ok(guest) => {
+                vec![format!("outside of the model, but the guest did not raise #UD: {:?}", guest.end)]
+            }
             Err(reason) => vec![reason],
         };
         conclude(case, tested, &wrong)
     }
-    /// Copies the parts of a memory image that show the host CPU from the host's memory to the guest's: MXCSR_MASK, and the x87 pointers
-    /// if the host hides them. (FNSAVE, too, has no hidden pointers if the process was interrupted before it.)
+    /// Copies those parts of a memory image that depend on the host CPU from the host's memory to the guest's:
+    /// MXCSR_MASK, and the x87 pointers if the host hides them. (They may also be missing from an FNSAVE image, if the
+    /// kernel interrupted the process before and saved its state with FXSAVE.)
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,
@@ -347,7 +353,8 @@ impl Oracle {
             self.guest.write(from, &shown);
         }
     }
-    /// Clears the trap flag in the flags that the host pushed: it is set only to stop the host after one instruction.
+    /// Clears the trap flag in the flags that PUSHF stored on the host, where it is set only to stop after one
+    /// instruction.
     fn hide_trap_flag(&mut self, stack: u64) {
         let Some(at) = offset(stack) else { return };
         let byte = self.host.data()[(at + 1 - DATA) as usize] & !1;
@@ -360,8 +367,8 @@ fn has_undefined_result(case: &Case) -> bool {
     undefined_result(&case.encoded.instruction, &Operands { rcx: case.state.gpr[RCX] })
 }
 
-/// True if the bytes may run into the unmapped page. The number of bytes that a processor fetches before it finds an instruction to be
-/// invalid is not defined.
+/// True if the bytes may continue on the unmapped page. It is undefined how many bytes a processor fetches before it
+/// detects an invalid instruction.
 fn is_cut(case: &Case) -> bool {
     offset(case.state.rip).is_some_and(|at| at > CODE + CODE_LEN - LEN_MAX as u64)
 }
@@ -374,14 +381,14 @@ fn conclude(case: &Case, tested: Tested, wrong: &[String]) -> Result {
     }
 }
 
-/// Returns an address for a sequence, with room behind it.
+/// Returns an address for a sequence, with 256 bytes of `CODE` after it.
 fn sequence_rip(rip: u64) -> u64 {
     let view = if rip >= HIGH { HIGH } else { LOW };
     view + CODE + (rip - view - CODE) % (CODE_LEN - 256)
 }
 
-/// Draws an address for an instruction: anywhere in `CODE`, often so that it spans two pages, sometimes so that it runs into the
-/// unmapped page behind.
+/// Draws an address for an instruction in `CODE`. Often the instruction spans two pages, sometimes it continues on the
+/// unmapped page after `CODE`.
 fn rip(rng: &mut Rng) -> u64 {
     let view = if rng.one_in(3) { LOW } else { HIGH };
     let len = LEN_MAX as u64;

@@ -1,5 +1,5 @@
-//! Random registers and memory for an instruction. Every access is inside the arena, or at an address that faults on both sides
-//! alike.
+//! Random registers and memory for an instruction. Every access is inside the arena, or at an address that faults in
+//! the same way on both sides.
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
@@ -19,9 +19,9 @@ pub(crate) struct Case {
     pub(crate) writes: Vec<(u64, Vec<u8>)>,
 }
 
-/// The most iterations of a repeated string instruction.
+/// Maximum number of iterations of a repeated string instruction.
 pub(crate) const ITERATIONS_MAX: u64 = 40;
-/// Attempts to bring all accesses of an instruction into the arena.
+/// Maximum number of changes to registers until all accesses of an instruction are safe.
 const ATTEMPTS: usize = 6;
 
 const RAX: usize = 0;
@@ -38,7 +38,7 @@ struct Access {
     size: MemorySize,
 }
 
-/// Find a state for an instruction; none if its registers depend on each other too much.
+/// Draws a state for an instruction. Returns `None` if no registers were found with which all its accesses are safe.
 pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
     let i = encoded.instruction;
     let shape = shape_of(i.code().op_code().memory_size());
@@ -62,7 +62,7 @@ pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionIn
     }
     accesses.extend(memory.iter().filter_map(|m| access(&i, m, &state)));
     if locks(&i) && accesses.iter().any(|a| a.va % 64 + a.len > 64) {
-        // Locked accesses across two cache lines: the kernel may slow the process down for them.
+        // A locked access across two cache lines, for which the kernel may slow the process down.
         return None;
     }
     let writes = contents(&i, &accesses, &state, rng);
@@ -83,7 +83,7 @@ fn shape_of(size: MemorySize) -> Shape {
     }
 }
 
-/// Registers for an instruction whose operands have this shape.
+/// Draws registers for an instruction whose operands have this shape.
 pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     let mut gpr: [u64; 16] = std::array::from_fn(|_| values::integer(rng));
     for n in [RSP, RBP, RSI, RDI] {
@@ -100,7 +100,7 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
         }
     }
     match i.mnemonic() {
-        // Quotients that fit.
+        // Operands whose quotient is usually in range.
         Mnemonic::Div | Mnemonic::Idiv if !rng.one_in(4) => {
             gpr[RDX] = rng.pick(&[0, 0, u64::MAX, 1]);
             if rng.one_in(2) {
@@ -123,7 +123,8 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
         fpu.r[rng.below(8) as usize] = fpu.r[n & 7];
     }
     if (i.has_rep_prefix() || i.has_repne_prefix()) && rng.one_in(2) {
-        // Beyond 32 bits: a huge count, and with prefix 67 a small one. Those that run away are dropped.
+        // Sets bits above 32: the count is huge, but with prefix 67 it is small. Cases with more than `ITERATIONS_MAX`
+        // iterations are dropped.
         gpr[RCX] |= rng.next() << 32;
     }
     let mut rflags = 0x202 | rng.next() & flag::ARITH;
@@ -136,7 +137,8 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     State { gpr, rip: i.ip(), rflags, fpu }
 }
 
-/// An address to access `len` bytes at: mostly plain, sometimes across pages, protected, unmapped or impossible.
+/// Draws an address for an access of `len` bytes: mostly in `DATA`, sometimes across two pages, read-only, unmapped or
+/// non-canonical.
 fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
     let view = if low_only || rng.one_in(3) { LOW } else { HIGH };
     let align = if stack { 8 } else { 16 };
@@ -144,12 +146,12 @@ fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
     let offset = match rng.below(64) {
         0..=35 => DATA + 512 + rng.below((DATA_LEN - 2048) / align) * align,
         36..=49 => DATA + 512 + rng.below(DATA_LEN - 2048),
-        // Across two pages.
+        // Across a page boundary.
         50..=55 => DATA + (1 + rng.below(DATA_LEN / 4096 - 1)) * 4096 - rng.below(len + 1),
-        // Into the page that cannot be written, or inside it.
+        // Up to the read-only page or into it, and inside it.
         56..=57 => CONST - rng.below(len + 1),
         58 => CONST + rng.below(CONST_LEN - 512),
-        // Around the ends of what is mapped.
+        // Around the ends of the mapped range.
         59..=60 => CONST + CONST_LEN - rng.below(len + 1),
         61 => DATA - rng.below(len + 1),
         62 => DATA + DATA_LEN + CONST_LEN + rng.below(0x8000),
@@ -166,12 +168,12 @@ fn is_32(m: &UsedMemory) -> bool {
     m.address_size() == CodeSize::Code32
 }
 
-/// The register's number if it is a general one.
+/// Returns the number of a general register.
 fn number(r: Register) -> Option<usize> {
     r.is_gpr().then(|| r.full_register().number())
 }
 
-/// Change the base (or index) of an access so that it goes to a new target.
+/// Changes the base or index register of an access so that the access goes to a new target.
 fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     let low_only = is_32(m);
     let len = m.memory_size().size() as u64;
@@ -197,8 +199,8 @@ fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     state.gpr[register] = if low_only { value & 0xffff_ffff | upper } else { value };
 }
 
-/// Computes an access of an instruction. Returns `None` if its address is unknown, or if it has more than [`ITERATIONS_MAX`]
-/// iterations.
+/// Computes an access of an instruction. Returns `None` if its address is unknown, or if it has more than
+/// [`ITERATIONS_MAX`] iterations.
 fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     let size = m.memory_size();
     let mut va = m.virtual_address(0, |register, _, _| match register {
@@ -268,7 +270,7 @@ fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) 
     writes
 }
 
-/// Operands that are more than numbers.
+/// Sets operands in memory that are not just numbers: expected values, images, strings.
 fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
     match i.mnemonic() {
         Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b if rng.one_in(2) => {
@@ -289,7 +291,7 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
             bytes.copy_from_slice(&mxcsr.to_le_bytes());
         }
         Mnemonic::Scasb | Mnemonic::Scasw | Mnemonic::Scasd | Mnemonic::Scasq if !rng.one_in(4) => {
-            // Mostly equal, so that it goes on; and mostly unequal the other way.
+            // Mostly equal elements, so that REPE continues and REPNE ends.
             let element = i.memory_size().size();
             for chunk in bytes.chunks_mut(element) {
                 if rng.below(8) < 7 {
@@ -306,7 +308,7 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// The part of some bytes at `va` that lies in memory, as an offset of the arena.
+/// Returns the part of `bytes` at `va` that lies in `DATA` or `CONST`, with its offset in the arena.
 fn clipped(va: u64, mut bytes: Vec<u8>) -> Option<(u64, Vec<u8>)> {
     let mut at = arena::offset(va)?;
     let end = CONST + CONST_LEN;

@@ -1,21 +1,21 @@
-//! Bytes that need not be an instruction: what the decoder makes of them, and how long it takes them for, must be what
-//! the host makes of them.
+//! Random bytes that need not be an instruction. The decoder must decode them to the same instruction as the host does,
+//! with the same length.
 
 use crate::encode::{LEN_MAX, encode};
 use crate::rng::Rng;
 use iced_x86::Code;
 
-/// Prefixes, of REX three.
+/// Prefixes, including three of REX.
 const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
 
-/// Fifteen bytes.
+/// Draws fifteen bytes.
 pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
     let mut out = [0; LEN_MAX];
     rng.fill(&mut out);
     match rng.below(4) {
         0 => {}
         1 => {
-            // An opcode of the second or third map, behind prefixes.
+            // An opcode of the maps 0F, 0F 38 and 0F 3A, after prefixes.
             let n = rng.below(3) as usize;
             for byte in &mut out[..n] {
                 *byte = rng.pick(&PREFIXES);
@@ -32,7 +32,7 @@ pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
             }
         }
         _ => {
-            // A form with a byte changed or a prefix more.
+            // An encoding of a form with a changed byte or an additional prefix.
             if let Some(e) = encode(rng.pick(forms), rip, rng) {
                 let n = e.bytes.len();
                 if rng.one_in(2) {

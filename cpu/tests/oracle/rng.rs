@@ -1,17 +1,17 @@
-//! The generator of all randomness in these tests: SplitMix64, so that a seed means the same case on every machine.
+//! Random numbers of these tests: SplitMix64, so that a seed gives the same case on every machine.
 
-/// A stream of numbers.
+/// Stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// The stream of a case: independent of all other cases, so that one can be repeated alone.
+    /// Returns the stream of a case. It does not depend on other cases, so that one case can be repeated alone.
     pub(crate) fn for_case(seed: u64, case: u64) -> Rng {
         let mut rng = Rng(seed ^ case.wrapping_mul(0xd6e8_feb8_6659_fd93));
         rng.next();
         rng
     }
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -1,5 +1,5 @@
-//! Sequences of register instructions that end with a branch. They test the state that one instruction leaves to the next inside the
-//! CPU under test, above all flags that are computed late.
+//! Sequences of register instructions that end with a branch. They test state that one instruction passes to the next
+//! inside the CPU under test, above all lazy flags.
 
 use crate::encode::{Encoded, decode, encode};
 use crate::exempt::{Verdict, verdict};
@@ -12,9 +12,10 @@ use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
-/// Maximum number of instructions before the branch. Together with the branch they must be fewer than the NOPs of a guest's handler.
+/// Maximum number of instructions before the branch. With the branch, there must be fewer than the NOPs of a guest's
+/// handler.
 const LEN_MAX: u64 = 8;
-/// Maximum number of draws of an instruction until one fits.
+/// Maximum number of draws for one instruction until a draw fits.
 const DRAWS: usize = 100;
 
 /// Instructions that follow one another in memory.
@@ -59,8 +60,8 @@ pub(crate) fn draw(
     Some(Sequence { case: Case { encoded, state, writes: vec![] }, instructions, undefined })
 }
 
-/// True if an instruction can be part of a sequence: it accesses registers only, does not branch, reads no undefined flag, and is the
-/// same on all makes of processors.
+/// True if an instruction can be part of a sequence: it accesses registers only, does not branch, reads no undefined
+/// flag, and is the same on all makes of processors.
 fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
@@ -76,7 +77,7 @@ fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool
 /// Returns the flags that are undefined after an instruction.
 fn after(i: &Instruction, tainted: u64) -> u64 {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shr};
-    // With a count of zero these change nothing.
+    // With a count of zero these instructions change no flags.
     let writes = !matches!(i.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shr);
     let kept = if writes { tainted & !flags(i.rflags_modified()) } else { tainted };
     (0..=64).fold(kept, |flags, rcx| flags | undefined_flags(i, &Operands { rcx }))

@@ -1,4 +1,4 @@
-//! Input and outcome of an instruction, in one form for the host and the guest.
+//! Input and outcome of an instruction, in the same form for host and guest.
 
 pub(crate) use crate::flag;
 use everett_cpu::state::FpuState;
@@ -13,7 +13,7 @@ pub(crate) const RCX: usize = 1;
 /// Index of RSP in `State::gpr`.
 pub(crate) const RSP: usize = 4;
 
-/// Registers that a user program sees.
+/// Registers that a user program can access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) gpr: [u64; 16],
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) retired: u64,
 }
 
-/// Bytes of the FXSAVE image (SDM vol. 1, 10.5.1).
+/// Size of the FXSAVE image in bytes (SDM vol. 1, 10.5.1).
 pub(crate) const FXSAVE_LEN: usize = 512;
 
 /// Writes a state into an FXSAVE64 image. Bytes that belong to no register are not changed.

@@ -1,7 +1,7 @@
-//! Flags that the architecture leaves undefined: each mnemonic with its mask and the place in the SDM that says so
-//! (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, section "Flags Affected" of the entry).
+//! Flags that the architecture leaves undefined: each mnemonic with its mask and the place in the SDM (Intel 64 and
+//! IA-32 Architectures Software Developer's Manual, volume 2, section "Flags Affected" of the entry).
 //!
-//! Also a part of the tests of the kvm engine, which leave other values there.
+//! The tests of the KVM engine use this file, too, because the host may leave other values in these flags.
 
 use crate::flag::{AF, CF, OF, PF, SF, ZF};
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -14,7 +14,7 @@ pub(crate) struct Undefined {
     pub(crate) when: fn(&Instruction, &Operands) -> bool,
     /// Flags that are undefined, as bits of RFLAGS.
     pub(crate) flags: u64,
-    /// Part of the SDM's volume 2, and entry.
+    /// Part of volume 2 of the SDM, and its entry.
     pub(crate) section: &'static str,
 }
 
@@ -61,7 +61,7 @@ macro_rules! table {
     };
 }
 
-/// The table.
+/// Table of undefined flags.
 pub(crate) const TABLE: &[Undefined] = table! {
     And, always, AF, "2A, AND";
     Or, always, AF, "2B, OR";
@@ -104,8 +104,9 @@ pub(crate) const TABLE: &[Undefined] = table! {
 pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }
-/// True if the destination is undefined as well: after a double shift by more than the operand's width (2B, SHLD and SHRD). A bit scan
-/// of zero has an undefined destination, too (2A, BSF and BSR), but is compared, because every known processor keeps the destination.
+/// True if the destination is undefined as well: after a double shift by more than the operand's width (2B, SHLD and
+/// SHRD). A bit scan of zero has an undefined destination, too (2A, BSF and BSR), but is compared, because every known
+/// processor keeps the destination.
 pub(crate) fn undefined_result(i: &Instruction, o: &Operands) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
 }

@@ -1,10 +1,11 @@
-//! Random values that find bugs: the ends of ranges, few bits, many bits, and every class of floating-point number.
+//! Random values that are likely to find defects: ends of ranges, few bits, many bits, and every class of
+//! floating-point number.
 
 use everett_cpu::state::FpuState;
 
 use crate::rng::Rng;
 
-/// An integer operand.
+/// Draws an integer operand.
 pub(crate) fn integer(rng: &mut Rng) -> u64 {
     match rng.below(8) {
         0 => rng.below(4),
@@ -24,7 +25,7 @@ pub(crate) fn integer(rng: &mut Rng) -> u64 {
     }
 }
 
-/// A single-precision number.
+/// Draws a single-precision number.
 pub(crate) fn single(rng: &mut Rng) -> u32 {
     let sign = (rng.next() as u32) & 0x8000_0000;
     let fraction = rng.next() as u32 & 0x7f_ffff;
@@ -44,7 +45,7 @@ pub(crate) fn single(rng: &mut Rng) -> u32 {
     }
 }
 
-/// A double-precision number.
+/// Draws a double-precision number.
 pub(crate) fn double(rng: &mut Rng) -> u64 {
     let sign = rng.next() & 1 << 63;
     let fraction = rng.next() >> 12;
@@ -67,7 +68,7 @@ pub(crate) fn double(rng: &mut Rng) -> u64 {
     }
 }
 
-/// A number in the x87's format: significand, sign and exponent.
+/// Draws a number in the x87's format: significand, sign and exponent.
 pub(crate) fn extended(rng: &mut Rng) -> (u64, u16) {
     const INTEGER: u64 = 1 << 63;
     let sign = (rng.next() as u16) & 0x8000;
@@ -111,13 +112,13 @@ pub(crate) enum Shape {
     Extended,
 }
 
-/// Sixteen bytes of a shape.
+/// Draws sixteen bytes of a shape.
 pub(crate) fn vector(shape: Shape, rng: &mut Rng) -> u128 {
     let two = |a: u64, b: u64| u128::from(a) | u128::from(b) << 64;
     match shape {
         Shape::Integers => match rng.below(3) {
             0 => {
-                // Small elements of a byte, a word or a doubleword.
+                // Elements of a byte, a word or a doubleword, with small values.
                 let element = rng.pick(&[8, 16, 32]);
                 (0..128 / element).fold(0, |v, i| v | u128::from(integer(rng) as u8) << (i * element))
             }
@@ -139,7 +140,7 @@ pub(crate) fn vector(shape: Shape, rng: &mut Rng) -> u128 {
     }
 }
 
-/// x87 and SSE state. `shape` is what the instruction takes its operands for.
+/// Draws x87 and SSE state. `shape` is the type that the instruction gives its operands.
 pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     let masks = |rng: &mut Rng| if rng.one_in(3) { rng.next() as u16 & 0x3f } else { 0x3f };
     let fcw = 0x40 | masks(rng) | (rng.pick(&[0, 2, 3, 3]) << 8) | ((rng.below(4) as u16) << 10);
@@ -147,7 +148,7 @@ pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     if rng.one_in(4) {
         fsw |= rng.next() as u16 & 0x7f;
     }
-    // A pending exception is rare, or no x87 instruction would get any further.
+    // A pending exception is rare, because it makes most x87 instructions raise #MF.
     if fsw & !fcw & 0x3f != 0 && !rng.one_in(4) {
         fsw &= !0x3f | fcw;
     }
@@ -175,7 +176,7 @@ pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
         mxcsr: mxcsr_masks | flags | rounding | flush,
         xmm: std::array::from_fn(|_| vector(shape, rng)),
     };
-    // MMX code finds its own values, not numbers.
+    // MMX instructions get integers instead of floating-point numbers.
     if shape == Shape::Integers && rng.one_in(2) {
         for r in &mut state.r {
             *r = (vector(shape, rng) as u64, 0xffff);

@@ -1,4 +1,4 @@
-//! Common ground of guests with random code: selectors and their descriptors, and the answers of devices.
+//! Code that the tests with random guest code share: selectors and their descriptors, and the answers of devices.
 
 use everett_cpu::state::Segment;
 use everett_cpu::{Edge, Request};

@@ -53,14 +53,14 @@ pub(crate) struct Trace {
 /// Runs a soup to its end: `instructions_max`, a halt without a pending interrupt, a shutdown, or an unsupported
 /// operation.
 pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
-    // The layout is page-aligned, wherever the allocator puts the memory.
+    // RAM must be page-aligned.
     let layout = std::alloc::Layout::from_size_align(RAM_LEN, 4096).expect("constants");
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };
     assert!(!memory.is_null());
     // SAFETY: both areas have `RAM_LEN` bytes.
     unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
-    // SAFETY: freed below, after the CPU is dropped; the memory is not accessed otherwise meanwhile.
+    // SAFETY: freed below, after the CPU is dropped. Nothing else accesses the memory until then.
     let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
     let entries = if matches!(way, Way::TinyCaches | Way::TranslatedTiny) { 16 } else { 1024 };
     let translate_after = match way {

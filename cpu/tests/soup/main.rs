@@ -1,11 +1,11 @@
 //! Byte soup: guests of random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
 //!
-//! The CPU must not panic, and the way of running must not matter: with caches of the usual size or of sixteen
-//! entries, with caches dropped at random instants, with a stop after each instruction, or with breakpoints
-//! throughout the code. Registers, RAM, the pages reported as written, and every exit with its instruction count must
-//! be equal.
+//! The CPU must not panic, and the result must not depend on how the guest is run: interpreted or translated, with
+//! caches of the usual size or of sixteen entries, with caches dropped at random instants, with a stop after each
+//! instruction, or with breakpoints throughout the code. Registers, RAM, the pages reported as written, and every exit
+//! with its instruction count must be equal.
 //!
-//! - [`soup`]: content of memory; [`ground`]: descriptors and devices
+//! - [`soup`]: content of memory; [`ground`]: descriptors and devices; [`rng`]: random numbers
 //! - [`machine`]: runs in one of the ways
 //!
 //! `PROPTEST_CASES` sets the number of soups.
@@ -75,11 +75,11 @@ fn disagreement(soup: &Soup, way: Way) -> Option<String> {
 }
 
 proptest! {
-    // A smaller seed does not give a smaller soup; `disagreement` minimises failures instead.
+    // A smaller seed does not give a smaller soup, so seeds are not shrunk; `disagreement` finds the first difference.
     #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
-    fn how_it_is_run_does_not_matter(seed: u64, user: bool) {
+    fn the_result_does_not_depend_on_the_way_of_running(seed: u64, user: bool) {
         let soup = Soup::new(seed, user);
         for way in WAYS {
             let found = disagreement(&soup, way);
@@ -89,12 +89,12 @@ proptest! {
         // Every changed page was reported.
         let changed = soup.ram.chunks(4096).zip(plain.ram.chunks(4096)).enumerate().filter(|(_, (a, b))| a != b);
         for (page, _) in changed {
-            prop_assert!(plain.dirty.contains(&(page as u64)), "page {page:#x} changed and was not reported");
+            prop_assert!(plain.dirty.contains(&(page as u64)), "page {page:#x} changed, but was not reported");
         }
     }
 }
 
-/// The test above is only meaningful if soups run for long and reach the relevant cases.
+/// The test above is only meaningful if soups run for long, reach devices and change page tables.
 #[test]
 fn soups_are_rich() {
     let mut instructions = 0;

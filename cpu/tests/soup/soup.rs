@@ -1,5 +1,5 @@
 //! Content of memory: page tables that point anywhere, including at themselves; descriptors; handlers, some of which
-//! repair and some of which are soup; and code made of typical pieces of kernels and programs, in random order.
+//! return and some of which are random code; and code made of typical pieces of kernels and programs, in random order.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -7,7 +7,7 @@ use everett_cpu::state::{Segment, TableRegister};
 use crate::ground::{KERNEL_CS, TSS_SELECTOR, descriptors, user_segments};
 use crate::rng::Rng;
 
-/// Size of RAM in bytes. Mappings beyond it are a device.
+/// Size of RAM in bytes. Addresses beyond it belong to a device.
 pub(crate) const RAM_LEN: usize = 0x5_0000;
 /// Linear address of the soup's pages.
 pub(crate) const WINDOW: u64 = 0x40_0000;
@@ -44,7 +44,7 @@ const USER: u64 = 4;
 const PAGE_SIZE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 
-/// Bytes from one repairing handler to the next.
+/// Distance between two returning handlers, in bytes.
 const HANDLER_LEN: u64 = 32;
 
 /// A guest, ready to run.
@@ -144,7 +144,8 @@ impl Soup {
             self.put(IDT + vector * 16 + 8, to >> 32);
         }
     }
-    /// Writes handlers that return behind the first byte of the instruction, or to another address in the soup.
+    /// Writes handlers. They return to the interrupted address, or for exceptions one byte after it, or to another
+    /// address in the soup.
     fn handlers(&mut self, rng: &mut Rng) {
         for vector in 0..256 {
             let mut code = vec![];
@@ -216,7 +217,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
     let mut out = vec![];
     match rng.below(32) {
         0 => out.push(rng.next() as u8),
-        // A register gets an address.
+        // An address for a register.
         1..=3 => {
             out.push(0xb8 + register(rng));
             out.extend((somewhere(rng) as u32).to_le_bytes());

@@ -1,5 +1,5 @@
-//! Atomic file writes: a file is complete under its name or does not exist. It is written under another name in the
-//! same folder, synced and renamed, and the folder is synced. If a step fails, the temporary file is removed and any
+//! Atomic file writes: a file is complete under its name or does not exist. A writer writes it under another name in
+//! the same folder, syncs it, renames it, and syncs the folder. If a step fails, the temporary file is removed and any
 //! earlier file under the target name stays.
 //!
 //! A killed process leaves its temporary file behind, but the kernel releases the lock on it. [`sweep_temporaries`]

@@ -107,7 +107,7 @@ impl BaseFile {
         let bytes = map.bytes();
         check_kind(path, bytes, KIND, MAGIC, BASE_FORMAT)?;
         let damaged = |what: &str| FileError::damaged(path, what);
-        let head = Head::read(bytes).ok_or_else(|| damaged("it ends in its head"))?;
+        let head = Head::read(bytes).ok_or_else(|| damaged("it ends within its head"))?;
         if head.pages > BASE_PAGES_MAX || head.present > head.pages || head.stored > PRESENCE_STORED_MAX {
             return Err(damaged("its head has impossible counts"));
         }
@@ -120,16 +120,16 @@ impl BaseFile {
             return Err(damaged(&format!("it has {} bytes instead of {len}", bytes.len())));
         }
         if checksum(&bytes[..DIGEST_AT], &bytes[HEAD_BYTES..data_at]) != head.digest {
-            return Err(damaged("the digest of its head and index differs"));
+            return Err(damaged("the digest of its head and index does not match"));
         }
         let hashes_at = HEAD_BYTES + head.stored;
         let presence = decompress(&bytes[HEAD_BYTES..hashes_at], Presence::bytes_for(head.pages))
             .and_then(|bitmap| Presence::from_bytes(head.pages, &bitmap))
             .filter(|presence| presence.present() == head.present)
-            .ok_or_else(|| damaged("its index makes no sense"))?;
+            .ok_or_else(|| damaged("its index is invalid"))?;
         let padding_at = hashes_at + head.present as usize * 32;
         if bytes[padding_at..data_at].iter().any(|&byte| byte != 0) {
-            return Err(damaged("there is something between its index and its data"));
+            return Err(damaged("the bytes between its index and its data are not zero"));
         }
         let digest = BaseDigest(head.digest);
         Ok(BaseFile { path: path.to_owned(), map, presence, digest, hashes_at, data_at })
@@ -146,13 +146,13 @@ impl BaseFile {
             let damaged = |what| Err(FileError::damaged(&self.path, format!("page {page} {what}")));
             let content = self.content(page);
             match self.hash(page) {
-                Some(hash) if hash == zero => damaged("is in the index with zeroes as its content"),
+                Some(hash) if hash == zero => damaged("is in the index, but all zeroes"),
                 Some(hash) if content.map(PageHash::of) != Some(hash) => damaged("differs from its hash"),
-                None if !content.is_some_and(is_zero) => damaged("should be zeroes"),
+                None if !content.is_some_and(is_zero) => damaged("is not in the index, but not all zeroes"),
                 _ => Ok(()),
             }
         };
-        // Pages with data in the file, and pages in the index.
+        // Verify all pages that have data in the file, and all pages in the index.
         let extents = self.data_extents().map_err(FileError::io(&self.path, "read"))?;
         let mut next = 0;
         for extent in extents {
@@ -270,7 +270,7 @@ impl Head {
     }
 }
 
-/// Returns the offset of the data behind a bitmap of `stored` bytes and `present` hashes.
+/// Returns the offset of the data, which follows a bitmap of `stored` bytes and `present` hashes.
 fn data_offset(stored: usize, present: u64) -> usize {
     (HEAD_BYTES + stored + present as usize * 32).next_multiple_of(PAGE)
 }

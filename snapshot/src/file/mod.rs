@@ -72,7 +72,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file does not begin with the expected magic.
-    #[error("{}: this is no {kind} file", path.display())]
+    #[error("{}: not a {kind} file", path.display())]
     Magic {
         /// Path of the file.
         path: PathBuf,
@@ -138,7 +138,7 @@ impl FileError {
     }
 }
 
-/// zstd level for all compressed data. Fast restoring matters most, and writing must not be slow.
+/// zstd level for all compressed data. Restoring must be fast, and writing must not be slow.
 pub(crate) const ZSTD_LEVEL: i32 = 3;
 
 /// Returns the blake3 of two pieces of a file: the bytes before its stored checksum, and the bytes after it.
@@ -161,7 +161,7 @@ pub(crate) fn check_kind(
     match reader.u32() {
         Some(found) if found == reads => Ok(()),
         Some(found) => Err(FileError::Format { path: path.to_owned(), kind, found, reads }),
-        None => Err(FileError::damaged(path, "it ends in its head")),
+        None => Err(FileError::damaged(path, "it ends within its head")),
     }
 }
 

@@ -99,7 +99,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_a_set(pages in 1u64..400, present in proptest::collection::btree_set(0u64..400, 0..100), from in 0u64..450) {
+        fn equals_a_set(
+            pages in 1u64..400,
+            present in proptest::collection::btree_set(0u64..400, 0..100),
+            from in 0u64..450,
+        ) {
             let present: BTreeSet<u64> = present.into_iter().filter(|&page| page < pages).collect();
             let made = Presence::new(pages, present.iter().copied());
             let bytes = made.to_bytes();

@@ -1,4 +1,4 @@
-//! Tests of both kinds of files: written data is read back, and no damage is missed.
+//! Tests of both kinds of files: data is read back as it was written, and all damage is detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -66,7 +66,7 @@ fn damage(path: &Path, mut check: impl FnMut(&str)) {
         file.write_all_at(&[*byte], at as u64).unwrap();
     }
     file.set_len(whole.len() as u64 + 1).unwrap();
-    check("a byte more");
+    check("one byte appended");
     for len in (0..whole.len()).rev() {
         file.set_len(len as u64).unwrap();
         check(&format!("{len} bytes"));
@@ -120,7 +120,8 @@ proptest! {
         BaseFile::write(&base, &image(&pool, Image::zero(300), &below)).unwrap();
         let base = Arc::new(Base::File(BaseFile::open(&base).unwrap()));
         let states: Vec<Vec<u8>> = states.into_iter().map(|state| state.repeat(repeats)).collect();
-        let tree: Tree = tree.into_iter().map(|(index, kind)| (index, pool.intern(&content(kind)).map_or(Entry::Zero, Entry::Page))).collect();
+        let entry = |kind| pool.intern(&content(kind)).map_or(Entry::Zero, Entry::Page);
+        let tree: Tree = tree.into_iter().map(|(index, kind)| (index, entry(kind))).collect();
         let mut parts = MomentParts::default();
         parts.states.extend(states.into_iter().enumerate().map(|(i, state)| (format!("state {i}"), state.into())));
         parts.images.insert("zero".into(), image(&pool, Image::zero(250), &writes[0]));
@@ -212,14 +213,8 @@ fn other_kinds_and_formats_are_refused_by_name() {
     BaseFile::write(&base, &Image::zero(1)).unwrap();
     MomentFile::write(&moment, &MomentInfo::default(), &MomentParts::default()).unwrap();
     let error = |result: Result<(), FileError>| result.unwrap_err().to_string();
-    assert_eq!(
-        error(BaseFile::open(&moment).map(drop)),
-        format!("{}: this is no base file", moment.display())
-    );
-    assert_eq!(
-        error(MomentFile::open(&base).map(drop)),
-        format!("{}: this is no moment file", base.display())
-    );
+    assert_eq!(error(BaseFile::open(&moment).map(drop)), format!("{}: not a base file", moment.display()));
+    assert_eq!(error(MomentFile::open(&base).map(drop)), format!("{}: not a moment file", base.display()));
     for path in [&base, &moment] {
         let file = OpenOptions::new().write(true).open(path).unwrap();
         file.write_all_at(&3u32.to_le_bytes(), 8).unwrap();
@@ -330,5 +325,5 @@ fn hostile_bases_are_refused() {
         bytes[72 + stored..][..32].copy_from_slice(&zero.0);
         bytes[data_at..][..PAGE].fill(0);
     });
-    assert!(error.unwrap_err().contains("page 0 is in the index with zeroes as its content"));
+    assert!(error.unwrap_err().contains("page 0 is in the index, but all zeroes"));
 }

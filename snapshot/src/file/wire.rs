@@ -87,7 +87,7 @@ mod tests {
         /// Numbers read from arbitrary bytes survive a round trip, and their encoding is no longer than the bytes
         /// they were read from.
         #[test]
-        fn garbage_is_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+        fn garbage_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let mut reader = Reader::new(&bytes);
             let read: Vec<u64> = std::iter::from_fn(|| reader.varint()).collect();
             let mut written = Vec::new();

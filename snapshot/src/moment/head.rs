@@ -62,7 +62,7 @@ pub(super) fn encode(header: &MomentHeader, directory: &Directory) -> Vec<u8> {
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<Head, FileError> {
     check_kind(path, file, KIND, MAGIC, MOMENT_FORMAT)?;
     let damaged = |what: &str| FileError::damaged(path, what);
-    let short = || damaged("it ends in its head");
+    let short = || damaged("it ends within its head");
     let len = Reader::new(&file[MAGIC.len() + 4..]).u32().ok_or_else(short)? as usize;
     if !(FIXED_BYTES..=FIXED_BYTES + LABEL_BYTES_MAX).contains(&len) {
         return Err(damaged("its head has an impossible length"));
@@ -71,9 +71,9 @@ pub(super) fn read(path: &Path, file: &[u8]) -> Result<Head, FileError> {
     let (before, rest) = bytes.split_at(CHECKSUM_AT);
     let (stated, fields) = rest.split_at(FIELDS_AT - CHECKSUM_AT);
     if checksum(before, fields) != stated {
-        return Err(damaged("the checksum of its head differs"));
+        return Err(damaged("the checksum of its head does not match"));
     }
-    let head = decode(fields, len).ok_or_else(|| damaged("its head makes no sense"))?;
+    let head = decode(fields, len).ok_or_else(|| damaged("its head is invalid"))?;
     let MomentHeader { state_bytes, delta_pages, distinct_pages, file_bytes, .. } = head.header;
     if file.len() as u64 != file_bytes {
         return Err(damaged(&format!("it has {} bytes instead of {file_bytes}", file.len())));

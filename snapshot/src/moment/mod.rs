@@ -10,9 +10,9 @@
 //!          8   4  format version
 //!         12   4  H: bytes of the head
 //!         16  32  blake3 of bytes 0..16 and 48..H
-//!         48   H  state version (4), vtime (8), seed (8), key (32), bytes of states (8), entries of images and trees (8),
-//!                 distinct pages (8), bytes of the file (8), directory: stored bytes (8), bytes (8), blake3 as stored (32);
-//!                 label: bytes (4) and UTF-8
+//!         48 H-48 state version (4), vtime (8), seed (8), key (32), bytes of states (8), entries of images and
+//!                 trees (8), distinct pages (8), bytes of the file (8); directory: stored bytes (8), bytes (8),
+//!                 blake3 as stored (32); label: bytes (4) and UTF-8
 //!          H      chunks, each zstd: all states concatenated and cut into pieces of 256 KiB, then the
 //!                 distinct pages, 64 to a chunk, in the order in which the directory first names them
 //!        end      directory, zstd
@@ -26,8 +26,8 @@
 //! images:      count (4); each: name, base: 0, or 1 and its digest (32); pages (8), entries
 //! trees:       count (4); each: name, entries
 //! name:        bytes (2), UTF-8; ascending within each kind
-//! entries:     count (8); each: varint of the number of page numbers skipped after the one before,
-//!              varint 0: a page of zeroes, n + 1: distinct page n
+//! entries:     count (8); each: varint: page numbers skipped since the previous entry;
+//!              varint: 0 for a page of zeroes, n + 1 for distinct page n
 //! ```
 //!
 //! Not here: the contents of bases, which are separate files ([`crate::file`]), and the meaning of the states.
@@ -81,7 +81,7 @@ pub struct MomentInfo {
     pub vtime: u64,
     /// Seed of the timeline.
     pub seed: u64,
-    /// Identity of the moment's subject, for the caller to compare.
+    /// Identity of what the moment was taken of, for the caller to compare.
     pub key: [u8; 32],
     /// Version of the states, for the caller to compare.
     pub state_version: u32,
@@ -148,7 +148,8 @@ impl MomentFile {
         &self.head.header
     }
 
-    /// Reads all parts. Pages are interned in `pool`; `bases` returns the base with a digest.
+    /// Reads all parts. Pages are interned in `pool`; `bases` returns the base with the given digest, or `None` if it
+    /// is missing.
     ///
     /// # Errors
     /// Returns an error if the file is damaged in any bit or a base is missing.

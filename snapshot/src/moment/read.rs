@@ -26,7 +26,7 @@ pub(super) fn read(
     let directory_at = file.len() - head.directory.stored as usize;
     let stored = &file[directory_at..];
     if blake3::hash(stored) != head.directory.hash {
-        return Err(FileError::damaged(path, "the hash of its directory differs"));
+        return Err(FileError::damaged(path, "the hash of its directory does not match"));
     }
     let directory = decompress(stored, head.directory.bytes as usize)
         .ok_or_else(|| FileError::damaged(path, "its directory cannot be decompressed"))?;
@@ -37,7 +37,7 @@ pub(super) fn read(
     let states = chunks.states(&mut reader, head.header.state_bytes)?;
     let pages = chunks.pages(&mut reader, head.header.distinct_pages, pool)?;
     if !chunks.body.is_empty() {
-        return Err(FileError::damaged(path, "there is something between its chunks and its directory"));
+        return Err(FileError::damaged(path, "there are bytes between its chunks and its directory"));
     }
 
     let entries_max = head.header.delta_pages;
@@ -48,10 +48,10 @@ pub(super) fn read(
         trees: list.parts("a tree", |list, _| list.entries(IMAGE_PAGES_MAX))?,
     };
     if !list.reader.is_empty() {
-        return Err(list.damaged("its directory goes on after its end"));
+        return Err(list.damaged("its directory has bytes after its last entry"));
     }
     if list.named != pages.len() as u64 || list.entries != entries_max {
-        return Err(list.damaged("its head and its directory count differently"));
+        return Err(list.damaged("the counts in its head and in its directory differ"));
     }
     Ok(parts)
 }
@@ -70,8 +70,8 @@ impl Chunks<'_> {
         let damaged = |what: &str| FileError::damaged(path, format!("chunk {number} {what}"));
         self.number += 1;
         let line = directory.u32().zip(directory.array::<32>());
-        let (stored, hash) = line.ok_or_else(|| damaged("is not in its directory"))?;
-        let stored = self.body.take(stored as usize).ok_or_else(|| damaged("is not there"))?;
+        let (stored, hash) = line.ok_or_else(|| damaged("is not in the directory"))?;
+        let stored = self.body.take(stored as usize).ok_or_else(|| damaged("is missing"))?;
         if blake3::hash(stored) != hash {
             return Err(damaged("differs from its hash"));
         }
@@ -99,7 +99,7 @@ impl Chunks<'_> {
             let contents = self.next(directory, len)?;
             for content in contents.as_chunks().0 {
                 let page = pool.intern(content);
-                pages.push(page.ok_or_else(|| FileError::damaged(self.path, "it has a page of zeroes"))?);
+                pages.push(page.ok_or_else(|| FileError::damaged(self.path, "it stores a page of zeroes"))?);
             }
         }
         Ok(pages)
@@ -111,7 +111,7 @@ struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,
     pages: &'a [PageRef],
-    /// Number of pages that have been named so far.
+    /// Number of distinct pages that the entries read so far refer to.
     named: u64,
     /// Number of entries read so far, and the maximum according to the head.
     entries: u64,
@@ -151,11 +151,11 @@ impl List<'_> {
             let len = list.reader.u64().and_then(|len| usize::try_from(len).ok());
             let state = len.and_then(|len| rest.take(len));
             let state = state
-                .ok_or_else(|| list.damaged(format!("state \"{}\" is not there", name.escape_debug())))?;
+                .ok_or_else(|| list.damaged(format!("state \"{}\" is incomplete", name.escape_debug())))?;
             Ok(Arc::from(state))
         })?;
         if !rest.is_empty() {
-            return Err(self.damaged("there is more state than its directory has"));
+            return Err(self.damaged("it has more state bytes than its directory lists"));
         }
         Ok(states)
     }
@@ -182,7 +182,7 @@ impl List<'_> {
 
     fn base(&mut self, image: &str, bases: &mut Bases<'_>) -> Result<Arc<Base>, FileError> {
         let digest = self.reader.array().map(BaseDigest);
-        let digest = digest.ok_or_else(|| self.damaged("it ends in the digest of a base"))?;
+        let digest = digest.ok_or_else(|| self.damaged("its directory ends within the digest of a base"))?;
         let base = bases(digest).filter(|base| base.digest() == Some(digest));
         base.ok_or_else(|| FileError::MissingBase {
             path: self.path.to_owned(),
@@ -199,7 +199,8 @@ impl List<'_> {
         let mut next = Some(0u64);
         for _ in 0..count {
             let line = self.reader.varint().zip(self.reader.varint());
-            let (left_out, content) = line.ok_or_else(|| self.damaged("it ends in a list of pages"))?;
+            let (left_out, content) =
+                line.ok_or_else(|| self.damaged("its directory ends within a list of pages"))?;
             let index = next.and_then(|next| next.checked_add(left_out));
             let index = index.filter(|&index| index < pages);
             let index = index.ok_or_else(|| self.damaged("it has a page beyond the end of its image"))?;
@@ -214,7 +215,7 @@ impl List<'_> {
         let Some(number) = content.checked_sub(1) else { return Ok(Entry::Zero) };
         // Pages must first be named in ascending order, so that a moment has only one encoding.
         let page = if number <= self.named { self.pages.get(number as usize) } else { None };
-        let page = page.ok_or_else(|| self.damaged("it names a page out of turn"))?;
+        let page = page.ok_or_else(|| self.damaged("it names a page out of order"))?;
         self.named = self.named.max(number + 1);
         Ok(Entry::Page(page.clone()))
     }

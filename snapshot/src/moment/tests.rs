@@ -56,7 +56,7 @@ impl Forged {
 }
 
 #[test]
-fn put_together_unchanged_it_is_read() {
+fn a_reassembled_moment_is_read() {
     let folder = tempfile::tempdir().unwrap();
     assert!(Forged::new(folder.path()).read(folder.path()).is_ok());
 }
@@ -99,7 +99,7 @@ fn bombs_are_refused() {
 }
 
 #[test]
-fn what_is_beyond_the_format_is_not_written() {
+fn parts_beyond_the_limits_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("moment");
     let (info, page) = (MomentInfo::default(), Pool::default().intern(&[1; PAGE]).unwrap());
@@ -128,7 +128,7 @@ fn what_is_beyond_the_format_is_not_written() {
 fn hostile_directories_are_harmless() {
     let folder = tempfile::tempdir().unwrap();
     let whole = Forged::new(folder.path());
-    // Size of the chunk list. Changes to it are caught by hashes, so most changes are made behind it.
+    // Size of the chunk list. Hashes catch changes to it, so most changes are made after it.
     let lines = 2 * 36;
     let change = (any::<prop::sample::Index>(), any::<u8>(), 0u8..4, prop::bool::weighted(0.05));
     let changes = proptest::collection::vec(change, 1..6);

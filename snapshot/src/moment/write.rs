@@ -1,4 +1,5 @@
-//! Writing of a moment: space for the head, the chunks as they are compressed, the directory, and the head last.
+//! Writing of a moment: leaves space for the head, then writes each chunk as it is compressed, the directory, and the
+//! head last.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroes_are_no_page() {
+    fn zeroes_are_not_stored() {
         let pool = Pool::default();
         assert!(pool.intern(&[0; PAGE]).is_none());
         assert!(pool.intern_hashed(PageHash([1; 32]), &[0; PAGE]).is_none());
@@ -262,7 +262,7 @@ mod tests {
                         let made = pool.intern(&page(seed)).unwrap();
                         assert_eq!(made.bytes(), &page(seed));
                         let again = pool.intern(&page(seed)).unwrap();
-                        assert!(made.ptr_eq(&again), "alive, and so the same");
+                        assert!(made.ptr_eq(&again), "a live page is found again");
                         held[slot] = Some(made);
                     }
                 });

@@ -2,16 +2,16 @@
 //!
 //! Moments form a tree: each except the roots was derived from its parent by work of a known cost. A store keeps this
 //! tree (the *lineage*) permanently, and the values of some of its keys. When the values exceed the budget, the store
-//! first evicts those whose derivation costs least per freed byte. A caller that needs an evicted value gets it
+//! evicts first those that cost least to derive again, per freed byte. A caller that needs an evicted value gets it
 //! derived again along the path from the nearest ancestor that has a value.
 //!
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
 //! **Invariants.**
-//! - Evictions are a function of the calls: costs are stated (for example in instructions), never measured, and ties
-//!   are broken by key. Nevertheless **no result may depend on which values are present**, because the host decides
-//!   the order in which workers call. A store is a cache: a value derived again must equal the evicted one, and the
-//!   budget must affect nothing but time.
+//! - Evictions are a function of the calls: the caller states costs (for example in instructions), nothing is measured,
+//!   and ties are broken by key. Nevertheless **no result may depend on which values are present**, because the host
+//!   decides the order in which workers call. A store is a cache: a value derived again must equal the evicted one, and
+//!   the budget must affect nothing but time.
 //! - Roots, pinned values and the value of the current call are not evicted, so these alone may exceed the budget.
 //! - A key that has a child stays known, so that every known key can be derived.
 //!

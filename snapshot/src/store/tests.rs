@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The same rules without incremental bookkeeping: distances and victims are computed when they are needed.
+/// Store with the same rules but without incremental bookkeeping: it computes distances and victims when they are
+/// needed.
 #[derive(Default)]
 struct Naive {
     nodes: BTreeMap<u8, NaiveNode>,
@@ -55,7 +56,7 @@ impl Naive {
     }
 }
 
-/// A known key, mostly one of the newest so that lineages get deep, or an unknown one.
+/// A known key or an unknown one. Known keys are mostly among the newest, so that lineages get deep.
 #[derive(Debug, Clone, Copy)]
 struct Key(Option<u8>);
 
@@ -103,7 +104,7 @@ fn derived(parent: u64, child: u8) -> u64 {
 }
 
 proptest! {
-    /// The present values after each step, and each derived value, are as in the naive store.
+    /// After each step the same values are present as in the naive store, and derived values are equal.
     #[test]
     fn equals_the_naive_store(steps in steps()) {
         let mut store: Store<u8, u64> = Store::new(40);
@@ -198,11 +199,11 @@ fn long_chains() {
     };
     assert_eq!(store.get_or_derive(&30_000, &mut derive), Ok(&30_000));
     assert_eq!(calls, 30_000);
-    assert!(store.stats().bytes <= 10, "derived within the budget");
+    assert!(store.stats().bytes <= 10, "deriving keeps the budget");
 }
 
 #[test]
-fn the_cheapest_byte_goes_first() {
+fn values_with_the_cheapest_bytes_are_evicted_first() {
     let mut store: Store<&str, ()> = Store::new(100);
     store.insert("root", None, 0, 10, ()).unwrap();
     store.insert("dear", Some("root"), 1000, 30, ()).unwrap();

@@ -8,8 +8,8 @@ use super::{Entry, Tree};
 /// Callback for a difference: page number, entry of the first tree, entry of the second.
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
-/// A node of one tree, or an empty place. `height` is the node's own height, which may be lower than that of its
-/// place. The node then stands for the place's first child, or the first child of that, and so on.
+/// The content of a place in one tree: a node, or nothing. The node's own `height` may be lower than that of the place,
+/// because the other tree may be higher. The node is then at the leftmost position below the place.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,

@@ -1,4 +1,5 @@
-//! A persistent map from page number to page. Clones are O(1) and share all nodes that neither changes afterwards.
+//! A persistent map from page number to page. Cloning is O(1). A map and its clone share all nodes that neither of them
+//! changes afterwards.
 //!
 //! It is a radix tree of fan-out 8. Changing an entry copies the nodes on its path that are shared with another tree,
 //! and changes unshared nodes in place. A fan-out of eight keeps many sparse versions small: of a hundred entries
@@ -38,7 +39,7 @@ pub enum Entry {
     Page(PageRef),
 }
 
-// Eight entries and the byte that marks the present ones fill an allocation of 96 bytes exactly.
+// A node with its two reference counts and the allocator's header takes exactly 96 bytes.
 const _: () = assert!(size_of::<Entry>() == 8 && size_of::<Node>() == 72);
 
 impl Entry {
@@ -112,7 +113,7 @@ impl Tree {
         }
     }
 
-    /// Removes an entry. If it does not exist, the cost is that of a lookup.
+    /// Removes an entry. If it does not exist, no node is copied.
     pub fn remove(&mut self, index: u64) {
         if self.get(index).is_none() {
             return;
@@ -150,7 +151,7 @@ impl Tree {
 
     /// Calls `f(index, mine, theirs)` for each page number whose entries differ, ascending. Pages are compared by
     /// pointer, so equal pages from different pools count as different. Shared subtrees are skipped, so the cost is
-    /// that of the changes in either tree since they diverged.
+    /// proportional to the changes in either tree since they diverged.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut f: impl FnMut(u64, Option<&'a Entry>, Option<&'a Entry>)) {
         diff::trees(self, other, &mut f);
     }

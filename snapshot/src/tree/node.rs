@@ -10,7 +10,7 @@ pub(super) const LEVEL_BITS: u32 = 3;
 pub(super) const FAN_OUT: usize = 1 << LEVEL_BITS;
 
 /// A node: a leaf on level 0, an inner node on all others. The mask `present` marks the existing entries, because an
-/// `Entry` has no room for this state. Slots of missing entries hold `Zero`.
+/// `Entry` has no spare value for a missing one. Slots of missing entries hold `Zero`.
 #[derive(Clone)]
 pub(super) enum Node {
     Inner([Option<Arc<Node>>; FAN_OUT]),

@@ -53,7 +53,8 @@ fn no_node_is_empty(node: &Node) -> bool {
 }
 
 proptest! {
-    /// A change to one of several versions affects only that version, and differences are exactly those of the maps.
+    /// A change to one of several versions affects only that version. `diff` reports exactly the differences between
+    /// the maps.
     #[test]
     fn equals_a_map_and_versions_are_independent(
         steps in proptest::collection::vec((0usize..4, 0usize..4, indices(), entries(), 0u8..8), 0..250),
@@ -105,7 +106,7 @@ fn changes_copy_only_their_path() {
         .zip(b)
         .filter(|(a, b)| a.as_ref().unwrap().as_ref() as *const Node == b.as_ref().unwrap().as_ref());
     assert_eq!(shared.count(), 7);
-    // The path is no longer shared, so it is changed in place.
+    // The path to the entry is no longer shared, so its nodes are changed in place.
     let before = Arc::as_ptr(tree.root.as_ref().unwrap());
     tree.set(6, entry(&pool, 3));
     assert_eq!(Arc::as_ptr(tree.root.as_ref().unwrap()), before);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn special_cases_are_the_manuals() {
+    fn special_cases_follow_the_manual() {
         assert_eq!(reciprocal(0x8000_0001), 0xff80_0000);
         assert_eq!(reciprocal(0xff80_0000), 0x8000_0000);
         assert_eq!(reciprocal(0x7f80_0001), 0x7fc0_0001);

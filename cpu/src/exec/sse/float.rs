@@ -1,10 +1,10 @@
 //! Floating-point arithmetic under the guest's MXCSR: exceptions, and the quick path.
 //!
-//! The host's instruction computes the result and the flags that it raises, with all exceptions masked. [`settle`]
-//! then handles these flags as hardware does (SDM vol. 1, 11.5): they become sticky, or #XM is raised and nothing is
-//! stored.
+//! The host's instruction computes the result and the flags that it raises, with all exceptions masked. [`settle`] then
+//! handles these flags as hardware does (SDM vol. 1, 11.5): it sets them in MXCSR, and if one of them is unmasked,
+//! raises #XM so that nothing is stored.
 //!
-//! The quick path: if MXCSR has its default control bits and the precision flag is already sticky, an operation on
+//! The quick path: if MXCSR has its default control bits and the precision flag is already set, an operation on
 //! ordinary numbers with an ordinary result changes only its destination, and the host's own control bits equal the
 //! guest's. The operation is then one host instruction and a few comparisons.
 
@@ -76,8 +76,8 @@ pub(super) fn run_shaped(
     Ok(r)
 }
 
-/// Makes flags sticky, or raises #XM for the unmasked ones. An unmasked exception detected before the computation
-/// suppresses the flags that the computation would raise.
+/// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. An unmasked exception detected before the
+/// computation suppresses the flags that the computation would raise.
 #[inline(always)]
 pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
     let unmasked = raised & !(core.fpu.mxcsr >> 7);

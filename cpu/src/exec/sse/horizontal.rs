@@ -69,16 +69,16 @@ fn doubles(core: &mut Core, a: u128, b: u128, step: Step, f: Packed) -> Result<u
     float::run_shaped(core, Shape::all(step, 2, true), even, odd, f)
 }
 
-/// Returns a mask with all bits of those of `n` elements whose bit in `chosen` is set.
+/// Returns a mask of `n` elements. An element is all ones if its bit in `chosen` is set, otherwise zero.
 fn mask(chosen: u64, n: u32) -> u128 {
     let width = 128 / n;
     let one = u128::MAX >> (128 - width);
     (0..n).filter(|k| chosen >> k & 1 != 0).fold(0, |m, k| m | one << (k * width))
 }
 
-/// DPPS: sums the products of the elements chosen by bits 4-7, in pairs and then the pairs, into the elements chosen
-/// by bits 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element starts its sum at
-/// its own position, which decides the resulting NaN when several operands are NaNs.
+/// DPPS: adds the products of the elements chosen by bits 4-7, first in pairs, then the two sums. The result goes to
+/// the elements chosen by bits 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element
+/// starts its sum at its own position, which decides the resulting NaN when several operands are NaNs.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;

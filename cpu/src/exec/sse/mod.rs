@@ -5,8 +5,8 @@
 //! - `integer`, with the pure functions in `lanes` and `shuffle`: packed integers, logic, shuffles
 //! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: instructions
 //!   that use it
-//! - `round`, `horizontal`, `approximate`, `strings`: later instructions than SSE2, and approximations, composed or
-//!   computed here
+//! - `round`, `horizontal`, `approximate`, `strings`: instructions newer than SSE2, and approximations; composed of
+//!   SSE2 arithmetic or computed in software
 //! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
 //! Not here: CRC32 and POPCNT (integer instructions), x87.

@@ -148,8 +148,7 @@ macro_rules! mm_op {
     }};
 }
 
-/// `r32/r64, xmm` or `r32/r64, mm`: sets a general register to the body's value. A 32-bit write is zero-extended
-/// anyway.
+/// `r32/r64, xmm` or `r32/r64, mm`: sets a general register to the body's value, which is zero-extended to 64 bits.
 macro_rules! to_gpr {
     ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]

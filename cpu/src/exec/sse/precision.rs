@@ -1,4 +1,4 @@
-//! The precision flag of operations that overflow or underflow unmasked.
+//! The precision flag of operations whose overflow or underflow is unmasked.
 //!
 //! If the exception is masked, the result is inexact when it is cut to the format's range. If it is unmasked,
 //! hardware sets PE if rounding to the format's precision with an unbounded exponent was inexact (SDM vol. 1,

@@ -1,4 +1,4 @@
-//! Features of the host CPU that its instructions show.
+//! Features of the host CPU, as its instructions report them.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
@@ -16,14 +16,14 @@ pub(crate) struct Features {
     pub(crate) v2: bool,
     /// True if the x87 data pointer is updated only by unmasked exceptions.
     pub(crate) data_pointer_of_exceptions: bool,
-    /// True if FXSAVE, and so a signal frame, has the x87 pointers only while an exception is pending, else zeroes. The oracle measures
-    /// and sets it.
+    /// True if FXSAVE, and so a signal frame, contains the x87 pointers only while an exception is pending, and zeroes
+    /// otherwise. The oracle measures and sets it.
     pub(crate) hides_pointers: bool,
     /// Valid bits of MXCSR, as FXSAVE shows them.
     pub(crate) mxcsr_mask: u32,
 }
 
-/// Room for an FXSAVE image.
+/// Aligned memory for an FXSAVE image.
 #[repr(C, align(16))]
 struct Image([u8; 512]);
 
@@ -35,7 +35,7 @@ pub(crate) fn features() -> Features {
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("cmpxchg16b");
     let mut image = Image([0; 512]);
-    // SAFETY: the image is as long as FXSAVE's and aligned; each x86-64 processor has FXSAVE.
+    // SAFETY: the image has the size and alignment that FXSAVE needs, and every x86-64 processor has FXSAVE.
     unsafe { _fxsave64(image.0.as_mut_ptr()) };
     let mxcsr_mask = u32::from_le_bytes(std::array::from_fn(|n| image.0[MXCSR_MASK_AT + n]));
     let data_pointer_of_exceptions = leaf7 & FDP_EXCPTN_ONLY != 0;

@@ -3,24 +3,25 @@
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, HIGH, LEN, LOW};
 
-/// Bytes of `DATA` and `CONST` in the file, then `CODE`.
+/// Size of `DATA` and `CONST` in the file, in bytes. `CODE` follows them.
 const DATA_CONST_LEN: usize = (DATA_LEN + CONST_LEN) as usize;
 const FILE_LEN: usize = DATA_CONST_LEN + CODE_LEN as usize;
 
 /// The arena. It is never unmapped.
 pub(super) struct Arena {
-    /// The whole file, readable and writable.
+    /// Mapping of the whole file, readable and writable.
     alias: *mut u8,
 }
 
-// SAFETY: the mapping lives for as long as the process, and whoever has the `Arena` has it alone (`ONE` in `super`).
+// SAFETY: the mapping lives as long as the process, and the mutex `ONE` in `super` lets only one thread use the
+// `Arena`.
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// Map it.
+    /// Maps the arena.
     ///
     /// # Panics
-    /// If the addresses are taken or memory is short.
+    /// Panics if the addresses are taken or memory is short.
     pub(super) fn new() -> Arena {
         // SAFETY: the name is a C string; no other argument is a pointer.
         let fd = unsafe { libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC) };
@@ -38,14 +39,14 @@ impl Arena {
             map(view + CODE, CODE_LEN as usize, r | x, fixed, fd, DATA_CONST_LEN as i64);
         }
         let alias = map(0, FILE_LEN, r | w, libc::MAP_SHARED | libc::MAP_POPULATE, fd, 0);
-        // SAFETY: `fd` is ours and the mappings keep the file.
+        // SAFETY: this function opened `fd`, and the mappings keep the file alive.
         unsafe { libc::close(fd) };
         Arena { alias }
     }
-    /// Write at an offset of the arena.
+    /// Writes at an offset of the arena.
     ///
     /// # Panics
-    /// If not all of it is mapped.
+    /// Panics if not all of the range is mapped.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) {
         let at = if offset >= CODE {
             assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
@@ -54,19 +55,20 @@ impl Arena {
             assert!(offset >= DATA && offset + bytes.len() as u64 <= CONST + CONST_LEN);
             (offset - DATA) as usize
         };
-        // SAFETY: inside the mapping by the assertions; nobody else holds a reference to it while `self` is borrowed.
+        // SAFETY: inside the mapping by the assertions; no other reference to it exists while `self` is borrowed.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.alias.add(at), bytes.len()) };
     }
-    /// `DATA` and `CONST`.
+    /// Returns `DATA` and `CONST`.
     pub(super) fn data(&self) -> &[u8] {
-        // SAFETY: mapped and initialised (a new file is zero); it changes only in `write` and while an instruction is
-        // executed, when nobody can hold the borrow because both need the `Host` for themselves.
+        // SAFETY: mapped and initialised (a new file is zero). It changes only in `write` and while an instruction is
+        // executed. Both borrow the `Host` exclusively, so this reference cannot exist then.
         unsafe { std::slice::from_raw_parts(self.alias, DATA_CONST_LEN) }
     }
 }
 
 fn map(at: u64, len: usize, protection: i32, flags: i32, fd: i32, offset: i64) -> *mut u8 {
-    // SAFETY: `MAP_FIXED` is only used inside what the reservation, which replaces nothing, has just made ours.
+    // SAFETY: `MAP_FIXED` is used only inside the range that the reservation before it got, and the reservation
+    // replaces no mapping.
     let p = unsafe { libc::mmap(at as *mut libc::c_void, len, protection, flags, fd, offset) };
     assert!(p != libc::MAP_FAILED && !p.is_null(), "mmap at {at:#x}: {}", std::io::Error::last_os_error());
     assert!(at == 0 || p as u64 == at, "mmap at {at:#x} gave {p:p}");

@@ -1,7 +1,7 @@
 //! The host CPU as the oracle: executes one instruction on given registers and memory, and returns the outcome.
 //!
 //! - [`map`]: the arena in this process (raw pointers, mmap)
-//! - [`signal`]: into an instruction and out of it, by signals and the trap flag (raw pointers, machine code)
+//! - [`signal`]: entry to an instruction and exit from it, by signals and the trap flag (raw pointers, machine code)
 //! - [`features`]: properties of this host in which processors differ
 
 pub(crate) mod features;
@@ -32,7 +32,7 @@ impl Host {
         Host { arena, stack: signal::Stack::enter() }
     }
     fn arena(&self) -> &Arena {
-        self.arena.as_ref().expect("made by new")
+        self.arena.as_ref().expect("`new` has mapped it")
     }
     /// Writes memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, regardless of its protection.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
@@ -42,7 +42,7 @@ impl Host {
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Executes at `state.rip`, up to the first fault.
+    /// Executes `steps` at `state.rip`, up to the first fault.
     pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
         self.stack.run(state, steps)
     }

@@ -1,9 +1,9 @@
 //! Execution of a test instruction by signals and the trap flag.
 //!
-//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with the trap flag
-//! set, and returns. The kernel loads all of it, FXSAVE state and RSP included; the CPU executes one instruction and traps. The
-//! second handler copies the context out (registers, vector, error code, CR2) and restores the saved one. So no stub around the
-//! instruction can disturb it, and control flow needs no special case.
+//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with
+//! the trap flag set, and returns. The kernel loads all of it, FXSAVE state and RSP included. The CPU executes one
+//! instruction and traps. The handler then copies the context (registers, vector, error code, CR2) and restores the
+//! saved one. So no code surrounds the instruction that could disturb it, and branches need no special case.
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;
@@ -12,11 +12,12 @@ use std::arch::{asm, naked_asm};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Bytes of the alternate signal stack: room for the frame with any processor's extended state.
+/// Size of the alternate signal stack in bytes: enough for a frame with the extended state of any processor.
 const STACK_LEN: usize = 256 << 10;
 /// `ARCH_SET_GS` of arch_prctl(2).
 const ARCH_SET_GS: libc::c_ulong = 0x1001;
-/// Offset in the FXSAVE image of the kernel's mark for a signal frame that has an XSAVE header behind the image (asm/sigcontext.h).
+/// Offset in the FXSAVE image of the kernel's magic number, which marks a signal frame with an XSAVE header after the
+/// image (asm/sigcontext.h).
 const XSTATE_MAGIC_AT: usize = 464;
 const XSTATE_MAGIC: u32 = 0x4650_5853;
 /// Bits of x87 and SSE state in XSTATE_BV.
@@ -51,11 +52,11 @@ const GIVEN_FLAGS: u64 = flag::ARITH | flag::DF | flag::AC;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The breakpoint comes next.
+    /// The next signal is the breakpoint.
     Enter,
     /// The test instruction is executed.
     Inside,
-    /// The outcome is there.
+    /// The outcome is stored.
     Done,
 }
 
@@ -74,14 +75,14 @@ struct Job {
 /// Job of the thread that holds the host CPU; null while no test instruction is executed.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(null_mut());
 
-/// Install the handlers, once for the process.
+/// Installs the handlers of the process.
 pub(super) fn install() {
     for signal in [libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
         // SAFETY: all zero is a valid `sigaction`.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = entry as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: `action` is whole; the handler has the right signature and only touches its job.
+        // SAFETY: `action` is initialised; the handler has the right signature and accesses only its job.
         unsafe {
             libc::sigfillset(&mut action.sa_mask);
             assert_eq!(libc::sigaction(signal, &action, null_mut()), 0);
@@ -89,7 +90,8 @@ pub(super) fn install() {
     }
 }
 
-/// Handlers begin with the flags of the instruction; alignment checks must be off before any Rust code runs.
+/// Entry of all handlers. They begin with the flags of the test instruction, so this turns alignment checks off before
+/// any Rust code runs.
 #[unsafe(naked)]
 extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     naked_asm!(
@@ -105,21 +107,21 @@ extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut li
 extern "C" fn handler(signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a `ucontext_t`.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    // SAFETY: null or set by `Stack::run`, which waits on this very thread until we are done.
+    // SAFETY: null, or set by `Stack::run`, which this handler has interrupted on the same thread.
     match unsafe { JOB.load(Ordering::Relaxed).as_mut() } {
         Some(job) if job.phase != Phase::Done => job.signalled(context),
         _ => {
-            // Not ours: a real crash. Let it happen again without us.
-            // SAFETY: resets one signal to its default.
+            // A real crash, not a test. With the default action, the signal occurs again and ends the process. SAFETY:
+            // resets one signal to its default.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
     }
 }
 
-/// The FXSAVE image of a signal frame, and XSTATE_BV if there is one.
+/// Returns the FXSAVE image of a signal frame, and XSTATE_BV if there is one.
 fn frame(context: &mut libc::ucontext_t) -> (&mut [u8; FXSAVE_LEN], Option<&mut u64>) {
     let p = context.uc_mcontext.fpregs.cast::<u8>();
-    // SAFETY: on x86-64 the kernel always saves the FXSAVE image, and says by the magic that the XSAVE header follows.
+    // SAFETY: on x86-64 the kernel always saves the FXSAVE image. Its magic number shows that the XSAVE header follows.
     unsafe {
         let magic = p.add(XSTATE_MAGIC_AT).cast::<u32>().read_unaligned();
         let header = (magic == XSTATE_MAGIC).then(|| &mut *p.add(FXSAVE_LEN).cast::<u64>());
@@ -146,7 +148,7 @@ impl Job {
                         Steps::Instructions(n) => self.retired < n,
                     };
                     if goes_on {
-                        // The saved flags have TF still.
+                        // TF is still set in the saved flags.
                         return;
                     }
                 }
@@ -214,20 +216,20 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Prepare this thread: its signal stack and its GS base.
+    /// Sets the signal stack and the GS base of this thread.
     pub(super) fn enter() -> Stack {
         let mut memory = vec![0u8; STACK_LEN];
         let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK_LEN };
         // SAFETY: all zero is a valid `stack_t`.
         let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the memory lives until `drop` has put the old stack back. Nothing in a 64-bit process uses GS.
+        // SAFETY: the memory lives until `drop` has restored the old stack. Nothing else in a 64-bit process uses GS.
         unsafe {
             assert_eq!(libc::sigaltstack(&new, &mut before), 0);
             assert_eq!(libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, GS_BASE), 0);
         }
         Stack { _memory: memory, before }
     }
-    /// Execute.
+    /// Executes `steps` from the state `input`, up to the first fault.
     pub(super) fn run(&mut self, input: &State, steps: Steps) -> Outcome {
         let mut job = Job {
             phase: Phase::Enter,
@@ -240,8 +242,8 @@ impl Stack {
             saved_xstate: 0,
         };
         JOB.store(&raw mut job, Ordering::Relaxed);
-        // SAFETY: the breakpoint's handler runs the test instruction and comes back with every register as it was; the
-        // arena is the only memory that changes. POPF clears what an earlier test may have left (NT, ID, AC).
+        // SAFETY: the breakpoint's handler runs the test instruction and returns with all registers unchanged. Only
+        // memory of the arena changes. POPF clears flags that an earlier test may have left (NT, ID, AC).
         unsafe { asm!("push 0x202", "popfq", "int3") };
         JOB.store(null_mut(), Ordering::Relaxed);
         job.output.expect("the handlers ran to the end")
@@ -250,7 +252,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: `before` is what the kernel gave us.
+        // SAFETY: the kernel returned `before`.
         unsafe { libc::sigaltstack(&self.before, null_mut()) };
     }
 }

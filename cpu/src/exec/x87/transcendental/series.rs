@@ -29,7 +29,7 @@ const ARCTAN_EIGHTHS: [Wide; 8] = [
 const HALF_PI_66: u128 = 0x3_243f_6a88_85a3_08d3;
 const HALF_PI_66_UNIT: i32 = -65;
 
-/// Returns `first` plus the terms that `next` makes, each from the previous term and its number (from 1).
+/// Returns `first` plus the terms that `next` computes, each from the previous term and the new term's number (from 1).
 fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     let (mut total, mut term, mut n) = (first, first, 1);
     loop {
