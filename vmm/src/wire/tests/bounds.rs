@@ -62,7 +62,7 @@ fn frames_have_a_length() {
 }
 
 #[test]
-fn what_is_no_configuration_is_refused() {
+fn invalid_configurations_are_refused() {
     let good = config(2, Distribution::Constant(LATENCY_NS_MIN));
     assert!(Wire::new(good.clone(), 0).is_ok());
     let why = |change: &dyn Fn(&mut WireConfig)| {

@@ -9,7 +9,7 @@ use crate::wire::summary::Payload;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The content of a file is refused, or is a wire that works.
+    /// A damaged stored wire is refused, or is restored to a wire that works.
     #[test]
     fn a_damaged_wire_is_refused_or_works(
         before in plan(Faults::Any), after in plan(Faults::Any),
