@@ -14,8 +14,8 @@
 //! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: planted
 //!   defects for tests of both
 //!
-//! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (the console's ports carry
-//! bytes), and the handling of findings.
+//! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
+//! only carry bytes), and the handling of findings.
 //!
 //! **Invariants.**
 //! - The execution of a machine is a function of its configuration and of the actions on it with their vtimes. It

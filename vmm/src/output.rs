@@ -96,7 +96,7 @@ pub struct Output {
     notes_lost: u64,
     ports: [Vec<PortWrite>; PORTS],
     port_bytes: [usize; PORTS],
-    /// Ports that got the end of a line since the run loop last looked; bit i stands for port i.
+    /// Ports on which a line ended since the last [`Output::take_port_lines`]; bit i stands for port i.
     port_lines: u8,
     frames: Vec<Frame>,
     frames_lost: u64,

@@ -30,7 +30,7 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Reads a port. Returns `None` if the port is not one of these devices'.
+    /// Reads a port. Returns `None` if the port does not belong to these devices.
     pub fn read(&self, port: u16, size: u8) -> Option<u64> {
         Some(match (port, size) {
             // No interrupt is requested and none is in service.
@@ -47,8 +47,8 @@ impl Legacy {
         })
     }
 
-    /// Writes a port. Returns `None` if the port is not one of these devices', else true if the guest switches itself
-    /// off.
+    /// Writes a port. Returns `None` if the port does not belong to these devices, otherwise true if the guest
+    /// switches itself off.
     pub fn write(&mut self, port: u16, size: u8, value: u32) -> Option<bool> {
         match (port, size) {
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => {}

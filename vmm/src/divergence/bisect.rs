@@ -457,8 +457,8 @@ impl<S: Subject> Pair<S> {
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
-            // The inputs are since the last equal point. If a node's clock was changed since then, the conversion
-            // uses its current setting.
+            // The journals hold the inputs since the last equal point. If a node's clock was changed since then, the
+            // conversion uses its current setting.
             let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
             Some((self.a.world_ns(node, vtime), node, a, b))
         });

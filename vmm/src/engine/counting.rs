@@ -11,9 +11,9 @@
 //! Watchpoints may stop a run anywhere. Such a stop is for an observer: no interrupt is taken, and the next run
 //! continues to the place where this one would have stopped. Breakpoints need an engine that counts instructions.
 //!
-//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long a
-//! guest may run without a counted exit or branch. The bound starts anew at each count, so the place where a run was
-//! stopped does not matter.
+//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long
+//! a guest may run without a counted exit or branch. The bound is measured from the last counted event, so the place
+//! where a run was stopped does not matter.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -136,7 +136,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Counts an exit, in mode `exit`; the bound on instructions starts anew.
+    /// Counts an exit, in mode `exit`, and restarts the bound on instructions.
     fn exit_is_finished(&mut self) {
         if let Counted::Exits { count, open, .. } = &mut self.counted {
             *count += 1;

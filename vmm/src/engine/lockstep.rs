@@ -76,7 +76,7 @@ impl Lockstep {
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
-    /// Executes what the other CPU has just executed, and compares.
+    /// Executes what the other CPU has just executed, and compares the two.
     ///
     /// # Errors
     /// Returns an error if the two differ, or the interpreting CPU panicked.

@@ -66,11 +66,11 @@ pub struct Capabilities {
     pub clock: ClockMode,
     /// True if it supports breakpoints.
     pub breakpoints: bool,
-    /// True if the host can make a run worthless ([`Engine::recover`]).
+    /// True if the host can disturb a run, which must then be repeated ([`Engine::recover`]).
     pub disturbed: bool,
 }
 
-/// One virtual CPU, executed in one way.
+/// One virtual CPU, executed by Everett's own CPU or by the host's processor.
 pub trait Engine {
     /// Returns the capabilities.
     fn capabilities(&self) -> Capabilities;

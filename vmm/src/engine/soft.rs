@@ -74,7 +74,8 @@ impl SoftEngine {
     /// Panics if the CPU has executed anything.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
         assert_eq!(self.cpu.icount(), 0, "lockstep must begin before the CPU executes anything");
-        // SAFETY: the engine keeps the mapping alive for its own lockstep, which looks at it while `cpu` does not run.
+        // SAFETY: the engine keeps the mapping alive for its own lockstep, which accesses it only while `cpu` does
+        // not run.
         match Lockstep::new(unsafe { self.ram.another() }, caches) {
             Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
             None => self.diverged = Some("the host has no memory for a second machine in lockstep"),

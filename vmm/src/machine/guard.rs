@@ -8,8 +8,8 @@ use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 /// Number of interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux
 /// gives up on a stuck line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
-/// Number of instructions between two interrupts below which the guest did nothing else. An interrupt entry, its
-/// handler and the return take Linux several hundred.
+/// Distance between two interrupts, in instructions, below which the guest did nothing but handle the first one. An
+/// interrupt entry, its handler and the return take Linux several hundred.
 pub const STORM_GAP: u64 = 200;
 /// The same gap in exits. A handler that does nothing has one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;

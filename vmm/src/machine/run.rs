@@ -1,10 +1,11 @@
 //! The run loop.
 //!
-//! A boundary is a place between two instructions. In clock modes `exit` and `branch`, boundaries lie only after
-//! exits, and in mode `branch` also where an event has been due for long (see `slice`). At each boundary, in this
-//! order: stop if the caller requested this place; dispatch the due events; offer the LAPIC's interrupt to the CPU;
-//! if the CPU is halted, skip to the next event; else execute up to the next event. An access to a device interrupts
-//! an instruction. It is served at the vtime of that instruction, which is then finished before the next boundary.
+//! A boundary is a place where the loop acts. In clock mode `insn` boundaries lie between instructions, in the other
+//! modes after exits; in mode `branch` also where the caller requests a stop, or where an event has been due for long
+//! (see `slice`). At each boundary, in this order: stop if the caller requested this place; dispatch the due events;
+//! offer the LAPIC's interrupt to the CPU; if the CPU is halted, skip to the next event; else execute up to the next
+//! event. An access to a device interrupts an instruction. It is served at the vtime of that instruction, which is
+//! then finished before the next boundary.
 
 use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
@@ -316,7 +317,7 @@ impl<E: Engine> Machine<E> {
         Ok(next.is_none().then_some(Stop::Idle))
     }
 
-    /// Tells the engine which pages devices wrote.
+    /// Reports to the engine which pages devices wrote.
     pub(crate) fn hand_over_device_writes(&mut self) {
         if !self.ram.has_device_writes() {
             return;

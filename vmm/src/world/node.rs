@@ -76,8 +76,8 @@ impl<E: Engine> Node<E> {
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Returns the number of instructions retired by this node's machines. Those before a restart point are not counted
-    /// again.
+    /// Returns the number of instructions retired by this node's machines. Instructions that a restored machine had
+    /// retired before its moment are not counted again.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)

@@ -31,7 +31,8 @@ impl<E: Engine> World<E> {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Before the owner acts at this vtime: its actions must not affect frames that were already sent.
+            // This comes before the owner acts at this vtime, because its actions must not affect frames that were
+            // already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {

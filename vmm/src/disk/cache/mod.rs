@@ -1,4 +1,4 @@
-//! The volatile write cache: the versions that decide what a sector may hold after a loss of power.
+//! The volatile write cache: the versions that a sector may hold after a loss of power.
 //!
 //! The content has the newest version of each sector. The cache is a log of the content that sectors had *before*
 //! each write that no flush has covered, in the order of completion. The versions of a sector are thus the `before`s

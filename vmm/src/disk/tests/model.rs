@@ -258,7 +258,7 @@ impl Model {
         }
         assert_eq!(found.iter().filter(|value| value.is_none()).count() as u64, loss.torn);
         if loss.torn > 0 {
-            // After torn sectors the model starts anew, because the oracle relies on whole sectors.
+            // After torn sectors the model starts from new content, because the oracle relies on whole sectors.
             let content = vec![7; self.disk.len() as usize];
             self.both(|disk| disk.write(0, &content));
             self.oracle = Oracle::new(vec![7; found.len()]);

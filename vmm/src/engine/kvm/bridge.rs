@@ -25,7 +25,7 @@ pub(super) struct Bridge {
     exit: bool,
     /// True if it waits for a device.
     asking: bool,
-    /// Branches of the CPU that were already reported.
+    /// Number of branches of the CPU that were already reported.
     counted: u64,
 }
 

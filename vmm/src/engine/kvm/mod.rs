@@ -142,7 +142,7 @@ impl KvmEngine {
         KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)
     }
 
-    /// Returns an engine made of these parts. The processor must be on this memory.
+    /// Returns an engine made of these parts. The processor must use this memory.
     ///
     /// # Errors
     /// Returns an error if the processor cannot be set to its first state, or if the memory is not one region from

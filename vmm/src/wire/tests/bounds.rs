@@ -1,4 +1,4 @@
-//! Bounds: everything is bounded, and frames beyond a bound are dropped and logged.
+//! Bounds of the wire: frames beyond a bound are dropped and logged.
 
 use everett_fault::PartitionMode;
 use everett_fault::limits::NETWORK_FAULTS_MAX;

@@ -114,7 +114,7 @@ fn samples() -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn summaries_say_what_is_there() {
+fn summaries_show_the_content() {
     for (bytes, text) in samples() {
         assert_eq!(Summary::of(&bytes).to_string(), text);
     }

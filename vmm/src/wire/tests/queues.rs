@@ -94,7 +94,8 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
             wire.send(0, 0, frame(mac(1), mac(0), 1000, i));
         }
     };
-    // The second frame is half sent. It leaves as it would have; the others take ten times as long.
+    // The second frame is half sent. It leaves when it would have left without the fault; the others take ten times
+    // as long.
     let mut wire = Wire::new(slow(), 1).unwrap();
     send(&mut wire);
     let fault = Fault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };

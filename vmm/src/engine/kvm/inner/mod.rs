@@ -1,4 +1,4 @@
-//! Entry into the guest and handling of its exits; the count, and the checks whether a run can be trusted.
+//! Entry into the guest and handling of its exits; the count, and the checks that nothing disturbed a run.
 #![allow(unsafe_code)]
 
 mod delivery;
@@ -121,7 +121,7 @@ impl Inner {
     pub(super) fn clock(&self) -> ClockMode {
         if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
     }
-    /// True if the host can make a run worthless while it executes.
+    /// True if the host can disturb a run, which must then be repeated.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }

@@ -282,7 +282,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Driver's record of the sector versions that it must expect after a loss of power.
 #[derive(Default)]
 struct Driver {
-    /// Versions of each sector since it was last known to be durable. The first version may be the durable one.
+    /// Versions of each sector since it was last known to be durable. The first of them may be the durable one.
     versions: BTreeMap<u64, Vec<u8>>,
     /// Submitted writes, by chain head: first sector, sectors, value.
     writes: BTreeMap<u32, (u64, u32, u8)>,
@@ -300,7 +300,7 @@ impl Driver {
             }
         }
         for (sector, count) in self.flushes.remove(&head).unwrap_or_default() {
-            // The last of these versions is durable.
+            // The flush made the last of these versions durable, so earlier ones are dropped.
             let forgotten = self.forgotten.entry(sector).or_default();
             let newly = (count - 1).saturating_sub(*forgotten);
             self.versions.get_mut(&sector).unwrap().drain(..newly);
