@@ -8,9 +8,10 @@
 //!   stands still;
 //! - `branch`: retired conditional branches, each of which stands for [`BRANCH_INSTRUCTIONS`] instructions.
 //!
-//! vtime = anchor + count x instructions per unit x 1e9 / cpu_hz, rounded down. The anchor lies where both sides are
-//! whole, so no remainder is ever lost. Skipping idle time moves the anchor to an exact nanosecond; a stall moves the
-//! anchor in time and leaves its count unchanged.
+//! vtime = anchor_ns + (count - anchor_icount) x instructions per unit x 1e9 / speed_hz, rounded down. The anchor is
+//! a count with its vtime, so rounding errors do not accumulate. Skipping idle time sets both, to the present count
+//! and to the end of the skip. A stall advances the anchor's vtime and keeps its count. A change of speed sets the
+//! anchor to the present count and its rounded vtime.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,8 +46,8 @@ pub enum ClockMode {
 }
 
 /// Instructions that one exit stands for: ten microseconds at the default speed.
-/// This is about the number of instructions between two exits of a busy server, and many times the cost of an exit on the
-/// host, so no guest waits longer for a device than it would there.
+/// This is about the number of instructions between two exits of a busy server, and many times the cost of an exit on
+/// the host, so no guest waits longer for a device than it would on the host.
 pub const EXIT_INSTRUCTIONS: u64 = 10_000;
 
 /// Instructions that one conditional branch stands for.
@@ -153,7 +154,8 @@ impl Clock {
         u64::try_from(counted).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
     }
 
-    /// Advances time to `vtime` without an instruction, because the CPU is idle at `icount`. Never moves time backwards.
+    /// Advances time to `vtime` without an instruction, because the CPU is idle at `icount`. Never moves time
+    /// backwards.
     pub fn skip_to(&mut self, icount: u64, vtime: u64) {
         let vtime = vtime.min(VTIME_MAX);
         if vtime > self.vtime(icount) {
@@ -206,7 +208,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn modes_that_are_not_there_are_refused_by_name() {
+    fn unknown_modes_are_refused_by_name() {
         for (mode, name) in
             [(ClockMode::Insn, "insn"), (ClockMode::Exit, "exit"), (ClockMode::Branch, "branch")]
         {
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_costs_what_it_stands_for_and_the_tsc_knows() {
+    fn an_exit_advances_vtime_and_tsc_by_its_instructions() {
         let mut clock = Clock::new(ClockMode::Exit, NANOS).unwrap();
         assert_eq!((clock.vtime(1), clock.vtime(7)), (EXIT_INSTRUCTIONS, 7 * EXIT_INSTRUCTIONS));
         assert_eq!((clock.icount_at(1), clock.icount_at(10_000), clock.icount_at(10_001)), (1, 1, 2));
@@ -228,8 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn a_remainder_is_never_lost() {
-        // Three instructions take one nanosecond. A stall in the middle of a nanosecond keeps the third that has passed.
+    fn stalls_and_skips_lose_no_fraction_of_a_nanosecond() {
+        // Three instructions take one nanosecond. A stall in the middle of a nanosecond keeps the third that has
+        // passed.
         let mut clock = Clock::new(ClockMode::Insn, 3 * NANOS).unwrap();
         assert_eq!((clock.vtime(2), clock.vtime(3), clock.vtime(4)), (0, 1, 1));
         clock.stall(10);
@@ -242,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_inverse_is_the_first_count(
+        fn icount_at_is_the_first_count_at_or_after_a_vtime(
             mode in 0usize..3, hz in CPU_HZ, skip in 0u64..1 << 50, at in 0u64..1 << 40, ahead in 0u64..1 << 50,
         ) {
             let mode = [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch][mode];
@@ -256,7 +259,7 @@ mod tests {
 
         /// A change of speed moves time by less than an instruction and does not change the past.
         #[test]
-        fn a_change_of_speed_begins_here(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
+        fn a_change_of_speed_applies_from_its_count(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
             let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();
             let before = clock.vtime(at);
             clock.set_speed(at, slow);

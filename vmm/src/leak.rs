@@ -1,7 +1,7 @@
 //! Planted leaks: defects that the determinism checks must find and localise. Off unless a test switches one on.
 //!
-//! The test supplies the noise, because code under `vmm` reads no host time. The leak "stale translation" belongs to the
-//! CPU (`SoftEngine::leak_stale_translations`).
+//! The test supplies the noise, because code under `vmm` reads no host time. The leak "stale translation" belongs to
+//! the CPU (`SoftEngine::leak_stale_translations`).
 
 /// Source of noise: returns another number at each call, and differs from run to run; a host's clock, for example.
 pub type Noise = fn() -> u32;

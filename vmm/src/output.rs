@@ -1,7 +1,7 @@
 //! Output of a machine: console lines, port bytes, frames, and notes on guest errors.
 //!
-//! All of it is for observers. None of it is machine state: taking it or leaving it changes nothing that the guest sees.
-//! Everything is bounded. When a port's buffer is full the run loop stops
+//! All of it is for observers. None of it is machine state: taking it or leaving it changes nothing that the guest
+//! sees. Everything is bounded. When a port's buffer is full the run loop stops
 //! ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than lose a byte.
 
 use everett_cpu::Hit;
@@ -96,7 +96,7 @@ pub struct Output {
     notes_lost: u64,
     ports: [Vec<PortWrite>; PORTS],
     port_bytes: [usize; PORTS],
-    /// Ports that got the end of a line since the run loop last looked; bit i stands for port i.
+    /// Ports on which a line ended since the last [`Output::take_port_lines`]; bit i stands for port i.
     port_lines: u8,
     frames: Vec<Frame>,
     frames_lost: u64,
@@ -126,7 +126,8 @@ impl Output {
     pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
-    /// Drops all output when the machine continues from another moment. `line` is the console line that was begun there.
+    /// Drops all output when the machine continues from another moment. `line` is the console line that was begun
+    /// there.
     pub(crate) fn restart(&mut self, line: Vec<u8>) {
         *self = Output { line, ..Output::default() };
     }

@@ -35,7 +35,7 @@ const BOOT_NO_ASPM: u16 = 1 << 4;
 /// Returns all tables of a machine with `virtio_slots` virtio devices, as they lie at [`ACPI`]; the RSDP is first.
 ///
 /// # Panics
-/// Panics if the tables do not fit into [`ACPI_BYTES`]. Everett bounds the number of slots, not the guest.
+/// Panics if the tables do not fit into [`ACPI_BYTES`]. Everett, not the guest, chooses the number of slots.
 pub(crate) fn tables(virtio_slots: usize, legacy: bool) -> Vec<u8> {
     let mut block = Block { bytes: Vec::new() };
     // The RSDP is first and points to the XSDT, so it is written last, when the XSDT's address is known.
@@ -123,8 +123,8 @@ fn madt() -> MADT {
 }
 
 /// Returns the MADT with two PICs (PCAT_COMPAT) and interrupt source overrides for the timer and the SCI.
-/// ISA's IRQ 0 is at the pin at which the HPET replaces the PIT. The SCI is active high: its line is never driven, which
-/// by ISA's rule would be an endless interrupt. `acpi_tables` has none of these.
+/// ISA's IRQ 0 is at the pin at which the HPET replaces the PIT. The override makes the SCI active high: its line is
+/// never driven, and an undriven active-low line would interrupt without end. `acpi_tables` supports none of this.
 fn legacy_madt() -> Vec<u8> {
     /// Interrupt source override (type 2, 10 bytes): bus ISA, IRQ 0, its pin, polarity and trigger as on ISA.
     const TIMER: [u8; 10] = [2, 10, 0, 0, TIMER_GSI, 0, 0, 0, 0, 0];
@@ -152,7 +152,7 @@ fn hpet() -> Sdt {
     // Address: memory, 64 bits wide.
     table.append_slice(&[0, 64, 0, 0]);
     table.append_slice(&HPET.to_le_bytes());
-    // HPET number, minimum tick that loses no interrupt, no page protection.
+    // HPET number, minimum period in ticks without lost interrupts, no page protection.
     table.append_slice(&[0, 100, 0, 0]);
     table
 }

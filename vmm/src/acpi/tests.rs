@@ -55,7 +55,7 @@ fn the_fadt_is_hardware_reduced_without_legacy() {
 }
 
 #[test]
-fn slots_have_windows_and_pins_of_their_own() {
+fn each_slot_has_its_own_window_and_pin() {
     use crate::layout::{EVENT_GSI, RTC_GSI, UART_GSI, VIRTIO, VIRTIO_GSI};
     let mut pins: Vec<u8> = VIRTIO_GSI.into_iter().chain([EVENT_GSI, RTC_GSI, UART_GSI]).collect();
     pins.sort_unstable();

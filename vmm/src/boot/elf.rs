@@ -46,7 +46,7 @@ impl fmt::Display for ElfError {
             ElfError::BzImage => f.write_str("a compressed bzImage: unpack it to vmlinux first"),
             ElfError::WrongMachine => f.write_str("not a 64-bit x86 kernel"),
             ElfError::NotExecutable => f.write_str("not a kernel: the ELF file is not an executable"),
-            ElfError::Truncated => f.write_str("truncated: it ends before its own headers say"),
+            ElfError::Truncated => f.write_str("truncated: the file is shorter than its headers say"),
             ElfError::NoSegments => f.write_str("not a kernel: it has no loadable segment"),
             ElfError::OutsideRam { start, bytes, ram_bytes } => write!(
                 f,

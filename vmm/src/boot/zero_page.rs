@@ -1,4 +1,5 @@
-//! `struct boot_params` (Documentation/arch/x86/zero-page.rst): memory map, command line, initramfs, RSDP and boot seed.
+//! `struct boot_params` (Documentation/arch/x86/zero-page.rst): memory map, command line, initramfs, RSDP and boot
+//! seed.
 
 use vm_memory::{ByteValued, Bytes, GuestAddress};
 

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_is_scheduled_and_comes_once_around() {
+    fn a_match_is_scheduled_and_repeats_when_the_counter_wraps() {
         let (mut hpet, mut events) = started();
         hpet.write(0x100, 4, u64::from(INTERRUPTS), 1_000, &mut events);
         hpet.write(0x108, 4, 50, 1_000, &mut events);
@@ -199,14 +199,14 @@ mod tests {
         assert_eq!(
             events.next_vtime(),
             Some(6_000 + (1 << 32) * TICK_NS),
-            "it matches again when it has gone round"
+            "it matches again when the counter has wrapped"
         );
         hpet.write(0x100, 4, 0, 7_000, &mut events);
         assert!(events.is_empty());
     }
 
     #[test]
-    fn a_period_goes_on_from_the_match_whenever_it_is_noticed() {
+    fn a_period_continues_from_the_match_even_if_it_is_handled_late() {
         let (mut hpet, mut events) = started();
         hpet.write(0x100, 4, u64::from(INTERRUPTS | PERIODIC | SETS_VALUE), 1_000, &mut events);
         hpet.write(0x108, 4, 200, 1_000, &mut events);
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(events.next_vtime(), Some(21_000));
         events.pop_due(65_000);
         hpet.expired(65_000, &mut events);
-        assert_eq!(events.next_vtime(), Some(81_000), "two were missed");
+        assert_eq!(events.next_vtime(), Some(81_000), "two matches were missed");
         hpet.write(0x108, 4, 1, 65_000, &mut events);
         assert_eq!(hpet.timers[0].period, PERIOD_MIN);
     }

@@ -72,7 +72,7 @@ impl IoApic {
     /// Sets the line of a pin high or low. Returns the message that the pin sends because of it.
     ///
     /// # Panics
-    /// Panics if `pin` is not below [`PINS`]. Everett's code chooses the pins, not the guest.
+    /// Panics if `pin` is not below [`PINS`]. Everett's code, not the guest, chooses the pins.
     pub fn set_line(&mut self, pin: u8, high: bool) -> Option<Message> {
         let pin = usize::from(pin);
         let before = self.active(pin);
@@ -175,7 +175,7 @@ mod tests {
     fn an_edge_sends_once_and_is_lost_while_masked() {
         let mut ioapic = IoApic::default();
         ioapic.set_line(4, true);
-        assert_eq!(set(&mut ioapic, 4, 0x31), None, "unmasking is no edge");
+        assert_eq!(set(&mut ioapic, 4, 0x31), None, "unmasking is not an edge");
         assert_eq!(ioapic.set_line(4, true), None);
         ioapic.set_line(4, false);
         let message = ioapic.set_line(4, true).unwrap();

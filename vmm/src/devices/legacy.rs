@@ -1,10 +1,10 @@
 //! Older PC devices of machines in clock modes `exit` and `branch`, for kernels that must not use the TSC.
 //!
-//! A kernel without a TSC takes its time from the HPET, every read of which is an exit. It takes its ticks from the HPET,
-//! too, because nothing tells it the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
-//! hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of two PICs; neither
-//! ever interrupts. A kernel without a TSC also randomises its address space by a PIT's count. The PIT exists and
-//! stands still; the kernel mixes in the boot seed as well.
+//! A kernel without a TSC takes its time from the HPET, every read of which is an exit. It takes its ticks from the
+//! HPET, too, because it has no way to find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms
+//! that are not hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of
+//! two PICs; neither ever interrupts. A kernel without a TSC also uses a PIT's count to randomise its address space.
+//! The PIT exists and stands still; the kernel mixes in the boot seed as well.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Reads a port. Returns `None` if the port is not one of these devices'.
+    /// Reads a port. Returns `None` if the port does not belong to these devices.
     pub fn read(&self, port: u16, size: u8) -> Option<u64> {
         Some(match (port, size) {
             // No interrupt is requested and none is in service.
@@ -47,8 +47,8 @@ impl Legacy {
         })
     }
 
-    /// Writes a port. Returns `None` if the port is not one of these devices', else true if the guest switches itself
-    /// off.
+    /// Writes a port. Returns `None` if the port does not belong to these devices, otherwise true if the guest
+    /// switches itself off.
     pub fn write(&mut self, port: u16, size: u8, value: u32) -> Option<bool> {
         match (port, size) {
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => {}

@@ -37,7 +37,7 @@ pub struct Uart {
     scratch: u8,
     fifo: bool,
     overrun: bool,
-    /// True if the holding register became empty and the guest has not yet been told.
+    /// True if the transmit holding register became empty and the interrupt for it was not yet acknowledged.
     transmit_pending: bool,
     input: VecDeque<u8>,
 }

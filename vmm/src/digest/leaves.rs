@@ -1,11 +1,11 @@
 //! Incremental hash of a set of numbered leaves (pages or blocks), most of which are absent.
 //!
-//! The hash is a sum. Each present leaf contributes a 512-bit term, which is BLAKE3 of its number and its content's hash,
-//! and the terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). So the cost of an update is
-//! proportional to the change, the order of changes does not matter, and a return to an earlier set only needs that set's
-//! sum, which a tree of hashes could not offer. Two different sets collide by chance with probability 2^-512. An attacker
-//! who chooses the pages of a guest could construct two states with the same hash, with work that is feasible in principle,
-//! but would gain nothing by it.
+//! The hash is a sum. Each present leaf contributes a 512-bit term, which is BLAKE3 of its number and its content's
+//! hash, and the terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). So the cost of an
+//! update is proportional to the change, the order of changes does not matter, and a return to an earlier set only
+//! needs that set's sum, which a tree of hashes could not offer. Two different sets collide by chance with
+//! probability 2^-512. An attacker who chooses the pages of a guest could construct two states with the same hash,
+//! with work that is feasible in principle, but would gain nothing by it.
 
 use std::collections::BTreeMap;
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_leaf_is_matters() {
+    fn the_number_of_a_leaf_matters() {
         let sum = |leaves: &[(u64, u8)]| {
             let mut sum = LeafSum::default();
             leaves.iter().for_each(|&(index, byte)| sum.add(index, PageHash([byte; 32])));

@@ -1,8 +1,8 @@
 //! Digests: 256-bit hashes of states.
 //!
 //! The digest of a machine covers everything that determines its further execution: registers, RAM, devices, timers,
-//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks written since the last one are
-//! hashed. It changes nothing in the machine.
+//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks written since the last
+//! one are hashed. It changes nothing in the machine.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
 //! - `registers`: the registers that are covered and compared

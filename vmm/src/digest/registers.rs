@@ -1,33 +1,35 @@
 //! The part of a CPU's registers that digests and comparisons cover.
 //!
-//! In clock mode `insn` that is all of them. In clock modes `exit` and `branch` the engine may be the host's processor, and makes of
-//! processors differ in registers that the manual leaves undefined. [`compared`] is the one rule for that: digests, the search for the
-//! first difference of two runs and tests use it.
+//! In clock mode `insn` these are all registers. In clock modes `exit` and `branch` the engine may be the host's
+//! processor, and makes of processors differ in registers that the manual leaves undefined. [`compared`] is the only
+//! rule for them; digests, the search for the first difference of two runs, and tests use it.
 //!
 //! # Undefined status flags
 //!
-//! Many instructions leave some of the six status flags undefined: shifts AF, shifts by more than one OF, IMUL SF, ZF, AF and
-//! PF, DIV all six. Intel's and AMD's processors and the soft CPU leave different values there, and compiled programs contain these
-//! instructions everywhere. An engine on the processor does not see instructions, so it cannot say which flags are undefined where it
-//! stops. The rule therefore covers no status flag at all.
+//! Many instructions leave some of the six status flags undefined: shifts leave AF undefined, shifts by more than one
+//! bit also OF, IMUL leaves SF, ZF, AF and PF undefined, and DIV all six. Intel's and AMD's processors and the soft
+//! CPU leave different values there, and compiled programs contain these instructions everywhere. An engine on the
+//! processor does not see instructions, so it cannot say which flags are undefined where it stops. Therefore the rule
+//! covers no status flag at all.
 //!
-//! Kernels copy them: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions access a
-//! device, so the copy is in a register after an exit. R11 holds another copy after SYSCALL. So the rule extends to copies: a
-//! general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]) is covered without its
-//! status flags, too.
+//! Kernels copy them: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions
+//! access a device, so the copy is in a register after an exit. R11 holds another copy after SYSCALL. So the rule
+//! extends to copies: a general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`],
+//! [`IMAGE_ZEROES`]) is covered without its status flags, too.
 //!
-//! - *What is lost.* A wrong flag that is defined does not show in the digest at which it is wrong. It shows in a later one,
-//!   after the guest has branched on it or computed with it; if the guest never reads it, it has no consequence. The same
-//!   applies to six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none of the
+//! - *What is lost.* If a defined flag is wrong, the next digest does not show it. A later one does, after the guest
+//!   has branched on it or computed with it; if the guest never reads it, it has no consequence. The same applies to
+//!   six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none of the
 //!   larger ones.
-//! - *What can still show.* A guest that takes undefined flags apart carries the host's values into registers that are covered:
-//!   LAHF, SETcc and CMOVcc on an undefined flag, a copy that was shifted or masked. Compiled programs hardly do: a stock
-//!   kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000 exits (`docs/kvm.md`), and still
-//!   took the same course. The frames that exceptions and interrupts push are in RAM, which no digest of these clock modes
-//!   covers; IRET and POPF bring such flags back to where they are undefined.
-//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and read by
-//!   the next instruction. Two moments of the same point can therefore differ in these six bits, and nothing compares their
-//!   bytes.
+//! - *What can still show.* A guest that extracts undefined flags copies the host's values into registers that are
+//!   covered: by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
+//!   hardly ever do this: a stock kernel with all undefined flags inverted had such a bit in a register after 4 of
+//!   60,000 exits (`docs/kvm.md`), and still took the same course. The frames that exceptions and interrupts push are
+//!   in RAM, which no digest of these clock modes covers; IRET and POPF load them back into the status flags, which
+//!   are not covered.
+//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and
+//!   read by the next instruction. Two moments of the same point can therefore differ in these six bits, and nothing
+//!   compares their bytes.
 
 use everett_cpu::CpuState;
 
@@ -38,8 +40,8 @@ pub const STATUS_FLAGS: u64 = 0x8d5;
 
 /// Bits that are set in every image of RFLAGS.
 pub const IMAGE_ONES: u64 = 1 << 1;
-/// Bits that are clear in images of RFLAGS of kernels and of programs: all but the status flags, IF, DF, RF, AC and ID. Faults push RF
-/// set, and handlers load the pushed image.
+/// Bits that are clear in the RFLAGS images of kernels and programs: all but the status flags, bit 1, IF, DF, RF, AC
+/// and ID. RF can be set, because faults push an image with RF and handlers load it.
 pub const IMAGE_ZEROES: u64 = !(IMAGE_ONES | STATUS_FLAGS | 1 << 9 | 1 << 10 | 1 << 16 | 1 << 18 | 1 << 21);
 
 /// Returns a general register without the status flags, if it looks like a copy of RFLAGS.
@@ -48,10 +50,11 @@ fn without_copied_flags(register: u64) -> u64 {
     if is_image { register & !STATUS_FLAGS } else { register }
 }
 
-/// Returns the registers that engines of this clock mode have in common, the others as zero.
+/// Returns the registers that are equal on all engines of this clock mode. The other registers are zero.
 ///
-/// In clock modes `exit` and `branch` this leaves out the status flags, also of copies (see the module), and the addresses and
-/// the opcode of the last x87 instruction, since processors differ in which instructions update them.
+/// In clock modes `exit` and `branch` this leaves out the status flags, in RFLAGS and in its copies (see the module).
+/// It also leaves out the addresses and the opcode of the last x87 instruction, since processors differ in which
+/// instructions update them.
 #[must_use]
 pub fn compared(clock: ClockMode, mut cpu: CpuState) -> CpuState {
     match clock {
@@ -70,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_rflags_are_told_from_other_numbers() {
+    fn copies_of_rflags_are_distinguished_from_other_numbers() {
         for copy in [0x46, 0x56, 0x202, 0x246, 0x8d7, 0x1_0246, 0x40602, 0x20_0292, 0x21_0a97] {
             assert_eq!(without_copied_flags(copy), copy & !STATUS_FLAGS, "{copy:#x}");
         }
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_flag_shows_where_instructions_are_counted_and_nowhere_else() {
+    fn status_flags_are_covered_only_in_clock_mode_insn() {
         let plain = CpuState { rflags: 0x202, ..CpuState::default() };
         for bit in 0..64 {
             let other = CpuState { rflags: plain.rflags ^ 1 << bit, ..plain.clone() };

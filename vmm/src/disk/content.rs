@@ -4,8 +4,9 @@
 //! belong to the disk alone until [`Content::moment`] adds them to the tree. Their hashes are kept up to date for the
 //! digest.
 //!
-//! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block stays
-//! written after zeroes were written to it, because on a thin-provisioned device it still occupies room.
+//! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block
+//! still counts as written after it was overwritten with zeroes, because on a thin-provisioned device it keeps its
+//! room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};

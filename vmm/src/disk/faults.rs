@@ -1,7 +1,7 @@
 //! Faults of a disk: requests fail, take longer, or find no room.
 //!
-//! Faults belong to the drive, not to its machine: they persist when the machine loses power. Bit rot is not part of this
-//! state, since it happens at once ([`super::Disk::rot`]).
+//! Faults belong to the drive, not to its machine: they persist when the machine loses power. Bit rot is not part of
+//! this state, since it happens at once ([`super::Disk::rot`]).
 //!
 //! **Invariant.** No number is drawn for a request to which no fault applies; the stream is not even opened.
 
@@ -52,7 +52,7 @@ pub enum DiskFaultError {
 }
 
 impl DiskFault {
-    /// Returns the disk fault of a fault in the catalogue, if it is one that lasts for a while on a disk.
+    /// Translates a fault of the catalogue; `None` if it is not a lasting fault of a disk.
     #[must_use]
     pub fn of(fault: &Fault) -> Option<DiskFault> {
         match fault {
@@ -110,8 +110,8 @@ impl Faults {
         self.active.values().try_for_each(DiskFault::check)
     }
 
-    /// True if a request of this kind to the machine's disk number `disk` fails. Draws once for each fault that applies,
-    /// even if an earlier one has already made the request fail.
+    /// True if a request of this kind to the machine's disk number `disk` fails. Draws once for each fault that
+    /// applies, even if an earlier one has already made the request fail.
     pub(super) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         let mut fails = false;
         for fault in self.active.values() {

@@ -1,9 +1,9 @@
 //! Disks: their contents, the writes that would not survive a loss of power, and their faults.
 //!
-//! The base of a disk is immutable and shared by all machines that use it; the 4 KiB blocks that were written belong to
-//! the disk. A guest's writes are volatile until a flush covers them: reads return the newest version of each sector, and
-//! after a loss of power a sector holds one of its versions since the last covering flush. A disk is a value: it outlives
-//! its machine, and a clone costs what was written since the last moment.
+//! The base of a disk is immutable and shared by all machines that use it; the 4 KiB blocks that were written belong
+//! to the disk. A guest's writes are volatile until a flush covers them: reads return the newest version of each
+//! sector, and after a loss of power a sector holds one of its versions since the last covering flush. A disk is a
+//! value: it outlives its machine, and the cost of a clone is proportional to what was written since the last moment.
 //!
 //! - `base`, `map`: the content under the written blocks; `content`: the content that reads see
 //! - `write`: changes that requests make; `cache`: the versions that are not durable yet
@@ -14,9 +14,9 @@
 //! Not here: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
 //!
 //! **Invariants.**
-//! - Logical sectors are atomic unless tearing is asked for.
-//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6). Other writes
-//!   become durable only when the cache has no room.
+//! - Logical sectors are atomic, except in a loss of power with [`PowerLossOptions::tear_sectors`].
+//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6). Other
+//!   writes become durable only when the cache has no room.
 //! - Random numbers are drawn only for an active fault, for bit rot, at a loss of power and at a reset of the machine.
 
 mod base;
@@ -93,7 +93,7 @@ pub enum DiskError {
     /// The serial is too long or not printable ASCII.
     #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
     Serial(String),
-    /// A machine is given disks other than those it was made with.
+    /// The given disks differ from the machine's disks in a fixed property.
     #[error("{what}: {given} given, {machine} in the machine")]
     Other {
         /// Property that differs.
@@ -157,8 +157,8 @@ impl Disk {
     }
 
     /// Creates a disk whose base is a file, rounded up to whole sectors.
-    /// The file is mapped, never written, and must not change while the disk lives. `digest` is its blake3; if it is not
-    /// given, it is computed when it is first needed.
+    /// The file is mapped, never written, and must not change while the disk lives. `digest` is its blake3; if it is
+    /// not given, it is computed when it is first needed.
     ///
     /// # Errors
     /// Returns an error if the file cannot be mapped or a disk cannot have its size.
@@ -234,7 +234,8 @@ impl Disk {
     /// Begins a fault with the name `id`, which replaces the fault of that name, if any.
     ///
     /// # Errors
-    /// Returns an error if the fault's parameters are invalid, or if the disk would have more than [`FAULTS_MAX`] faults.
+    /// Returns an error if the fault's parameters are invalid, or if the disk would have more than [`FAULTS_MAX`]
+    /// faults.
     pub fn apply(&mut self, id: u64, fault: DiskFault) -> Result<(), DiskFaultError> {
         self.faults.apply(id, fault)
     }
@@ -264,7 +265,7 @@ impl Disk {
         self.content.base_digest()
     }
 
-    /// Returns the digest of the whole disk. Costs time by the changes since the last call.
+    /// Returns the digest of the whole disk. The cost is proportional to the changes since the last call.
     pub(crate) fn digest(&mut self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.base_digest()).update(&self.content.sum().digest().0);

@@ -1,7 +1,7 @@
 //! A moment of a disk: blocks, cache and faults, and the properties that identify the disk.
 //!
-//! Taking one costs what was written since the last one; the cache is shared, not copied. In a file the blocks are a tree
-//! of pages, and the rest is one string of bytes.
+//! The cost of taking one is proportional to what was written since the last one; the cache is shared, not copied. In
+//! a file the blocks are a tree of pages, and the rest is one string of bytes.
 
 use std::fmt;
 

@@ -4,7 +4,8 @@ use super::cache::Record;
 use super::content::for_blocks;
 use super::{BLOCK, Disk, ZEROES};
 
-/// Change that a request makes to one range. Offset and length are multiples of the logical sector size, within the disk.
+/// Change that a request makes to one range. Offset and length are multiples of the logical sector size, within the
+/// disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Content is written.
@@ -20,7 +21,8 @@ pub(crate) enum Change {
         offset: u64,
         /// Length in bytes.
         len: u64,
-        /// True if this takes room on a thin-provisioned device. If false, blocks that were never written remain so.
+        /// True if the zeroes take room on a thin-provisioned device. If false, blocks that were never written remain
+        /// so.
         takes_room: bool,
     },
 }
@@ -82,7 +84,8 @@ impl Disk {
             if !takes_room && before.part(0, range.len()) == new && self.content.written(block).is_none() {
                 return;
             }
-            // Recorded even if the bytes are equal: the old content may be lost where this write survives.
+            // Recorded even if the bytes are equal: this write may survive where an older write of the same bytes is
+            // lost.
             let sector = (block * BLOCK + at as u64) / size;
             let sectors = (range.len() as u64 / size) as u8;
             self.cache.push(Record { write, sector, sectors, before }, self.sector);

@@ -1,16 +1,16 @@
 //! Search for the first instruction at which two runs of the same construction differ.
 //!
-//! Both runs execute side by side and are compared at each point of a trail. At the first difference there are two cases.
-//! If the journals since the last equal point first differ at an *input* (a value loaded from a device, an interrupt, a
-//! skip of idle time), the leak is in the machine. The journal then names the instruction, even if the leak never occurs
-//! again. Otherwise the CPU computed different results from the same inputs. Then both runs are repeated from their start
-//! and compared more and more densely between the last equal point and the first different one, until these are one
-//! instruction apart. In a world, the state between the machines (the wire, clocks, the round) may differ first; then this
-//! state and its vtime are reported.
+//! Both runs execute side by side and are compared at each point of a trail. At the first difference there are two
+//! cases. If the journals since the last equal point first differ at an *input* (a value loaded from a device, an
+//! interrupt, a skip of idle time), the leak (a source of nondeterminism) is in the machine. The journal then names
+//! the instruction, even if the leak never occurs again. Otherwise the CPU computed different results from the same
+//! inputs. Then both runs are repeated from their start and compared more and more densely between the last equal
+//! point and the first different one, until these are one instruction apart. In a world, the state between the
+//! machines (the wire, clocks, the round) may differ first; then this state and its vtime are reported.
 //!
-//! A digest is invisible to a correct engine. But a defect of the engine's caches may appear or disappear with digests,
-//! because dirty tracking touches the TLB. So a repeated run takes its digests at the same places as the first one. Between
-//! them, registers, devices and RAM of both runs are compared directly.
+//! A digest is invisible to a correct engine. But a defect of the engine's caches may appear or disappear with
+//! digests, because dirty tracking touches the TLB. So a repeated run takes its digests at the same places as the
+//! first one. Between them, registers, devices and RAM of both runs are compared directly.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ pub enum Side {
     B,
 }
 
-/// A system that runs machines: a machine itself, or a session that also answers the guests. It stops where `until` says or
-/// at the machines' end, and a stop has no effect on the execution.
+/// A system that runs machines: a machine itself, or a session that also answers the guests. It stops where `until`
+/// says or at the machines' end, and a stop has no effect on the execution.
 pub trait Subject {
     /// Engine of the machines.
     type Engine: Engine;
@@ -102,10 +102,12 @@ pub enum Cause {
     },
     /// The CPUs computed different results from the same inputs.
     Execution,
-    /// All machines were equal, and the state between them was not. The differences are its parts. The reported vtime is
-    /// the world's when the difference was seen; the rest of the place is the node's at that time.
+    /// All machines were equal, but the state between them was not. `differences` lists the parts of that state that
+    /// differ, `vtime` is the world's when the difference was found, and `icount` and `rip` are the node's at that
+    /// time.
     Between,
-    /// The difference did not occur again when the runs were repeated. The reported place is that of the interval.
+    /// The difference did not occur again when the runs were repeated. The reported count is the start of the
+    /// interval.
     NotRepeatable,
 }
 
@@ -122,8 +124,8 @@ pub struct Divergence {
     pub rip: (u64, u64),
     /// Cause of the difference.
     pub cause: Cause,
-    /// Differences between the states after the instruction; if the runs could not be repeated, at the next point of the
-    /// trail.
+    /// Differences between the states after the instruction; if the runs could not be repeated, at the next point of
+    /// the trail.
     pub differences: Vec<Difference>,
 }
 
@@ -131,8 +133,8 @@ impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |entry: &Option<Entry>| match entry {
             Some(entry) if entry.icount == self.icount => entry.to_string(),
-            Some(entry) => format!("nothing there; next: {entry}"),
-            None => "nothing there".to_owned(),
+            Some(entry) => format!("no input there; next: {entry}"),
+            None => "no input there".to_owned(),
         };
         if self.cause == Cause::Between {
             writeln!(f, "vtime {} ns", self.vtime)?;
@@ -147,15 +149,16 @@ impl fmt::Display for Divergence {
                 writeln!(f, "  second: {}", show(b))?;
             }
             Cause::Execution => writeln!(f, "the CPUs computed differently from equal inputs")?,
-            Cause::Between => writeln!(f, "the machines were equal, and what is between them was not")?,
-            Cause::NotRepeatable => writeln!(f, "the difference did not come back in repeated runs")?,
+            Cause::Between => writeln!(f, "the machines were equal, but the state between them was not")?,
+            Cause::NotRepeatable => writeln!(f, "the difference did not occur again in repeated runs")?,
         }
         self.differences.iter().try_for_each(|difference| writeln!(f, "  {difference}"))
     }
 }
 
-/// Finds the first instruction at which two runs differ within `horizon_ns` of vtime, comparing them each `interval_ns`.
-/// `make` returns a new subject of the same construction at each call. Returns `None` if they do not differ.
+/// Finds the first instruction at which two runs differ within `horizon_ns` of vtime, comparing them each
+/// `interval_ns`. `make` returns a new subject of the same construction at each call. Returns `None` if they do not
+/// differ.
 ///
 /// # Errors
 /// Returns an error if `make` does.
@@ -218,8 +221,8 @@ struct Equal {
 }
 
 impl Equal {
-    /// Returns the condition to run to a count between this point and the next. A run that is idle there stops at the next
-    /// point.
+    /// Returns the condition to run to a count between this point and the next. A run that is idle there stops at the
+    /// next point.
     fn until(&self, icount: u64) -> Until<'static> {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
@@ -234,7 +237,7 @@ fn locate_input<S: Subject, X>(
     a: Option<Entry>,
     b: Option<Entry>,
 ) -> Result<Divergence, X> {
-    // A restart clears the journal, so its entries have the count of the current machine.
+    // A restart clears the journal, so all entries count from the start of the current machine.
     let ahead = found.a.retired(found.node).wrapping_sub(found.a.machine(found.node).icount());
     let of_node = |entry: Entry| Entry { icount: entry.icount.wrapping_add(ahead), ..entry };
     let (a, b) = (a.map(of_node), b.map(of_node));
@@ -389,8 +392,8 @@ impl<S: Subject> Pair<S> {
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
-    /// Returns the first node that differs, or else the state between the machines if that differs, when the world is at
-    /// `vtime`.
+    /// Returns the first node that differs, or else the state between the machines if that differs, when the world is
+    /// at `vtime`.
     fn unlike_part(&mut self, vtime: u64) -> Option<Part> {
         if let Some(node) = self.unlike_node() {
             return Some(Part::Node(node));
@@ -449,12 +452,13 @@ impl<S: Subject> Pair<S> {
         }
     }
 
-    /// Returns the first inputs that differ, and their node, if they show that the leak is in a machine. A node's input may
-    /// differ because another node sent something different, so the earliest one counts.
+    /// Returns the first inputs that differ, and their node, if they show that the leak is in a machine. A node's
+    /// input may differ because another node sent something different, so the earliest one counts.
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
-            // The inputs are since the last equal point. If a clock was changed since then, its current setting is used.
+            // The journals hold the inputs since the last equal point. If a node's clock was changed since then, the
+            // conversion uses its current setting.
             let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
             Some((self.a.world_ns(node, vtime), node, a, b))
         });
@@ -476,8 +480,7 @@ impl<S: Subject> Pair<S> {
             }
             // The same entry at the same count, but at different instructions: the CPUs had differed before.
             (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
-            // An event occurred in one run, and not or not at this time in the other. It is the leak only if it comes
-            // first.
+            // The entries differ in kind or in count. The earlier one shows a leak only if the machine caused it.
             (x, y) => {
                 let first = match (a, b) {
                     (Some(a), Some(b)) if a.icount <= b.icount => x,

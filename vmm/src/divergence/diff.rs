@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
 
-/// The most pages or blocks that are listed individually.
+/// Maximum number of pages or blocks that are listed individually.
 const NAMED_MAX: usize = 32;
 
 /// A difference between two machines.
@@ -33,8 +33,8 @@ const GPR: [&str; 16] = [
     "r15",
 ];
 
-/// Returns all differences between two machines. Of pages and blocks, the first [`NAMED_MAX`] are listed, followed by their
-/// number.
+/// Returns all differences between two machines. Of pages and blocks, the first [`NAMED_MAX`] are listed, followed by
+/// their number.
 pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Difference> {
     let mut found = Vec::new();
     let (cpu_a, cpu_b) = (a.compared_registers(), b.compared_registers());

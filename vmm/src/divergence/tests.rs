@@ -47,7 +47,7 @@ fn memory_is_digested_by_content() {
     let nothing = script(&[Op::Work(3)]);
     let zero = script(&[Op::Save(0x30_0000), Op::Work(2)]);
     let memory = |b: &Breakdown| b.parts.iter().find(|(name, _)| name == "memory").unwrap().1;
-    assert_eq!(memory(&nothing), memory(&zero), "a page of zeroes is a page of zeroes");
+    assert_eq!(memory(&nothing), memory(&zero), "a page that was zeroed equals one that was never written");
     let one = script(&[Op::Work(1), Op::Save(0x30_0000), Op::Work(1)]);
     assert_ne!(memory(&one), memory(&zero));
 }
@@ -81,7 +81,7 @@ fn a_defect_of_the_engine_is_found_to_the_instruction() {
     }
 }
 
-/// Stands for host time: returns a new number at each call, for whichever machine.
+/// Stands for host time: returns a new number at each call, whichever machine calls.
 fn noise() -> u32 {
     static ASKED: AtomicU32 = AtomicU32::new(1);
     let number = ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);

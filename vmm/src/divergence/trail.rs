@@ -23,7 +23,7 @@ impl Trail {
     /// # Panics
     /// Panics if the interval is zero.
     pub fn new(interval_ns: u64) -> Trail {
-        assert!(interval_ns > 0, "a trail has an interval");
+        assert!(interval_ns > 0, "the interval of a trail must not be zero");
         Trail { interval_ns, points: Vec::new() }
     }
 
@@ -47,8 +47,8 @@ impl Trail {
         Digest(chain)
     }
 
-    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, they differ
-    /// at its end.
+    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, they
+    /// differ at its end.
     pub fn first_difference(&self, other: &Trail) -> Option<usize> {
         let common = self.points.len().min(other.points.len());
         (0..common)
@@ -80,12 +80,15 @@ impl Trail {
     /// # Panics
     /// Panics if the trail already has a point at `vtime` or later.
     pub fn note(&mut self, vtime: u64, digest: Digest) {
-        assert!(self.points.last().is_none_or(|&(at, _)| at < vtime), "a trail does not go back");
+        assert!(
+            self.points.last().is_none_or(|&(at, _)| at < vtime),
+            "the points of a trail must be in ascending order"
+        );
         self.points.push((vtime, digest));
     }
 
-    /// Returns the vtime of the next point: the first multiple after the last point. The first point is the boot state, at
-    /// vtime 0.
+    /// Returns the vtime of the next point: the first multiple after the last point. The first point is the boot
+    /// state, at vtime 0.
     pub fn next_point(&self) -> u64 {
         self.points.last().map_or(0, |&(at, _)| (at / self.interval_ns + 1).saturating_mul(self.interval_ns))
     }

@@ -1,4 +1,4 @@
-//! A machine's engine, chosen at run time, so that the code above has one type of machine.
+//! A machine's engine, chosen at run time, so that the code above it needs only one type of machine.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -19,7 +19,7 @@ pub enum AnyEngine {
 }
 
 impl AnyEngine {
-    /// Returns the soft CPU, if the engine has one, for its own switches.
+    /// Returns the soft CPU, if the engine has one, for settings of its own.
     pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
         match self {
             AnyEngine::Soft(engine) => Some(engine),

@@ -1,19 +1,19 @@
-//! The soft engine in clock modes `exit` and `branch`. It counts finished exits or retired conditional branches, as the kvm engine
-//! does, so that either engine can continue where the other stopped.
+//! The soft engine in clock modes `exit` and `branch`. It counts finished exits or retired conditional branches, as
+//! the kvm engine does, so that either engine can continue where the other stopped.
 //!
-//! In both modes an access to a device is finished by the next run, whatever `Until::icount` says, together with the iterations of
-//! a repeated string instruction that comes next or continues (`repeat`).
+//! In both modes, the next run finishes an instruction that accesses a device, whatever `Until::icount` says. It also
+//! finishes a repeated string instruction that follows directly or has iterations left (`repeat`).
 //!
-//! - Mode `exit`: a run goes to the guest's next exit, however large `Until::icount` is. An exit is counted when its
-//!   instruction is finished, or when the exception in which it ends is delivered. At most one interrupt is taken behind an
-//!   exit, and none elsewhere. The TSC changes only behind exits.
+//! In mode `exit` a run ends at the guest's next exit, however large `Until::icount` is. An exit is counted when its
+//! instruction is finished, or when the exception in which it ends is delivered. At most one interrupt is taken after
+//! an exit, and none elsewhere. The TSC changes only after exits.
 //!
-//! Watchpoints may stop a run anywhere. Such a stop is for an observer: no interrupt is taken, and the next run continues
-//! to the place where this one would have stopped. Breakpoints need an engine that counts instructions.
+//! Watchpoints may stop a run anywhere. Such a stop is for an observer: no interrupt is taken, and the next run
+//! continues to the place where this one would have stopped. Breakpoints need an engine that counts instructions.
 //!
-//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long a
-//! guest may run without a counted exit or branch. The bound starts anew at each count, so the place where a run was
-//! stopped does not matter.
+//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long
+//! a guest may run without a counted exit or branch. The bound is measured from the last counted event, so the place
+//! where a run was stopped does not matter.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -22,19 +22,21 @@ use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 
-/// Instructions without an exit or a counted branch after which the guest is given up: time stands still for it, and
-/// nothing can interrupt it. They take some ten seconds of host time, and are twice the number that a guest needs to hash
-/// 144 MiB.
+/// Maximum number of instructions without an exit or a counted branch. A guest that reaches it is ended, because its
+/// time stands still and nothing can interrupt it. This many instructions take about ten seconds of host time;
+/// hashing 144 MiB takes half of them.
 pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
-/// Instructions of one piece in mode `branch`. It is the precision with which the place of the last branch is known.
+/// Maximum number of instructions that are executed at a time in mode `branch`. The place of the last branch is known
+/// with this precision.
 const PIECE: u64 = 1 << 20;
 
-/// Events that are counted, with the state that only one of the modes has.
+/// Kind of events that are counted, with the state that only this mode needs.
 #[derive(Debug)]
 enum Counted {
     Exits {
         count: u64,
-        /// True behind an exit, where an interrupt can be taken, until something is executed or an interrupt is taken.
+        /// True directly after an exit, where an interrupt can be taken. Executing an instruction or taking an
+        /// interrupt clears it.
         open: bool,
         tsc: TscAnchor,
     },
@@ -72,7 +74,7 @@ impl CountingEngine {
     /// # Panics
     /// Panics if the CPU was not made to count branches ([`everett_cpu::CacheConfig::branches`]).
     pub fn branches(soft: SoftEngine) -> CountingEngine {
-        assert!(soft.counts_branches(), "the CPU counts branches");
+        assert!(soft.counts_branches(), "the CPU must count branches");
         CountingEngine::new(soft, Counted::Branches { base: 0 })
     }
 
@@ -89,13 +91,13 @@ impl CountingEngine {
         }
     }
 
-    /// Sets the number of instructions without a counted event after which the guest is given up. For tests; it changes the
-    /// guest's execution.
+    /// Sets the number of instructions without a counted event after which the guest is ended. For tests; it changes
+    /// the guest's execution.
     pub fn give_up_after(&mut self, instructions: u64) {
         self.instructions_max = instructions;
     }
 
-    /// Returns the CPU, for its own switches that change nothing.
+    /// Returns the CPU, for settings that do not change the guest's execution.
     pub fn soft_mut(&mut self) -> &mut SoftEngine {
         &mut self.soft
     }
@@ -121,7 +123,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Notes the CPU's stop, unless it is at its count.
+    /// Handles a stop of the CPU other than at its count. Returns the exit.
     fn stopped(&mut self, exit: Exit) -> Exit {
         match exit {
             Exit::Device(_) => {
@@ -134,7 +136,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Counts an exit, in mode `exit`; the bound on instructions starts anew.
+    /// Counts an exit, in mode `exit`, and restarts the bound on instructions.
     fn exit_is_finished(&mut self) {
         if let Counted::Exits { count, open, .. } = &mut self.counted {
             *count += 1;
@@ -147,7 +149,8 @@ impl CountingEngine {
     /// Continues the unfinished instruction until it is finished or accesses a device.
     fn finish(&mut self) -> Option<Exit> {
         loop {
-            // An instruction that waits for a device is finished whatever the count is, and no other is begun after it.
+            // An instruction that waits for a device is finished whatever the count is, and no other instruction is
+            // begun after it.
             let iteration = u64::from(!self.asking);
             let exit = self.execute(iteration, false);
             self.asking = false;
@@ -254,7 +257,7 @@ impl Engine for CountingEngine {
     }
     fn interrupt(&mut self, vector: u8) {
         if let Counted::Exits { open, .. } = self.counted {
-            assert!(open, "one interrupt is taken behind an exit");
+            assert!(open, "an interrupt can be taken only once after each exit");
         }
         self.close();
         self.soft.interrupt(vector);

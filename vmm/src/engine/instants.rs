@@ -1,4 +1,4 @@
-//! Random instants for actions that must be invisible to guests. They test that the actions are invisible.
+//! Random instants at which an engine flushes its caches or compares two CPUs, without effect on the guest.
 
 /// A sequence of instants at short and long distances.
 #[derive(Debug)]
@@ -9,9 +9,9 @@ pub(super) struct Instants {
 }
 
 impl Instants {
-    /// Returns a sequence whose first instant is after `now`. `interval`, which is not zero, is the scale of the distances:
-    /// they are up to twice the interval, divided by a random power of two down to about a thousandth. So long stretches
-    /// and quick successions both occur.
+    /// Returns a sequence whose first instant is after `now`. `interval`, which is not zero, is the scale of the
+    /// distances: they are up to twice the interval, divided by a random power of two down to about a thousandth. So
+    /// long stretches and quick successions both occur.
     pub(super) fn new(interval: u64, seed: u64, now: u64) -> Instants {
         let mut instants = Instants { interval, state: seed, next: 0 };
         instants.advance(now);

@@ -1,7 +1,8 @@
 //! Second CPU that interprets everything that the first one executes, on its own memory, and is compared with it.
 //!
-//! Both run to the same counts, at most a few thousand instructions apart and often only a few. At each count their exits,
-//! their registers, and the bytes of the written pages must be equal. Writes of devices to the first CPU's memory are copied.
+//! Both run to the same counts, at most a few thousand instructions apart and often only a few. At each count their
+//! exits, their registers, and the bytes of the written pages must be equal. Writes of devices to the first CPU's
+//! memory are copied.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -13,13 +14,13 @@ use super::instants::Instants;
 use crate::ram;
 
 const PAGE: u64 = 4096;
-/// Scale of pieces, in instructions. Without a defect their ends are invisible.
+/// Scale of the distances between comparisons, in instructions. The guest does not notice comparisons.
 const PIECE: u64 = 2048;
 
 /// Reason for which the two CPUs cannot continue together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// They differ; the text says in what.
+    /// They differ in the way that the text describes.
     Differs(String),
     /// The interpreting CPU has panicked ([`Lockstep::failure`]), so the two cannot be compared.
     Failed,
@@ -75,7 +76,7 @@ impl Lockstep {
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
-    /// Executes what the other CPU has just executed, and compares.
+    /// Executes what the other CPU has just executed, and compares the two.
     ///
     /// # Errors
     /// Returns an error if the two differ, or the interpreting CPU panicked.
@@ -97,7 +98,7 @@ impl Lockstep {
         let (theirs, ours) = (other.branches(), self.cpu.branches());
         if theirs != ours {
             return Err(place(format!(
-                "{theirs} branches were counted in translated code, {ours} in interpreted"
+                "{theirs} branches were counted in translated code, {ours} in interpreted code"
             )));
         }
         for page in self.cpu.take_dirty_pages() {
@@ -113,7 +114,7 @@ impl Lockstep {
         let mut written = std::mem::take(&mut self.written);
         written.extend(self.cpu.take_dirty_pages());
         if !written.iter().eq(pages) {
-            return Err("other pages were written by translated code than by interpreted".to_owned());
+            return Err("translated code wrote other pages than interpreted code".to_owned());
         }
         Ok(())
     }
@@ -123,14 +124,14 @@ impl Lockstep {
     /// Compares the watchpoint hits with those of the other CPU.
     pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
         if self.cpu.take_hits() != theirs {
-            return Err("translated code met watchpoints in other ways than interpreted".to_owned());
+            return Err("translated code hit other watchpoints than interpreted code".to_owned());
         }
         Ok(())
     }
     /// Compares the new edges with those of the other CPU.
     pub(super) fn edges(&mut self, theirs: &[Edge]) -> Result<(), String> {
         if self.cpu.take_edges() != theirs {
-            return Err("translated code has other edges than interpreted".to_owned());
+            return Err("translated code recorded other edges than interpreted code".to_owned());
         }
         Ok(())
     }
@@ -168,5 +169,5 @@ fn difference(translated: &CpuState, interpreted: &CpuState) -> String {
     let (a, b) = (format!("{translated:#x?}"), format!("{interpreted:#x?}"));
     let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);
     let lines: Vec<String> = lines.map(|(a, b)| format!("{} / {}", a.trim(), b.trim())).collect();
-    format!("translated / interpreted code left {}", lines.join(" "))
+    format!("state after translated / interpreted code: {}", lines.join(" "))
 }

@@ -1,15 +1,19 @@
 //! The engine trait: execution of guest instructions. Devices, interrupts and time live above it.
 //!
-//! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices: an
-//! access to an address that is not RAM ends the run, the machine serves it, and the next `run` finishes the instruction.
-//! It knows no time either. It counts what the world's clock mode counts (retired instructions, conditional branches or
-//! finished exits), and is told the value of the TSC.
+//! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices:
+//! an access to an address that is not RAM ends the run, the machine serves it, and the next `run` finishes the
+//! instruction. It knows no time either. It counts what the world's clock mode counts (retired instructions,
+//! conditional branches or finished exits), and the machine sets the value of its TSC.
 //!
-//! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and `branch`
+//! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and
+//!   `branch`
 //! - [`kvm`]: the host's processor, which counts exits or branches; [`any`]: any one of them, chosen at run time
+//! - `repeat`: repeated string instructions after an exit
+//! - `lockstep`: comparison of the soft CPU with a second one that only interprets; `instants`: random instants for
+//!   flushes and comparisons
 //!
-//! **Invariant.** The execution between two stops is a function of the engine's state, guest memory and the arguments of
-//! the call. It never depends on host time, on caches, or on the number of stops.
+//! **Invariant.** The execution between two stops is a function of the engine's state, guest memory and the arguments
+//! of the call. It never depends on host time, on caches, or on the number of stops.
 
 pub mod any;
 pub mod counting;
@@ -48,8 +52,8 @@ impl Failure {
 pub struct Until<'a> {
     /// Stop at this count since the engine's start (absolute, not relative).
     pub icount: u64,
-    /// Stop at the first boundary at which an external interrupt can be taken. Boundaries lie between instructions, or
-    /// behind exits if those are counted.
+    /// Stop at the first boundary at which an external interrupt can be taken. Boundaries lie between instructions,
+    /// or after exits if those are counted.
     pub window: bool,
     /// Stop before an instruction at one of these linear addresses (sorted). Empty for an engine without breakpoints.
     pub breakpoints: &'a [u64],
@@ -62,34 +66,35 @@ pub struct Capabilities {
     pub clock: ClockMode,
     /// True if it supports breakpoints.
     pub breakpoints: bool,
-    /// True if the host can make a run worthless ([`Engine::recover`]).
+    /// True if the host can disturb a run, which must then be repeated ([`Engine::recover`]).
     pub disturbed: bool,
 }
 
-/// One virtual CPU on one kind of execution.
+/// One virtual CPU, executed by Everett's own CPU or by the host's processor.
 pub trait Engine {
     /// Returns the capabilities.
     fn capabilities(&self) -> Capabilities;
-    /// Runs until a condition of `until` is met or the guest causes an exit. Never runs past `until.icount`; an instruction
-    /// that waits for a device is finished first.
+    /// Runs until a condition of `until` is met or the guest causes an exit. Never runs past `until.icount`; an
+    /// instruction that waits for a device is finished first.
     fn run(&mut self, until: Until<'_>) -> Exit;
-    /// Returns the count since the start, of what the clock mode counts. One iteration of a repeated string instruction
-    /// counts as an instruction; in the other modes, the rest of such an instruction belongs to the exit before it. In
-    /// clock mode `branch` a count is reached behind the branch that makes it.
+    /// Returns the number of events that the clock mode has counted since the start. In clock mode `insn`, each
+    /// iteration of a repeated string instruction counts as an instruction; in the other modes, its remaining
+    /// iterations belong to the exit before them. In clock mode `branch`, a count is reached directly after its last
+    /// branch.
     fn icount(&self) -> u64;
     /// Returns the reason if the engine failed. All answers after a failure are invalid.
     fn failure(&self) -> Option<Failure> {
         None
     }
-    /// Returns true if the failure was a disturbance by the host that may not occur again. The failure is then cleared, and
-    /// the caller must replace the state and guest memory by earlier ones.
+    /// Returns true if the failure was a disturbance by the host that may not occur again. The failure is then
+    /// cleared, and the caller must replace the state and guest memory by earlier ones.
     fn recover(&mut self) -> bool {
         false
     }
     /// Provides the value for the last `MmioRead` or `PioRead`.
     fn complete_read(&mut self, value: u64);
-    /// True if an external interrupt would be taken here: RFLAGS.IF is set, there is no STI or MOV SS shadow, no exit is
-    /// waiting to be completed, and the clock mode has a boundary here.
+    /// True if an external interrupt would be taken here: RFLAGS.IF is set, there is no STI or MOV SS shadow, no exit
+    /// is waiting to be completed, and the clock mode has a boundary here.
     fn interruptible(&self) -> bool;
     /// Delivers an external interrupt now. Wakes a halted CPU.
     ///
@@ -98,7 +103,8 @@ pub trait Engine {
     fn interrupt(&mut self, vector: u8);
     /// Sets the values of RDTSC. In clock mode `branch` RDTSC returns the constant `tsc` until it is set again.
     fn set_tsc(&mut self, anchor: TscAnchor);
-    /// Returns the architectural state in canonical form: equal states are equal values, whatever the engine's caches hold.
+    /// Returns the architectural state in canonical form: equal states are equal values, whatever the engine's caches
+    /// hold.
     fn state(&self) -> CpuState;
     /// Replaces the architectural state, including the engine's count.
     fn set_state(&mut self, state: &CpuState);
@@ -114,8 +120,8 @@ pub trait Engine {
     /// number of bytes that could be read.
     fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize;
 
-    /// Watches these bytes instead of those watched before. The guest's execution does not change. Returns true if the
-    /// engine sees every access; an engine that does not watches nothing.
+    /// Watches these bytes instead of those watched before. The guest's execution does not change. Returns false if
+    /// the engine cannot see every access; then it watches nothing.
     fn set_watchpoints(&mut self, _points: &[Watchpoint]) -> bool {
         false
     }
@@ -123,8 +129,8 @@ pub trait Engine {
     fn take_hits(&mut self) -> Vec<Hit> {
         Vec::new()
     }
-    /// Returns the edges of code that were executed for the first time and not yet taken, in this order. Empty for an
-    /// engine that does not record edges.
+    /// Returns the edges of code that were executed for the first time since the last call, in the order of
+    /// execution. Empty for an engine that does not record edges.
     fn take_edges(&mut self) -> Vec<Edge> {
         Vec::new()
     }

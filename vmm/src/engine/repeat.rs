@@ -1,9 +1,11 @@
-//! Repeated string instructions: no boundary lies before one that follows an exit.
+//! Repeated string instructions after an exit. Such an instruction belongs to the exit: no boundary lies between the
+//! two.
 //!
-//! Such an instruction may access devices, iteration by iteration. KVM executes some iterations in one go and returns
-//! between others, also after the last one and before the instruction is left. It does not report which instruction made an
-//! access. So the rule depends only on the next instruction: behind an exit, a repeated string instruction that is about to
-//! start or to continue belongs to that exit. The rule is the same on all engines, whatever was executed before.
+//! A repeated string instruction may access devices, iteration by iteration. KVM executes some iterations in one go
+//! and returns between others. It may also return after the last iteration, before the next instruction. It does not
+//! report which instruction made an access. So the rule depends only on the next instruction: after an exit, a
+//! repeated string instruction that is about to start or to continue belongs to that exit. The rule is the same on
+//! all engines, whatever was executed before.
 
 use super::Engine;
 use super::soft::SoftEngine;
@@ -17,7 +19,7 @@ pub(super) fn repeats(bytes: &[u8]) -> bool {
     for byte in bytes {
         match byte {
             0xf2 | 0xf3 => repeated = true,
-            // Sizes, segments, lock, and REX. A REX prefix is void if another prefix follows it.
+            // Sizes, segments, lock, and REX. A REX prefix has no effect if another prefix follows it.
             0x66 | 0x67 | 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0xf0 | 0x40..=0x4f => {}
             // INS, OUTS; MOVS, CMPS; STOS, LODS, SCAS.
             opcode => return repeated && matches!(opcode, 0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf),
@@ -40,12 +42,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_and_opcode_say_so() {
+    fn repeated_string_instructions_are_recognised() {
         assert!(repeats(&[0xf3, 0xa4]));
         assert!(repeats(&[0x66, 0xf3, 0x48, 0xab, 0x90]));
         assert!(repeats(&[0xf2, 0xae]) && repeats(&[0xf3, 0x6e]) && repeats(&[0x67, 0xf3, 0xa4]));
         assert!(!repeats(&[0xa4]) && !repeats(&[0xf3, 0x90]) && !repeats(&[0xf3]) && !repeats(&[]));
-        // TEST AL, between the string instructions.
+        // TEST AL, whose opcode lies between those of string instructions.
         assert!(!repeats(&[0xf3, 0xa8, 1]));
     }
 }

@@ -66,14 +66,16 @@ impl SoftEngine {
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
-    /// Interprets everything on a second CPU as well, and ends the machine at the first difference between the two; at once if
-    /// the host has no memory for a second copy of guest RAM. The guest's execution does not change.
+    /// Interprets everything on a second CPU as well, and ends the machine at the first difference between the two.
+    /// If the host has no memory for a second copy of guest RAM, the machine ends at once. The guest's execution does
+    /// not change.
     ///
     /// # Panics
     /// Panics if the CPU has executed anything.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
-        assert_eq!(self.cpu.icount(), 0, "both begin together");
-        // SAFETY: the engine keeps the mapping alive for its own lockstep, which looks at it while `cpu` does not run.
+        assert_eq!(self.cpu.icount(), 0, "lockstep must begin before the CPU executes anything");
+        // SAFETY: the engine keeps the mapping alive for its own lockstep, which accesses it only while `cpu` does
+        // not run.
         match Lockstep::new(unsafe { self.ram.another() }, caches) {
             Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
             None => self.diverged = Some("the host has no memory for a second machine in lockstep"),
@@ -165,7 +167,7 @@ impl SoftEngine {
     }
 }
 
-/// Records the first difference. Leaks its text, which happens at most once in the life of an engine.
+/// Records the first difference. The text is never freed, which happens at most once in the life of an engine.
 #[cold]
 fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
     place.get_or_insert_with(|| Box::leak(what.into_boxed_str()))

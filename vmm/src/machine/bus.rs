@@ -1,5 +1,5 @@
-//! Dispatches accesses to devices, at the exact vtime of the instruction. At addresses without a device, reads return all
-//! ones and writes are ignored.
+//! Dispatches accesses to devices, at the exact vtime of the instruction. At addresses without a device, reads return
+//! all ones and writes are ignored.
 
 use super::stop::End;
 use super::{Machine, State};
@@ -154,7 +154,7 @@ impl<E: Engine> Machine<E> {
                     None => {}
                 }
             }
-            // POST codes and the delay port: no device by design, but Linux uses both.
+            // The ports for POST codes and for delays. Linux writes to both, and neither needs a device.
             (0x80 | 0xed, _) => {}
             _ => self.output.unknown_access(now, true, u64::from(port), size, Some(u64::from(value))),
         }

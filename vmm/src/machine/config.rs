@@ -24,8 +24,8 @@ pub struct MachineConfig {
     pub clock: ClockMode,
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
-    /// Boot seed. All random values of the machine follow [`Lineage::boot`](everett_streams::Lineage::boot) of it until the
-    /// streams are restarted.
+    /// Boot seed. All random values of the machine follow [`Lineage::boot`](everett_streams::Lineage::boot) of it
+    /// until the streams are restarted.
     pub seed: u64,
     /// Time of the real-time clock at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
@@ -66,8 +66,8 @@ pub struct CardConfig {
 }
 
 impl MachineConfig {
-    /// Creates a configuration with this kernel and defaults for the rest: 256 MiB, 1 GHz, seed 0, 2026-01-01, no disks, no
-    /// card.
+    /// Creates a configuration with this kernel and defaults for the rest: 256 MiB, 1 GHz, seed 0, 2026-01-01, no
+    /// disks, no card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
             name: "node".into(),
@@ -112,7 +112,7 @@ pub enum MachineError {
     /// A disk is invalid.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The moment to start from does not fit.
+    /// The machine cannot start from the given moment.
     #[error(transparent)]
     Moment(#[from] MomentError),
     /// The machine has more devices than slots.

@@ -1,9 +1,9 @@
 //! The machine's digest: the parts that it covers, and the hashes that are kept from one digest to the next.
 //!
 //! In clock modes `exit` and `branch` a digest is the same on all engines. Three things are therefore left out: RAM,
-//! because processors set accessed bits in page tables at different times, and some set more than others; registers in
-//! which makes of processors differ ([`registers`](crate::digest::registers)); and the registers of a CPU that ended within
-//! an instruction.
+//! because processors set accessed bits in page tables at different times, and some set more than others; registers
+//! in which makes of processors differ ([`registers`](crate::digest::registers)); and the registers of a CPU that
+//! ended within an instruction.
 
 use everett_cpu::CpuState;
 use everett_snapshot::PageHash;
@@ -58,8 +58,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Returns the registers that digests cover: [`compared`]. Of a CPU that ended within an instruction, only the count
-    /// and the end remain, unless instructions are counted.
+    /// Returns the registers that digests cover: [`compared`]. If the CPU ended within an instruction, only the count
+    /// and the end remain, except in clock mode `insn`.
     #[must_use]
     pub fn compared_registers(&self) -> CpuState {
         let clock = self.clock_mode();

@@ -1,7 +1,7 @@
 //! Operations on a machine's disks from outside: power loss, reset of the machine, and replacement.
 //!
-//! A disk outlives its machine. After [`Machine::power_loss`] or [`Machine::reset_disks`], [`Machine::disks`] returns the
-//! disks with their surviving content. Their clones become the disks of the machine that starts next: a new one
+//! A disk outlives its machine. After [`Machine::power_loss`] or [`Machine::reset_disks`], [`Machine::disks`] returns
+//! the disks with their surviving content. Their clones become the disks of the machine that starts next: a new one
 //! ([`super::DiskConfig`]), or one that is restored to a moment and then gets them ([`Machine::put_disks`]).
 
 use everett_streams::{Purpose, Streams};
@@ -31,8 +31,9 @@ impl<E: Engine> Machine<E> {
         self.state.virtio.iter().map(|transport| of(transport.device())).sum()
     }
 
-    /// Cuts the power of all disks. Each loses unflushed writes as `streams` decide for node number `node` and the disk.
-    /// Requests in flight never complete, so the machine must not run on: it must end, or be restored to a moment.
+    /// Cuts the power of all disks. For each disk, the stream in `streams` for node number `node` and the disk
+    /// decides which unflushed writes are lost. Requests in flight never complete, so the machine must not run on: it
+    /// must end, or be restored to a moment.
     pub fn power_loss(
         &mut self,
         streams: &mut Streams,
@@ -45,8 +46,9 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// Resets the machine's disks. Each request in flight is executed not at all, completely, or in part, as `streams`
-    /// decide for node number `node` and the disk, and never completes. The disks keep power and their caches.
+    /// Resets the machine's disks. For each request in flight, the stream in `streams` for node number `node` and the
+    /// disk decides whether it is executed completely, in part or not at all. None of these requests completes. The
+    /// disks keep power and their caches.
     pub fn reset_disks(&mut self, streams: &mut Streams, node: u16) -> Vec<Aborted> {
         self.each_drive(|blk, disk, ram, events| {
             let rng = streams.get(Purpose::Reset { node, disk: blk.number() });
@@ -54,8 +56,8 @@ impl<E: Engine> Machine<E> {
         })
     }
 
-    /// Replaces all disks. The new disks must have the same makes as the old ones, as they do after a machine was switched
-    /// off and on.
+    /// Replaces all disks. The new disks must have the same makes as the old ones, as they do after a machine was
+    /// switched off and on.
     ///
     /// # Errors
     /// Returns an error if the number of disks or a disk's make differs. Nothing has changed then.

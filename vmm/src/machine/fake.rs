@@ -1,7 +1,8 @@
 //! A scripted engine for tests of the code above the engine trait: a CPU whose program is a list of [`Op`]s.
 //!
-//! Its state is an ordinary `CpuState`. RIP counts operations from the kernel's entry, RAX accumulates everything that the
-//! program has seen, R13 counts down [`Op::Work`], and R12, R14 and R15 hold the state of the interrupted program.
+//! Its state is an ordinary `CpuState`. RIP counts operations from the kernel's entry, RAX accumulates everything
+//! that the program has seen, R13 counts down [`Op::Work`], and R12, R14 and R15 hold the state of the interrupted
+//! program.
 
 use everett_cpu::CpuState;
 use everett_cpu::Request;
@@ -66,7 +67,7 @@ pub(crate) struct FakeEngine {
     /// Index of the operation where every interrupt starts.
     handler: u64,
     tsc: TscAnchor,
-    /// True if a device access waits; `answer` is the result of a read.
+    /// True if a device access is unfinished; `answer` is the result of a read.
     pending: bool,
     answer: Option<u64>,
     dirty: Vec<u64>,

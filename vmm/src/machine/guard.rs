@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::stop::End;
 use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 
-/// Number of interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux gives
-/// up on a stuck line after the same number.
+/// Number of interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux
+/// gives up on a stuck line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
-/// Number of instructions between two interrupts below which the guest did nothing else. An interrupt entry, its handler
-/// and the return take Linux several hundred.
+/// Distance between two interrupts, in instructions, below which the guest did nothing but handle the first one. An
+/// interrupt entry, its handler and the return take Linux several hundred.
 pub const STORM_GAP: u64 = 200;
 /// The same gap in exits. A handler that does nothing has one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
 /// The same gap in branches.
 const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
-/// The most device accesses of one instruction. FXSAVE to a device makes 64.
+/// Maximum number of device accesses of one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
-/// The most device accesses between two branches in clock mode `branch`, over all instructions there. No time passes
-/// meanwhile.
+/// Maximum number of device accesses between two branches in clock mode `branch`, over all instructions. No time
+/// passes between two branches.
 const ACCESSES_MAX_BRANCHES: u32 = 1 << 20;
 
 /// Counters of the guards.

@@ -1,8 +1,9 @@
-//! Journal of everything that passed between a CPU and its machine. It tells two runs apart when one of them leaked.
+//! Journal of everything that passed between a CPU and its machine. Comparing the journals of two runs shows where a
+//! leak entered one of them.
 //!
-//! A CPU is a function of its state and its inputs, and the devices are a function of the CPU's writes. So the first entry
-//! that differs shows on which side a leak entered. An input points to the machine. A write, or an access to another
-//! address, points to the CPU, some instructions earlier.
+//! A CPU is a function of its state and its inputs, and the devices are a function of the CPU's writes. So the first
+//! entry that differs shows whether the leak is in the CPU or in the machine. An input points to the machine. A
+//! write, or an access to another address, points to the CPU, some instructions earlier.
 
 use std::fmt;
 
@@ -76,7 +77,7 @@ impl fmt::Display for Entry {
             EntryKind::Mmio { gpa, value } => write!(f, "a load from {gpa:#x} gave {value:#x}"),
             EntryKind::Pio { port, value } => write!(f, "IN from port {port:#x} gave {value:#x}"),
             EntryKind::MmioWrite { gpa, value } => write!(f, "{value:#x} was stored to {gpa:#x}"),
-            EntryKind::PioWrite { port, value } => write!(f, "{value:#x} was OUT to port {port:#x}"),
+            EntryKind::PioWrite { port, value } => write!(f, "{value:#x} was written to port {port:#x}"),
             EntryKind::Interrupt { vector } => write!(f, "interrupt {vector:#x} was taken"),
             EntryKind::Skip { to } => write!(f, "idle until {to} ns"),
             EntryKind::DeviceWrite { pages, digest } => {
@@ -86,7 +87,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The most entries of a journal. A comparison clears the journal at each equal digest, so this bounds one interval.
+/// Maximum number of entries of a journal. A comparison clears the journal at each equal digest, so this bounds one
+/// interval.
 pub const ENTRIES_MAX: usize = 1 << 22;
 
 /// Entries since the journal was last cleared.

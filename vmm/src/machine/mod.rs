@@ -1,17 +1,17 @@
 //! A machine: an engine, RAM, devices, disks, and the loop that runs them in vtime.
 //!
 //! - `config`: configuration of a machine
-//! - `run`: the loop; `rerun`: repetition of runs that the host disturbed; `bus`: routing of accesses to devices; `guard`:
-//!   bounds on guests that make no progress
+//! - `run`: the loop; `rerun`: repetition of runs that the host disturbed; `bus`: routing of accesses to devices;
+//!   `guard`: bounds on guests that make no progress
 //! - `digest`: scope of a digest; `streams`: random streams of a machine
-//! - `stop`: reasons for the end of a run; `slice`: times at which due events are checked, in clock mode `branch`
+//! - `stop`: reasons for the end of a run; `slice`: places where due events are dispatched, in clock mode `branch`
 //! - `journal`: inputs of a CPU, for comparing two runs
 //! - `moment`: taking and restoring a whole machine at a stop
 //! - `drives`: operations of the host on disks: power loss, reset, replacement
 //!
-//! **Invariants.** Only [`State`], CPU, RAM and disks determine the further execution; `Output`, digests and the journal are
-//! observers. Every stop is between two instructions, except when the machine has ended. In clock mode `exit`, each stop that
-//! is not an observer's directly follows an exit; in clock mode `branch`, an exit or a branch.
+//! **Invariants.** Only [`State`], CPU, RAM and disks determine the further execution; `Output`, digests and the
+//! journal are observers. Every stop is between two instructions, except when the machine has ended. In clock mode
+//! `exit`, each stop that is not an observer's directly follows an exit; in clock mode `branch`, an exit or a branch.
 
 mod bus;
 pub mod config;
@@ -93,7 +93,7 @@ pub struct State {
     end: Option<End>,
     /// Devices of an older PC; `None` in clock mode `insn`.
     pub(crate) legacy: Option<Legacy>,
-    /// State of the rule on when due events are checked; `None` outside of clock mode `branch`.
+    /// State that decides where due events are dispatched; `None` outside of clock mode `branch`.
     pub(crate) slice: Option<Slice>,
 }
 
@@ -108,8 +108,8 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments name the digest of each base. Reading the base of a data disk is cheap; that of a large root disk is
-                // not read for it.
+                // Moments contain the digest of a disk's base, if it is known. Reading the base of a writable disk is
+                // cheap. The base of a read-only disk can be a large root image, so it is not read here.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -204,11 +204,12 @@ impl Machine<SoftEngine> {
 }
 
 impl<E: Engine> Machine<E> {
-    /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the RAM.
+    /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the
+    /// RAM.
     ///
     /// # Errors
-    /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or the engine
-    /// counts another unit than the clock.
+    /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or
+    /// the engine counts another unit than the clock.
     pub fn new(
         mut config: MachineConfig,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
@@ -237,8 +238,8 @@ impl<E: Engine> Machine<E> {
         Ok(machine)
     }
 
-    /// Creates a machine from a moment. If the base of the moment's memory is a file, guest memory maps it: pages that the
-    /// guest does not write are never copied. Kernel and initramfs of the configuration are ignored.
+    /// Creates a machine from a moment. If the base of the moment's memory is a file, guest memory maps it: pages
+    /// that the guest does not write are never copied. Kernel and initramfs of the configuration are ignored.
     ///
     /// # Errors
     /// Returns an error if the moment is not of a machine of this configuration, or the engine cannot be created.
@@ -352,18 +353,18 @@ impl<E: Engine> Machine<E> {
         self.engine.read_virtual(gva, buf)
     }
 
-    /// Notes accesses to these bytes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), in place of those watched
-    /// before. The guest's execution does not change. Returns true if the engine supports it.
+    /// Notes accesses to these bytes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), in place of those
+    /// watched before. The guest's execution does not change. Returns true if the engine supports it.
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }
-    /// Takes the edges of code that were executed for the first time since the last call. Empty unless the engine was created
-    /// to record them.
+    /// Takes the edges of code that were executed for the first time since the last call. Empty unless the engine was
+    /// created to record them.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.engine.take_edges()
     }
 
-    /// Types on the serial console. Returns the number of bytes that were accepted.
+    /// Sends input to the serial console. Returns the number of bytes that were accepted.
     pub fn console_input(&mut self, bytes: &[u8]) -> usize {
         let taken = self.state.uart.input(bytes);
         self.state.interrupts.set_line(UART_GSI, self.state.uart.line());
@@ -390,7 +391,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no such card or it refuses the frame.
+    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no such card or it refuses the
+    /// frame.
     pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {
         let now = self.vtime();
         let State { virtio, events, streams, .. } = &mut self.state;
@@ -412,7 +414,8 @@ impl<E: Engine> Machine<E> {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no such card or it refuses the frame.
+    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no such card or it
+    /// refuses the frame.
     pub fn frame_arrives(&mut self, at: u64, frame: Vec<u8>) -> bool {
         let card = |transport: &Transport| matches!(transport.device(), Device::Net(_));
         self.state.virtio.iter().position(card).is_some_and(|slot| self.frame_input(slot, at, frame))
@@ -451,7 +454,8 @@ impl<E: Engine> Machine<E> {
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// Sets a new generation ID and notifies the guest: the machine is a copy of another one from here on.
+    /// Sets a new generation ID and notifies the guest, which takes this as a sign that the machine is now a copy of
+    /// another one.
     pub fn new_generation(&mut self, id: [u8; 16]) {
         // The page is in RAM by the memory layout, so the write succeeds.
         let _ = self.ram.memory().write_slice(&id, GuestAddress(GENERATION_ID));
@@ -467,7 +471,7 @@ impl<E: Engine> Machine<E> {
         self.journal.as_mut()
     }
 
-    /// Handles a due event of a virtio device, or a change of the device by the host.
+    /// Handles a due event of a virtio device, or lets the device process input that the host added.
     fn virtio_event(&mut self, slot: usize, token: u64) {
         self.with_virtio(slot, |transport, cx| transport.event(token, cx));
     }

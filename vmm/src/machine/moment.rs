@@ -1,15 +1,16 @@
-//! Moments of a machine: everything that determines its further execution, taken at a stop. A moment is restored later, in
-//! this machine or in another one of the same make.
+//! Moments of a machine: everything that determines its further execution, taken at a stop. A moment is restored
+//! later, in this machine or in another one of the same make.
 //!
-//! Registers, devices, timers and streams are one string of bytes in a versioned format. Memory and disks are images that
-//! share unchanged pages with other moments (`everett-snapshot`). The cost of taking a moment is the pages written since
-//! the last one; the cost of restoring is the pages in which the machine differs from it.
+//! Registers, devices, timers and streams are one string of bytes in a versioned format. Memory and disks are images
+//! that share unchanged pages with other moments (`everett-snapshot`). The cost of taking a moment is proportional to
+//! the number of pages written since the last one; the cost of restoring, to the number of pages in which the machine
+//! differs from the moment.
 //!
-//! Output that was not taken yet (console bytes, port writes, frames, notes) is not part of a moment, so take it first. The
-//! only output in a moment is the unfinished console line, because its end comes later.
+//! Output that was not taken yet (console bytes, port writes, frames, notes) is not part of a moment, so take it
+//! first. The only output in a moment is the unfinished console line, because its end comes later.
 //!
-//! **Invariants.** Taking a moment changes nothing. After a restore the machine continues exactly as it did when the moment
-//! was taken, whatever it did in between, and its digest is that of the moment.
+//! **Invariants.** Taking a moment changes nothing. After a restore the machine continues exactly as it did when the
+//! moment was taken, whatever it did in between, and its digest is that of the moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::disk::{DiskMoment, DiskParts};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 
-/// Version of the stored state. Any change of a field of a device, of the CPU or of the machine takes a new version.
+/// Version of the stored state. Any change of a field of a device, of the CPU or of the machine needs a new version.
 pub const STATE_VERSION: u32 = 5;
 
 /// Reason why a moment cannot be restored.
@@ -172,8 +173,8 @@ impl<E: Engine> Machine<E> {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // If reading the engine's state failed, the moment contains this end, so it is never continued as a state of the
-        // guest.
+        // If reading the engine's state failed, the moment contains this end, so it is never continued as a state of
+        // the guest.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],
@@ -191,7 +192,8 @@ impl<E: Engine> Machine<E> {
     /// Restores `moment`. Output that was not taken is dropped.
     ///
     /// # Errors
-    /// Returns an error if the moment's state is invalid or belongs to another make of machine; then nothing has changed.
+    /// Returns an error if the moment's state is invalid or belongs to another make of machine; then nothing has
+    /// changed.
     pub fn restore(&mut self, moment: &Moment) -> Result<(), MomentError> {
         let stored = Stored::decode(STATE_VERSION, &moment.state)?;
         self.check(&stored.state, moment)?;

@@ -1,9 +1,9 @@
 //! Repetition of runs that the host disturbed, on an engine that notices disturbances only afterwards.
 //!
-//! Everything that was executed since the disturbance is worthless, and so is what devices did in response. The unit of
-//! repetition is a run: it begins at a stop, where a moment can be taken, and its effects are invisible outside before it
-//! ends. So the machine returns to the start of the run, discards the run's output, and runs again. Runs are short: a
-//! world's round is a millisecond at most.
+//! Everything that was executed since the disturbance must be discarded, and so must the devices' reactions to it.
+//! The unit of repetition is a run: it begins at a stop, where a moment can be taken, and its effects are invisible
+//! outside before it ends. So the machine returns to the start of the run, discards the run's output, and runs again.
+//! Runs are short: a world's round is a millisecond at most.
 //!
 //! **Invariant.** A run that does not end with a failure of the host was undisturbed from start to end.
 
@@ -13,7 +13,7 @@ use super::{Machine, Moment};
 use crate::engine::Engine;
 use crate::output::Output;
 
-/// Number of attempts at a run before the host counts as unable to do it.
+/// Number of attempts at a run. If all are disturbed, the run fails.
 pub const TRIES_MAX: u32 = 3;
 
 /// State at the start of a run.
@@ -45,7 +45,7 @@ impl<E: Engine> Machine<E> {
         }
         self.output = beginning.output.clone();
         self.stats.disturbed += 1;
-        // The moment was taken on this machine.
-        restored.map_err(|error| End::Host(format!("a run cannot be made again: {error}")))
+        // An error is not expected, because the moment was taken on this machine.
+        restored.map_err(|error| End::Host(format!("a run cannot be repeated: {error}")))
     }
 }

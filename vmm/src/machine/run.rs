@@ -1,10 +1,11 @@
 //! The run loop.
 //!
-//! A boundary lies between instructions; in clock modes `exit` and `branch`, behind each exit; in mode `branch` also at a
-//! place where an event has been due for long (see `slice`). At each boundary, in this order: stop if the caller requested
-//! this place; dispatch the due events; offer the LAPIC's interrupt to the CPU; if the CPU is halted, skip to the next
-//! event; else execute up to the next event. An access to a device interrupts an instruction. It is served at the vtime of
-//! that instruction, which is then finished before the next boundary.
+//! A boundary is a place where the loop acts. In clock mode `insn` boundaries lie between instructions, in the other
+//! modes after exits; in mode `branch` also where the caller requests a stop, or where an event has been due for long
+//! (see `slice`). At each boundary, in this order: stop if the caller requested this place; dispatch the due events;
+//! offer the LAPIC's interrupt to the CPU; if the CPU is halted, skip to the next event; else execute up to the next
+//! event. An access to a device interrupts an instruction. It is served at the vtime of that instruction, which is
+//! then finished before the next boundary.
 
 use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
@@ -75,7 +76,7 @@ impl<E: Engine> Machine<E> {
             if icount >= until.icount {
                 return Ok(Stop::Count);
             }
-            self.look(now);
+            self.dispatch(now);
             // Before the interrupt: its delivery reads tables that a device may have written.
             self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
@@ -91,8 +92,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Ends the machine at the guest's access. If exits or branches are counted, the instruction is finished first like any
-    /// other, because engines differ in how far they are within an instruction.
+    /// Ends the machine at the guest's access. If exits or branches are counted, the instruction is finished first
+    /// like any other, because engines differ in how far they are within an instruction.
     fn ended_by_exit(&mut self, end: End) -> End {
         let icount = match self.clock_mode() {
             ClockMode::Insn => return end,
@@ -110,7 +111,7 @@ impl<E: Engine> Machine<E> {
         match self.engine.failure() {
             Some(Failure::Host(why)) => End::Host(why),
             Some(Failure::Engine(message)) => End::Engine(message),
-            None => End::Host("the engine does not say why".to_owned()),
+            None => End::Host("the engine gives no reason".to_owned()),
         }
     }
 
@@ -132,7 +133,7 @@ impl<E: Engine> Machine<E> {
             if let Some(slice) = &mut self.state.slice
                 && !in_flight
             {
-                slice.set_behind_exit(false);
+                slice.set_after_exit(false);
                 next_event = latest(next_event);
             }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
@@ -143,13 +144,13 @@ impl<E: Engine> Machine<E> {
                     limit = icount + 1;
                 }
                 if self.state.slice.is_some() {
-                    // Up to the boundary behind the exit.
+                    // Up to the boundary after the exit.
                     limit = icount;
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
-            // One instruction without breakpoints prevents a second stop at the same place. Engines need not check
-            // breakpoints before the first instruction of a run, so it is done here.
+            // Executing one instruction without breakpoints prevents a second stop at the same place. Engines need
+            // not check breakpoints before the first instruction of a run, so it is done here.
             let resumed = self.stopped_at == Some(icount);
             if !in_flight && !resumed && self.at_breakpoint(until) {
                 self.stopped_at = Some(icount);
@@ -164,8 +165,8 @@ impl<E: Engine> Machine<E> {
             let icount = self.engine.icount();
             let now = self.state.clock.vtime(icount);
             if let Some(slice) = &mut self.state.slice {
-                let behind = in_flight && matches!(exit, Exit::Count | Exit::Watchpoint);
-                slice.set_behind_exit(behind || exit == Exit::Halt);
+                let finished = in_flight && matches!(exit, Exit::Count | Exit::Watchpoint);
+                slice.set_after_exit(finished || exit == Exit::Halt);
             }
             match exit {
                 Exit::Count | Exit::Window => return Ok(false),
@@ -225,13 +226,13 @@ impl<E: Engine> Machine<E> {
         if self.clock_mode() == ClockMode::Branch { End::NoBranch } else { End::NoExit }
     }
 
-    /// Dispatches due events, if this is a place for that.
-    fn look(&mut self, now: u64) {
+    /// Dispatches due events, unless clock mode `branch` defers them to a later boundary.
+    fn dispatch(&mut self, now: u64) {
         if let Some(slice) = &self.state.slice {
-            // A halted CPU is behind the exit of its HLT. Its TSC was set there, and the guest cannot read it again before
-            // an interrupt. So the number of stops in the meantime has no influence.
+            // A halted CPU is directly after the exit of its HLT. Its TSC was set there, and the guest cannot read it
+            // again before an interrupt. So the number of stops in the meantime has no influence.
             if !self.state.halted {
-                if !slice.looks(now, self.state.events.next_vtime()) {
+                if !slice.dispatches(now, self.state.events.next_vtime()) {
                     return;
                 }
                 self.hold_tsc(now);
@@ -243,7 +244,7 @@ impl<E: Engine> Machine<E> {
     /// In clock mode `branch`: sets the TSC to this vtime from here on.
     fn hold_tsc(&mut self, now: u64) {
         if let Some(slice) = &mut self.state.slice {
-            slice.look(now);
+            slice.set_tsc(now);
             self.engine.set_tsc(slice.tsc());
         }
     }
@@ -309,14 +310,14 @@ impl<E: Engine> Machine<E> {
         self.state.clock.skip_to(icount, to);
         self.engine.set_tsc(self.state.tsc());
         let now = self.state.clock.vtime(icount);
-        // The end of a run is no input; only a skip that reaches an event is.
+        // Only a skip that reaches an event is an input; a skip to the end of the run is not.
         if next.is_some_and(|next| next <= now) {
             self.record(icount, now, EntryKind::Skip { to });
         }
         Ok(next.is_none().then_some(Stop::Idle))
     }
 
-    /// Tells the engine which pages devices wrote.
+    /// Reports to the engine which pages devices wrote.
     pub(crate) fn hand_over_device_writes(&mut self) {
         if !self.ram.has_device_writes() {
             return;

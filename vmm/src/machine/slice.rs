@@ -1,12 +1,12 @@
 //! Clock mode `branch`: the boundaries at which a machine dispatches due events, and the TSC values between them.
 //!
-//! Stopping a processor at an exact place is expensive: each such stop costs a signal and a stretch on the soft CPU. So due
-//! events wait for the guest's next exit, and the guest is stopped only if it computes for [`LATE_NS`] without one. A stop
-//! that the caller requests (a horizon, a digest, a moment) is at an exact place too, but dispatches no events there,
-//! because it must change nothing.
+//! Stopping a processor at an exact place is expensive: each such stop costs a signal and a stretch on the soft CPU.
+//! So due events wait for the guest's next exit, and the guest is stopped only if it computes for [`LATE_NS`] without
+//! one. A stop that the caller requests (a horizon, a digest, a moment) is at an exact place too, but dispatches no
+//! events there, because it must change nothing.
 //!
-//! **Invariant.** The places where a machine dispatches events are a function of its state, of which this is a part. Where
-//! and how often its runs stopped has no influence.
+//! **Invariant.** The places where a machine dispatches events are a function of its state, of which this is a part.
+//! Where and how often its runs stopped has no influence.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,31 +16,31 @@ use crate::engine::TscAnchor;
 // The TSC counts nanoseconds.
 const _: () = assert!(TSC_HZ == NANOS);
 
-/// Time for which a guest may compute past a due event without an exit, in nanoseconds of vtime. Then it is stopped for the
-/// event.
+/// Time for which a guest may compute past a due event without an exit, in nanoseconds of vtime. Then it is stopped
+/// for the event.
 pub const LATE_NS: u64 = 10_000_000;
 
 /// State between two places where events are dispatched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     /// True if nothing was executed since the guest's last exit.
-    behind_exit: bool,
+    after_exit: bool,
     /// Value of the TSC, without the offset that the guest added.
     tsc: u64,
 }
 
 impl Slice {
     /// True if due events are dispatched here, at `now`. `next` is the time of the first one.
-    pub(crate) fn looks(&self, now: u64, next: Option<u64>) -> bool {
-        self.behind_exit || next.is_some_and(|next| now >= latest(next))
+    pub(crate) fn dispatches(&self, now: u64, next: Option<u64>) -> bool {
+        self.after_exit || next.is_some_and(|next| now >= latest(next))
     }
     /// Sets the value of the TSC from here on, at a place where events are dispatched.
-    pub(crate) fn look(&mut self, tsc: u64) {
+    pub(crate) fn set_tsc(&mut self, tsc: u64) {
         self.tsc = tsc;
     }
     /// Notes that the guest has finished an exit (true), or continues (false).
-    pub(crate) fn set_behind_exit(&mut self, behind: bool) {
-        self.behind_exit = behind;
+    pub(crate) fn set_after_exit(&mut self, after: bool) {
+        self.after_exit = after;
     }
     /// Returns the TSC's anchor: a constant value.
     pub(crate) fn tsc(&self) -> TscAnchor {
@@ -58,18 +58,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_all_of_it() {
-        let slice = Slice { behind_exit: true, tsc: 7 };
+    fn the_stored_form_is_complete() {
+        let slice = Slice { after_exit: true, tsc: 7 };
         let stored = postcard::to_stdvec(&slice).unwrap();
         assert_eq!(postcard::from_bytes::<Slice>(&stored).unwrap(), slice);
     }
 
     #[test]
-    fn it_looks_behind_exits_and_where_something_has_been_due_for_long() {
+    fn events_are_dispatched_after_exits_and_when_they_have_been_due_for_long() {
         let mut slice = Slice::default();
-        assert!(!slice.looks(5, None) && !slice.looks(5, Some(5)) && !slice.looks(4 + LATE_NS, Some(5)));
-        assert!(slice.looks(5 + LATE_NS, Some(5)));
-        slice.set_behind_exit(true);
-        assert!(slice.looks(5, None));
+        assert!(
+            !slice.dispatches(5, None)
+                && !slice.dispatches(5, Some(5))
+                && !slice.dispatches(4 + LATE_NS, Some(5))
+        );
+        assert!(slice.dispatches(5 + LATE_NS, Some(5)));
+        slice.set_after_exit(true);
+        assert!(slice.dispatches(5, None));
     }
 }

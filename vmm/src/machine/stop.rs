@@ -4,17 +4,18 @@ use std::fmt;
 
 use crate::clock::VTIME_MAX;
 
-/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything that is
-/// due there happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the same run.
+/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything
+/// that is due there happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the
+/// same run.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or behind
-    /// each branch or exit if those are counted.
+    /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or
+    /// after each branch or exit if those are counted.
     pub vtime: u64,
     /// Stop at the first boundary with exactly this count of what the clock mode counts.
     pub icount: u64,
-    /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before the
-    /// run do not count: take them first.
+    /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
+    /// the run do not count: take them first.
     pub port_lines: u8,
     /// Stop before an instruction at one of these linear addresses. Sorted.
     pub breakpoints: &'a [u64],
@@ -69,7 +70,7 @@ pub enum End {
     TripleFault,
     /// The CPU executed HLT with interrupts off: nothing can wake it.
     HaltedForever,
-    /// The guest takes interrupt after interrupt without work in between.
+    /// The guest takes interrupt after interrupt and does nothing in between.
     InterruptStorm {
         /// Vector of the last one.
         vector: u8,
@@ -82,7 +83,8 @@ pub enum End {
     Unsupported(String),
     /// In clock mode `exit`: the guest computes without an exit, and nothing interrupts it there.
     NoExit,
-    /// The host failed. This says nothing about the guest and is not part of its timeline: on another host it continues.
+    /// The host failed. This says nothing about the guest and is not part of its timeline: on another host it
+    /// continues.
     Host(String),
     /// In clock mode `branch`: the guest executes without a conditional branch, so no time passes.
     NoBranch,
@@ -101,8 +103,8 @@ impl End {
         matches!(self, End::Host(_) | End::Engine(_))
     }
 
-    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or where a bound was
-    /// met. Engines may be at different places there.
+    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or where a
+    /// bound was reached. Different engines may stop at different places there.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,
@@ -128,12 +130,13 @@ impl fmt::Display for End {
                 write!(f, "interrupt storm: {count} interrupts in a row, the last with vector {vector:#x}")
             }
             End::NoProgress => f.write_str("no progress: an instruction accesses devices without end"),
-            End::Unsupported(reason) => write!(f, "the CPU cannot go on: {reason}"),
+            End::Unsupported(reason) => write!(f, "the CPU cannot continue: {reason}"),
             End::NoExit => f.write_str(
                 "no progress: the guest computes without an exit, and in clock mode \"exit\" nothing interrupts it",
             ),
             End::NoBranch => f.write_str(
-                "no progress: the guest executes no conditional branch, and in clock mode \"branch\" no time passes without",
+                "no progress: the guest executes no conditional branch, and in clock mode \"branch\" only these \
+                 advance time",
             ),
             End::Host(reason) => write!(f, "the host failed: {reason}"),
             End::Engine(message) => write!(f, "engine failure, a defect of Everett: panicked with \"{message}\""),

@@ -5,7 +5,7 @@
 //! logging them ([`Ram::replace`]); the machine tells the engine about those separately.
 //!
 //! - `page_log`: log of the pages that were written through `vm-memory`
-//! - `page_set`: a set of pages whose operations cost time by its content, not by the size of RAM
+//! - `page_set`: a set of pages whose cost depends on its content, not on the size of RAM
 //! - `raw`: access to whole pages by pointer (`unsafe`)
 
 mod page_log;
@@ -71,8 +71,8 @@ impl Ram {
     /// Maps `bytes` of zeroed RAM.
     ///
     /// # Errors
-    /// Returns an error if the size is outside the bounds of [`crate::layout`] or not whole pages, or if the host refuses
-    /// the mapping.
+    /// Returns an error if the size is outside the bounds of [`crate::layout`] or not whole pages, or if the host
+    /// refuses the mapping.
     pub fn new(bytes: u64) -> Result<Ram, RamError> {
         Ram::map(bytes, None)
     }

@@ -1,4 +1,5 @@
-//! Log of pages written through `vm-memory`: a bitmap with a summary, so that draining costs time by the pages written.
+//! Log of pages written through `vm-memory`: a bitmap with a summary, so that the cost of draining is proportional to
+//! the number of pages written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! A set of page numbers: adding and clearing cost time by the set's content, not by the size of RAM.
+//! A set of page numbers: the cost of adding and clearing depends on the set's content, not on the size of RAM.
 
 /// Set of page numbers that remembers the order of insertion.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
-//! Whole pages of RAM by pointer, for digests and restores, where an extra copy costs noticeable time.
+//! Whole pages of RAM by pointer, for digests and restores, where an extra copy would be noticeably slow.
 //!
-//! No other code accesses RAM meanwhile: an engine runs only inside [`Engine::run`](crate::engine::Engine::run), devices
-//! run only between two such calls, and all of it happens on the one thread that owns the machine.
+//! No other code accesses RAM meanwhile: an engine runs only inside [`Engine::run`](crate::engine::Engine::run),
+//! devices run only between two such calls, and all of it happens on the one thread that owns the machine.
 #![allow(unsafe_code)]
 
 use vm_memory::bitmap::Bitmap;
@@ -25,8 +25,8 @@ impl Ram {
     /// Returns the content of page number `page`; `None` beyond the end of RAM.
     pub(crate) fn page(&self, page: u64) -> Option<&PageBytes> {
         let pointer = self.pointer(page)?;
-        // SAFETY: `pointer` is the start of a page of the mapping, which lives as long as `self`. Nothing writes RAM while
-        // the machine's owner holds this borrow (see the module).
+        // SAFETY: `pointer` is the start of a page of the mapping, which lives as long as `self`. Nothing writes RAM
+        // while the machine's owner holds this borrow (see the module).
         Some(unsafe { &*pointer })
     }
 

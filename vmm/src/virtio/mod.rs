@@ -4,9 +4,9 @@
 //! it accesses comes as a [`Cx`]. Work starts at a queue notification and completes at once or, with a latency, at an
 //! event.
 //!
-//! **Invariant.** The guest is an attacker. A queue outside RAM, or a descriptor chain that loops, lies about its length
-//! or lacks what its device needs, ends in an error status where the device has one, else in DEVICE_NEEDS_RESET: never in
-//! a panic, an unbounded loop or unbounded memory.
+//! **Invariant.** The guest is an attacker. A queue outside RAM, or a descriptor chain that loops, lies about its
+//! length or lacks what its device needs, ends in an error status where the device has one, else in
+//! DEVICE_NEEDS_RESET: never in a panic, an unbounded loop or unbounded memory.
 
 pub mod blk;
 pub mod console;

@@ -1,7 +1,7 @@
 //! virtio-net (virtio 1.2, section 5.1): one receive and one transmit queue, no offloads.
 //!
-//! Frames that the guest sends go to the attached wire, with their vtime. Frames for the guest arrive at a vtime that the
-//! wire chose.
+//! Frames that the guest sends go to the attached wire, with their vtime. Frames for the guest arrive at a vtime that
+//! the wire chose.
 //!
 //! Not here: what the wire does in between (`crate::wire`).
 
@@ -20,14 +20,14 @@ use crate::output::Frame;
 pub const QUEUE_SIZE: u16 = 256;
 /// Maximum bytes of a frame: an Ethernet frame with a VLAN tag, without its checksum.
 pub const FRAME_BYTES_MAX: usize = 1518;
-/// MTU that the driver is told.
+/// MTU that the card announces to the driver.
 const MTU: u16 = 1500;
 /// Bytes of `struct virtio_net_hdr_v1`.
 const HEADER_BYTES: u64 = 12;
 /// Maximum number of received frames that wait for the driver's buffers. More are dropped, as a card's FIFO would do.
 pub const BACKLOG_FRAMES_MAX: usize = 256;
-/// Maximum number of frames that are due to arrive at this card. They can pile up while its machine is stalled or paused.
-/// More are dropped.
+/// Maximum number of frames that are due to arrive at this card. They can pile up while its machine is stalled or
+/// paused. More are dropped.
 pub const ARRIVING_FRAMES_MAX: usize = 65_536;
 /// Maximum number of frames that the card sends in one millisecond of its machine's vtime: one per 61 ns. More are
 /// dropped.
@@ -86,7 +86,8 @@ impl Net {
         self.dropped
     }
 
-    /// Schedules the arrival of a frame at vtime `at`. Returns false if it is too long or too many frames are on the way.
+    /// Schedules the arrival of a frame at vtime `at`. Returns false if it is too long or too many frames are on the
+    /// way.
     pub(crate) fn deliver(&mut self, at: u64, bytes: Vec<u8>, cx: &mut Cx<'_>) -> bool {
         if bytes.len() > FRAME_BYTES_MAX || self.arriving.len() >= ARRIVING_FRAMES_MAX {
             self.dropped = self.dropped.saturating_add(1);

@@ -208,7 +208,8 @@ impl VirtQueue {
         }
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
-        // Asked after each chain, so that the crate's count of chains since the last question is not state.
+        // Called after each chain, so that the crate's count of chains since the last call is always zero and need
+        // not be stored.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 

@@ -16,7 +16,7 @@ pub const SLOW_NS: u64 = 1_000_000_000;
 /// Error of applying a fault to a wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// The fault is one of a machine.
+    /// The fault applies to a machine.
     #[error("this fault applies to a node, not to the network")]
     NotOurs,
     /// No port has this node name.

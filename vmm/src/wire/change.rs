@@ -1,8 +1,8 @@
 //! Changes of a wire: faults begin and end, nodes lose power and get it back.
 //!
 //! A change takes effect after the arrivals of its vtime. A fault applies to frames that are sent while it lasts.
-//! Partitions, clogs and bandwidth also apply to frames that are in a queue when they begin, and a clogged node receives
-//! no frame, regardless of when the frame was sent. All other frames that have left their queue arrive.
+//! Partitions, clogs and bandwidth also apply to frames that are in a queue when they begin, and a clogged node
+//! receives no frame, regardless of when the frame was sent. All other frames that have left their queue arrive.
 
 use std::collections::BTreeSet;
 
@@ -59,8 +59,8 @@ impl Wire {
     }
 
     /// Takes the power from the node at `port`.
-    /// Frames in its card are lost; frames on their way continue. From now on it sends nothing, frames that arrive for it
-    /// are lost, and the switch forgets its addresses.
+    /// Frames in its card are lost; frames on their way continue. From now on it sends nothing, frames that arrive
+    /// for it are lost, and the switch forgets its addresses.
     pub fn detach(&mut self, port: u8, at: u64) {
         let at = self.change(at);
         self.state.attached &= !(1 << (port % PORTS_MAX as u8));

@@ -28,7 +28,8 @@ pub const QUEUE_BYTES_MAX: u32 = 16 << 20;
 pub struct PortConfig {
     /// The node's name: letters, digits, dots, dashes and underscores.
     pub name: String,
-    /// Address of its card, for captures and to check that cards differ. The switch learns addresses from frames instead.
+    /// Address of its card, for captures and to check that cards differ. The switch learns addresses from frames
+    /// instead.
     pub mac: [u8; 6],
 }
 

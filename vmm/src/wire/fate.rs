@@ -1,14 +1,14 @@
 //! Draws for a frame that the switch sends down a link.
 //!
-//! Each direction has streams of its own, keyed by the ports of its ends and by the kind of draw ([`LinkDraw`]): `Base`
-//! for the link's latency, one for each kind of fault, and `Copy` for extra copies. Each frame of a direction takes one
-//! draw from `Base`. For each fault that is active on the direction, in the order of the faults' numbers, it takes a
-//! fixed count of draws from the stream of the fault's kind: one for latency, loss and duplication, two for reordering
-//! (if it happens, and for how long) and corruption (if it happens, and which bit). These draws are taken even if the
-//! frame is lost, held or finds the queue full.
+//! Each direction has streams of its own, keyed by the ports of its ends and by the kind of draw ([`LinkDraw`]):
+//! `Base` for the link's latency, one for each kind of fault, and `Copy` for extra copies. Each frame of a direction
+//! takes one draw from `Base`. For each fault that is active on the direction, in the order of the faults' numbers,
+//! it takes a fixed count of draws from the stream of the fault's kind: one for latency, loss and duplication, two
+//! for reordering (whether it happens, and for how long) and corruption (whether it happens, and which bit). These
+//! draws are taken even if the frame is lost, held or finds the queue full.
 //!
-//! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were active on
-//! it, never on other directions. The draws from `Base` do not depend on faults at all.
+//! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were
+//! active on it, never on other directions. The draws from `Base` do not depend on faults at all.
 
 use everett_fault::{Distribution, PPM, Ppm};
 use everett_streams::{LinkDraw, Purpose, Streams};
@@ -61,7 +61,7 @@ impl Draws<'_> {
         ((u128::from(self.stream(draw).next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Draws if a frame is held back, and for how long. Takes two draws in any case.
+    /// Draws whether a frame is held back, and for how long. Takes two draws in any case.
     fn reorder(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, hold: &Distribution) {
         let happens = self.happens(draw, ppm);
         let time = self.time(draw, hold);
@@ -70,7 +70,7 @@ impl Draws<'_> {
         }
     }
 
-    /// Draws if a bit of a frame flips, and which one. Takes two draws in any case.
+    /// Draws whether a bit of a frame flips, and which one. Takes two draws in any case.
     fn corrupt(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, bits: u64) {
         let happens = self.happens(draw, ppm);
         let bit = self.below(draw, bits);

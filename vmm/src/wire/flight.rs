@@ -1,7 +1,7 @@
 //! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet fetched.
 //!
-//! The counts against the bounds and the queues follow the vtimes of calls to the wire, never the times of fetching: only
-//! `settle` discounts frames that have left a queue or arrived.
+//! The counts against the bounds and the queues follow the vtimes of calls to the wire, never the times of fetching:
+//! only `settle` discounts frames that have left a queue or arrived.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +18,8 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 pub const FRAMES_MAX: usize = 65_536;
 /// Maximum bytes of frames on their way, with the same two bounds as [`FRAMES_MAX`]. More are dropped.
 pub const BYTES_MAX: u64 = 64 << 20;
-/// Maximum number of arrived frames that were not fetched. More are dropped, but the wire's owner normally fetches them.
+/// Maximum number of arrived frames that were not fetched. More are dropped, but the wire's owner normally fetches
+/// them.
 pub const READY_FRAMES_MAX: usize = 1 << 20;
 
 /// Frames that a fault holds, in the order in which they were put on their way.
@@ -48,8 +49,8 @@ impl Held {
         taken
     }
 
-    /// Marks items as having left their cards unless the cards are clogged. Other faults may hold them further, after the
-    /// card.
+    /// Marks items as having left their cards unless the cards are clogged. Other faults may hold them further, after
+    /// the card.
     pub(super) fn leave_cards(&mut self, clogged: impl Fn(u8) -> bool) {
         for item in self.items.values_mut() {
             item.in_card &= clogged(item.from);

@@ -1,9 +1,9 @@
-//! One direction of a link: a card's queue, the order of frames behind it, and their arrival times.
+//! One direction of a link: a card's queue, the order of frames after the queue, and their arrival times.
 //!
-//! A frame waits in the queue for those before it, takes the time of its bits to be sent, and is then on its way for its
-//! drawn latency. Frames do not overtake each other: one that would arrive before an earlier frame arrives together with
-//! it. Frames that faults delay form a second order of this kind, so that frames sent after the fault has ended need not
-//! wait for them. Reordered frames and extra copies belong to neither order.
+//! A frame waits in the queue for those before it, takes the time of its bits to be sent, and is then on its way for
+//! its drawn latency. Frames do not overtake each other: one that would arrive before an earlier frame arrives
+//! together with it. Frames that faults delay form a second order of this kind, so that frames sent after the fault
+//! has ended need not wait for them. Reordered frames and extra copies belong to neither order.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Outcomes of frames, for observers: the moves of network models in model checking.
+//! Outcomes of frames, for observers. They correspond to the moves of network models in model checking.
 //!
 //! A frame that the switch sends down a link is one message from one node to another. It has one of four outcomes:
 //!

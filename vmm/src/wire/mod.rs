@@ -1,8 +1,8 @@
 //! The wire: an Ethernet switch and the links between it and each node's card.
 //! It knows no machines: frames go in with port and vtime, deliveries come out with port and vtime.
 //!
-//! A link joins two nodes, through the switch. The frames from one of the two to the other are one *direction*, which is
-//! selected by a [`Links`](everett_fault::Links). The switch decides at once which directions a frame takes. Each
+//! A link joins two nodes, through the switch. The frames from one of the two to the other are one *direction*, which
+//! is selected by a [`Links`](everett_fault::Links). The switch decides at once which directions a frame takes. Each
 //! direction has a queue with a bandwidth, a latency, and the faults that are active on it.
 //!
 //! Map:
@@ -16,17 +16,17 @@
 //!
 //! Not here: cards ([`crate::virtio::net`]), the order in which nodes run, when faults begin and end.
 //!
-//! **Calls** come in the order of their vtimes: frames by (vtime, port), and a change at some vtime after the frames of
-//! that vtime that precede it. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], up to the next change:
-//! arrivals until then are already decided.
+//! **Calls** come in the order of their vtimes: frames by (vtime, port), and a change after the frames that were sent
+//! earlier at the same vtime. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], up to the next
+//! change: arrivals until then are already decided.
 //!
 //! **Invariants.**
 //! - A delivery is never earlier than its frame's sending plus [`Wire::lookahead_ns`], since faults only add latency.
 //!   Frames that faults held arrive no earlier than the faults' end plus the same time.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
-//! - Arrivals and their times are a function of configuration, seed, and the calls with their vtimes. They do not depend
-//!   on when deliveries are fetched, nor on the log.
-//! - Faults on one direction move no draw of another (`fate`).
+//! - Arrivals and their times are a function of configuration, seed, and the calls with their vtimes. They do not
+//!   depend on when deliveries are fetched, nor on the log.
+//! - Faults on one direction do not change the draws of another (`fate`).
 //! - Everything is bounded. A frame beyond a bound is dropped, and the log says so.
 
 mod active;
@@ -96,7 +96,8 @@ struct State {
     flight: Flight,
 }
 
-/// Switch with its links. Its stored form is its state without the log; two wires are equal if they will behave equally.
+/// Switch with its links. Its stored form is its state without the log; two wires are equal if they will behave
+/// equally.
 #[derive(Debug, Clone)]
 pub struct Wire {
     state: State,
@@ -152,7 +153,8 @@ impl Wire {
         self.state.topology.lookahead()
     }
 
-    /// Returns the vtime, in nanoseconds, up to which the wire was used. A world that restores a wire is not behind this.
+    /// Returns the vtime, in nanoseconds, up to which the wire was used. A world that restores a wire must not be at
+    /// an earlier vtime.
     #[must_use]
     pub fn vtime(&self) -> u64 {
         self.state.now.max(self.state.last.0)

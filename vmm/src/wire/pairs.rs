@@ -9,7 +9,8 @@ use super::config::PORTS_MAX;
 pub(super) struct Pairs(Vec<u64>);
 
 impl Pairs {
-    /// Returns the directions among `ports` ports for which `chosen(sender, receiver)` is true. No port sends to itself.
+    /// Returns the directions among `ports` ports for which `chosen(sender, receiver)` is true. No port sends to
+    /// itself.
     pub(super) fn choose(ports: usize, chosen: impl Fn(u8, u8) -> bool) -> Pairs {
         let row = |from: u8| {
             (0..ports as u8).filter(|&to| to != from && chosen(from, to)).fold(0, |row, to| row | 1 << to)

@@ -73,8 +73,8 @@ impl<W: Write> PcapNg<W> {
         self.packet(*port, *at, bytes, bytes.len(), INBOUND, vec![])
     }
 
-    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived: without its bytes,
-    /// and with the reason as a comment.
+    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived: without its
+    /// bytes, and with the reason as a comment.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::log::Log;
 use super::{State, Wire};
 
-/// Upper bound of numbers and vtimes, so that counting on from them never overflows.
+/// Upper bound of numbers and vtimes in a file, so that later additions never overflow.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 impl Serialize for Wire {

@@ -21,7 +21,7 @@ pub enum Summary {
         sender_mac: [u8; 6],
         /// IPv4 address of the sender.
         sender: Ipv4Addr,
-        /// IPv4 address that the packet asks or tells about.
+        /// IPv4 address that a request asks for, or to which a reply goes.
         target: Ipv4Addr,
     },
     /// IPv4 or IPv6.

@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         /// A node that runs to its clock's time at a vtime has reached that vtime, and is not a nanosecond too far.
         #[test]
-        fn the_inverse_is_the_first(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
+        fn local_is_the_first_time_at_a_vtime(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
             let mut clock = NodeClock::started(start);
             clock.drift(local, ppm);
             prop_assert!(clock.is_sound());
@@ -98,7 +98,7 @@ mod tests {
 
         /// A new anchor with the same drift changes times by at most a nanosecond.
         #[test]
-        fn an_anchor_in_between_is_within_a_nanosecond(ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX, a in 0u64..1 << 40, b in 0u64..1 << 40) {
+        fn a_new_anchor_changes_times_by_at_most_a_nanosecond(ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX, a in 0u64..1 << 40, b in 0u64..1 << 40) {
             let mut clock = NodeClock::started(0);
             clock.drift(0, ppm);
             let whole = clock.world(a + b);

@@ -34,7 +34,8 @@ impl<E: Engine> World<E> {
         Ok(())
     }
 
-    /// Plugs in a rebuilt endpoint ([`Endpoint::hear_again`]) after the restore of a moment at which one was plugged in.
+    /// Plugs in a rebuilt endpoint ([`Endpoint::hear_again`]) after the restore of a moment at which one was plugged
+    /// in.
     ///
     /// # Errors
     /// Returns the errors of [`World::plug`], and an error if the moment had no endpoint.

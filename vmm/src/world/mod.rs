@@ -2,26 +2,27 @@
 //!
 //! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames change hands
-//! - `completion`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to nodes
+//! - `actions`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to
+//!   nodes
 //! - `moment`: the whole world stored at a stop and restored; `digest`: the whole world in one hash
 //!
-//! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The horizon
-//! is so near that no frame that a node sends in the round can reach another node within it: it is the first vtime at
-//! which any node acts or a frame arrives, plus the wire's least latency. Frames that arrive before it are given to the
-//! nodes first; each node takes a frame when it has come to the frame's arrival. At the end of the round, the frames that
-//! were sent before the horizon are put on the wire, in the order of (vtime, node, order of sending). The owner acts
-//! between rounds.
+//! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The
+//! horizon is so near that no frame that a node sends in the round can reach another node within it: it is the first
+//! vtime at which any node acts or a frame arrives, plus the wire's least latency. Frames that arrive before it are
+//! given to the nodes first; each node takes a frame when its time reaches the frame's arrival. At the end of the
+//! round, the frames that were sent before the horizon are put on the wire, in the order of (vtime, node, order of
+//! sending). The owner acts between rounds.
 //!
 //! **Invariants.**
-//! - Rounds leave no trace. A run may be cut anywhere, which adds rounds: every frame is still sent and taken at the same
-//!   place in the same order. At a stop at a vtime, the state of a world does not depend on how it got there.
-//! - At a stop at a vtime, every running node has come to it, and to no later instruction boundary than necessary. Frames
-//!   that were sent before it are on the wire, and frames that arrived before it are at their nodes.
-//! - Between two runs, the owner acts on a world at [`World::vtime`], or on one node at that node's own place. An owner
-//!   that acts on more than one node in answer to what a node did does so at least a lookahead after that.
+//! - Rounds are invisible. A run may be cut anywhere, which adds rounds: every frame is still sent and taken at the
+//!   same place in the same order. At a stop at a vtime, the state of a world does not depend on how it got there.
+//! - At a stop at a vtime, every running node is at the first boundary at or after that vtime. Frames that were sent
+//!   before it are on the wire, and frames that arrived before it are at their nodes.
+//! - Between two runs, the owner acts on a world at [`World::vtime`], or on one node at that node's own place. An
+//!   owner that reacts to one node by acting on several nodes does so at least a lookahead later.
 
+mod actions;
 mod clock;
-mod completion;
 mod digest;
 mod host;
 mod moment;
@@ -43,7 +44,7 @@ pub use node::{Node, NodeState};
 /// State of a world besides its nodes and its wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Round {
-    /// Vtime to which every running node has come.
+    /// Vtime that every running node has reached.
     now: u64,
     /// Frames that were sent and are not on the wire yet: the world's vtime, the node's number and the bytes, in the
     /// order of the first two.
@@ -124,7 +125,8 @@ pub struct WorldUntil<'a> {
     pub port_lines: u8,
     /// Node to which the remaining conditions apply.
     pub node: usize,
-    /// Exact number of instructions retired by that node at which the run ends; restarts of its machine do not reset it.
+    /// Exact number of instructions retired by that node at which the run ends; restarts of its machine do not reset
+    /// it.
     pub icount: u64,
     /// Linear addresses, sorted: the run ends before an instruction of that node at one of them.
     pub breakpoints: &'a [u64],
@@ -162,7 +164,7 @@ impl<E: Engine> World<E> {
         Ok(World { nodes, wire, round, host: None, capture: None })
     }
 
-    /// Returns the vtime, in nanoseconds, to which every running node has come.
+    /// Returns the vtime, in nanoseconds, that every running node has reached.
     pub fn vtime(&self) -> u64 {
         self.round.now
     }
@@ -189,8 +191,8 @@ impl<E: Engine> World<E> {
     pub fn capture(&mut self, on: bool) {
         self.capture = on.then(Capture::default);
     }
-    /// Takes the frames captured since the last call, in the order of their vtimes: at most [`CAPTURE_BYTES_MAX`] bytes.
-    /// After a stop at a vtime, all frames before it are captured.
+    /// Takes the frames captured since the last call, in the order of their vtimes: at most [`CAPTURE_BYTES_MAX`]
+    /// bytes. After a stop at a vtime, all frames before it are captured.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         let Some(capture) = &mut self.capture else { return Vec::new() };
         capture.bytes = 0;

@@ -30,7 +30,7 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Returns the vtime, in nanoseconds, to which every running node had come. A world of one node need not be at the
+    /// Returns the vtime, in nanoseconds, that every running node had reached. A world of one node need not be at the
     /// end of a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
@@ -98,7 +98,7 @@ impl WorldMoment {
 }
 
 impl<E: Engine> World<E> {
-    /// Creates a world at `moment`, of machines that are already at its moments of machines.
+    /// Creates a world at `moment` from machines that were already restored to its machines' moments.
     ///
     /// # Errors
     /// Returns an error if the machines' names differ from the moment's.
@@ -125,8 +125,8 @@ impl<E: Engine> World<E> {
     /// Restores the world to `moment`.
     ///
     /// # Errors
-    /// Returns an error if the moment is not of a world like this one. Machines before the one that fails have been
-    /// restored then.
+    /// Returns an error if the moment is not of a world like this one. In that case, the machines before the one that
+    /// fails have already been restored.
     pub fn restore(&mut self, moment: &WorldMoment) -> Result<(), MomentError> {
         moment.check_names(self.nodes.iter().map(|node| node.machine.name()))?;
         for (node, then) in self.nodes.iter_mut().zip(&moment.machines) {

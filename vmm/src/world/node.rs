@@ -72,12 +72,12 @@ impl<E: Engine> Node<E> {
     pub fn clock(&self) -> &NodeClock {
         &self.state.clock
     }
-    /// Returns the world's vtime to which the node has come, in nanoseconds.
+    /// Returns the world's vtime that the node has reached, in nanoseconds.
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Returns the number of instructions retired by this node's machines. Those before a restart point are not counted
-    /// again.
+    /// Returns the number of instructions retired by this node's machines. Instructions that a restored machine had
+    /// retired before its moment are not counted again.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
@@ -87,7 +87,7 @@ impl<E: Engine> Node<E> {
         let more = retired.saturating_sub(self.state.retired_before);
         if retired == u64::MAX { u64::MAX } else { self.state.started_at.saturating_add(more) }
     }
-    /// True if it has power and its machine has not come to its own end.
+    /// True if it has power and its machine has not ended by itself.
     pub fn is_on(&self) -> bool {
         self.machine.end().is_none()
     }
@@ -112,8 +112,8 @@ impl<E: Engine> Node<E> {
         own.min(arrives)
     }
 
-    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is the node's. Returns `None` if the
-    /// node is at that vtime or does not run.
+    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is that of [`Node::retired`].
+    /// Returns `None` if the node is at that vtime or does not run.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
@@ -170,7 +170,7 @@ impl<E: Engine> Node<E> {
         true
     }
 
-    /// Begins to steal time at drawn instructions, or stops it.
+    /// Begins to steal time at drawn instructions; `None` ends this.
     pub(super) fn set_stalls(&mut self, stalls: Option<(u64, Distribution)>) {
         let icount = self.machine.icount();
         self.state.stalls = stalls.map(|(every, stall)| {
@@ -198,7 +198,7 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Ends the machine for lack of power. Faults of the CPU and the clock end with it.
+    /// Ends the machine because its power was cut. Faults of the CPU and the clock end with it.
     pub(super) fn power_off(&mut self, end: End) {
         self.state.retired_before = self.retired();
         self.state.started_at = self.machine.icount();

@@ -13,7 +13,7 @@ const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl<E: Engine> World<E> {
     /// Runs until a condition in `until` holds, or until a node stops for a reason of its own.
-    /// A node that has come to its end is reported once, and the world continues without it.
+    /// A node that has ended is reported once, and the world continues without it.
     pub fn run(&mut self, until: &WorldUntil<'_>) -> WorldStop {
         let end = until.vtime.min(VTIME_MAX);
         let all = Until::vtime(VTIME_MAX).or_port_lines(until.port_lines);
@@ -31,7 +31,8 @@ impl<E: Engine> World<E> {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Before the owner acts at this vtime: its actions must not affect frames that were already sent.
+            // This comes before the owner acts at this vtime, because its actions must not affect frames that were
+            // already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {
@@ -53,7 +54,7 @@ impl<E: Engine> World<E> {
         first.saturating_add(round).min(unplugged.unwrap_or(VTIME_MAX)).max(now)
     }
 
-    /// Gives the frames that arrive before `target` to the nodes. These arrivals are decided.
+    /// Gives the frames that arrive before `target` to the nodes. No later change can affect these arrivals.
     fn hand_over(&mut self, target: u64) {
         let Some(last) = target.checked_sub(1) else { return };
         while let Some(delivery) = self.wire.pop_due(last) {
@@ -97,7 +98,7 @@ impl<E: Engine> World<E> {
         }
     }
 
-    /// Returns the vtime at which the wire notices that a node has come to its own end: a lookahead after its last
+    /// Returns the vtime at which the wire notices that a node has ended by itself: a lookahead after its last
     /// action.
     fn unplugged_at(&self, number: usize) -> Option<u64> {
         let node = &self.nodes[number];
@@ -105,7 +106,7 @@ impl<E: Engine> World<E> {
         ended.then(|| node.vtime().saturating_add(self.wire.lookahead_ns()))
     }
 
-    /// Unplugs the nodes that came to their own end, so that no frame reaches them any more.
+    /// Unplugs the nodes that have ended by themselves, so that no frame reaches them any more.
     fn unplug_ended(&mut self) {
         let now = self.round.now;
         for number in 0..self.nodes.len() {

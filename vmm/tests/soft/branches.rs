@@ -1,5 +1,5 @@
-//! Clock mode `branch` on the soft CPU: time is counted in branches, stops are exact, and due events wait for an exit, but
-//! only for a limited time.
+//! Clock mode `branch` on the soft CPU: time is counted in branches, stops are exact, and due events wait for an
+//! exit, but only for a limited time.
 
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_snapshot::Pool;
@@ -102,7 +102,7 @@ fn interrupts(machine: &mut Machine<CountingEngine>) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_stop_is_right_behind_its_branch() {
+fn a_stop_is_directly_after_its_branch() {
     let code = assemble(|a| {
         spin(a, 1000)?;
         a.hlt()
@@ -112,13 +112,17 @@ fn a_stop_is_right_behind_its_branch() {
         assert_eq!(machine.run(&Until::icount(1)), Stop::Count);
         machine.cpu().rip
     };
-    assert!(first > ENTRY, "the branch leads back");
+    assert!(first > ENTRY, "the branch jumps back, but not to the start");
     for to in [2, 3, 10, 11, 500, 999] {
         assert_eq!(machine.run(&Until::icount(to)), Stop::Count);
         let cpu = machine.cpu();
         assert_eq!((machine.icount(), cpu.gpr[1], cpu.rip), (to, 1000 - to, first));
         assert_eq!(machine.vtime(), to * BRANCH_NS);
-        assert_eq!(machine.run(&Until::vtime(machine.vtime())), Stop::Time, "it is there already");
+        assert_eq!(
+            machine.run(&Until::vtime(machine.vtime())),
+            Stop::Time,
+            "the machine is at this vtime already"
+        );
         assert_eq!(machine.cpu(), cpu);
     }
     assert_eq!(machine.run(&Until::vtime(999 * BRANCH_NS + 1)), Stop::Time);
@@ -130,7 +134,7 @@ fn a_stop_is_right_behind_its_branch() {
 }
 
 #[test]
-fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
+fn stops_observers_and_caches_change_nothing() {
     let code = busy();
     let expected = finish(&mut machine(&code));
     let interpreted = CacheConfig { translate_after: None, ..CACHES };
@@ -169,7 +173,7 @@ fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
 }
 
 #[test]
-fn moments_at_any_branch_go_on_alike() {
+fn a_moment_at_any_branch_continues_identically() {
     let code = busy();
     let expected = finish(&mut machine(&code));
     let pool = Pool::default();
@@ -211,7 +215,7 @@ fn waiting() -> Vec<u8> {
 }
 
 #[test]
-fn a_moment_of_one_that_waits_goes_on_alike() {
+fn a_moment_of_a_waiting_guest_continues_identically() {
     let code = waiting();
     let expected = finish(&mut machine(&code));
     let pool = Pool::default();
@@ -226,10 +230,10 @@ fn a_moment_of_one_that_waits_goes_on_alike() {
 }
 
 #[test]
-fn a_digest_is_the_same_wherever_it_was_stopped_before() {
+fn earlier_stops_do_not_change_a_digest() {
     const EVERY: u64 = 5_000;
     for code in [waiting(), busy()] {
-        // With this many stops in between.
+        // Takes a digest at each place, after this many stops on the way to it.
         let digests = |stops: u64| {
             let (mut machine, mut digests) = (machine(&code), Vec::new());
             for place in 1..100 {
@@ -269,8 +273,8 @@ fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>
 }
 
 #[test]
-fn what_is_due_waits_for_an_exit_but_not_for_long() {
-    // An exit comes in time.
+fn due_events_wait_for_an_exit_but_not_for_long() {
+    // The guest has an exit in time.
     let at_exit = taken(1000, |a| {
         a.sti()?;
         spin(a, 100_000)?;
@@ -278,14 +282,14 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(at_exit, [(100_000, 100_000 * BRANCH_NS)]);
-    // No exit comes.
+    // The guest has no exit.
     let late = taken(1000, |a| {
         a.sti()?;
         spin(a, 3_000_000)
     });
     let count = (1000 + LATE_NS).div_ceil(BRANCH_NS);
     assert_eq!(late, [(count, count * BRANCH_NS)]);
-    // The first exit is before the timer expires, the second behind it.
+    // The first exit is before the timer expires, the second after it.
     let second = taken(5000, |a| {
         a.sti()?;
         spin(a, 600)?;
@@ -294,7 +298,8 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
         out(a, UART, u32::from(b'.'))
     });
     assert_eq!(second, [(700, 700 * BRANCH_NS)]);
-    // An interrupt that is blocked is taken as soon as possible: not behind STI, but behind the instruction after it.
+    // An interrupt that is blocked is taken as soon as possible: not directly after STI, but after the instruction
+    // that follows it.
     let window = taken(1000, |a| {
         spin(a, 2000)?;
         out(a, UART, u32::from(b'.'))?;
@@ -313,7 +318,7 @@ fn what_is_due_waits_for_an_exit_but_not_for_long() {
 }
 
 #[test]
-fn the_tsc_stands_still_from_one_look_to_the_next() {
+fn the_tsc_is_constant_between_places_where_events_are_dispatched() {
     let code = assemble(|a| {
         let read = |a: &mut CodeAssembler, at: i32| {
             a.rdtsc()?;
@@ -346,7 +351,7 @@ fn the_tsc_stands_still_from_one_look_to_the_next() {
     while stopped.end().is_none() {
         stopped.run(&Until::icount(stopped.icount() + 17));
     }
-    assert_eq!(read(&stopped), expected, "whoever stops it");
+    assert_eq!(read(&stopped), expected, "stops do not change the TSC");
 }
 
 #[test]
@@ -416,5 +421,5 @@ fn accesses_without_a_branch_between_are_bounded() {
         a.cli()?;
         a.hlt()
     });
-    assert_eq!(finish(&mut self::machine(&code)).0, 0, "many are none too many");
+    assert_eq!(finish(&mut self::machine(&code)).0, 0, "this many accesses are within the bound");
 }

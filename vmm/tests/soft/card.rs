@@ -1,5 +1,5 @@
-//! A network card driven from ring 0: the test puts queues and a script of stores into guest memory, and a small guest of
-//! `worker` executes the script.
+//! A network card driven from ring 0: the test puts queues and a script of stores into guest memory, and a small
+//! guest of `worker` executes the script.
 
 use everett_cpu::CacheConfig;
 use everett_vmm::Machine;
@@ -12,7 +12,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::guest::machine;
 
-/// Address of the card's registers, behind console and entropy source.
+/// Address of the card's registers, after those of the console and the entropy source.
 pub(crate) const CARD: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
 pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
@@ -20,9 +20,11 @@ pub(crate) const TRANSMIT: u32 = 1;
 pub(crate) const SIZE: u16 = 256;
 /// `struct virtio_net_hdr_v1`.
 pub(crate) const HEADER: u32 = 12;
-/// Descriptor flags.
+/// Descriptor flag: another descriptor follows.
 pub(crate) const NEXT: u16 = 1;
+/// Descriptor flag: the device writes the buffer.
 pub(crate) const WRITE: u16 = 2;
+/// Descriptor flag: the buffer holds a table of descriptors.
 pub(crate) const INDIRECT: u16 = 4;
 /// Broadcast address.
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
@@ -84,8 +86,8 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_STATUS, STATUS[3]);
     }
 
-    /// Returns the script of a well-behaved driver: all receive buffers are available, and each transmit descriptor holds
-    /// `frame`.
+    /// Returns the script of a well-behaved driver: all receive buffers are available, and each transmit descriptor
+    /// holds `frame`.
     pub(crate) fn driver(frame: &[u8]) -> Script {
         let mut script = Script::up();
         for i in 0..SIZE {
@@ -173,7 +175,7 @@ impl Script {
         (SCRIPT + ENTRY_BYTES * self.stores.len() as u64) as u32
     }
 
-    /// Makes the guest continue at `from`, in an endless loop.
+    /// Makes the guest repeat the script from the entry at `from` on, without end.
     pub(crate) fn again(&mut self, from: u32) {
         self.store(JUMP, from);
     }

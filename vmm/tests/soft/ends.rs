@@ -29,7 +29,7 @@ fn a_guest_prints_and_powers_off() {
 }
 
 #[test]
-fn a_triple_fault_is_one() {
+fn a_triple_fault_is_reported() {
     assert_eq!(end_of(&assemble(|a| a.ud2())), End::TripleFault);
 }
 
@@ -113,7 +113,8 @@ fn memory_beyond_ram_is_open_bus() {
     assert_eq!(machine.output().unknown_accesses(), 2);
 }
 
-/// The handler of #UD is itself undefined and has its own stack: exceptions without end, and no instruction ever retires.
+/// The handler of #UD is itself undefined and has its own stack. The CPU raises exceptions without end, and no
+/// instruction ever retires.
 #[test]
 fn exceptions_without_end_are_found() {
     const TSS: u64 = 0x160_0000;
@@ -145,6 +146,6 @@ fn exceptions_without_end_are_found() {
         a.set_label(&mut handler)?;
         a.ud2()
     });
-    let End::Unsupported(reason) = end_of(&code) else { panic!("an end by the CPU") };
+    let End::Unsupported(reason) = end_of(&code) else { panic!("the guest must end as unsupported") };
     assert!(reason.starts_with("exceptions without end"), "{reason}");
 }

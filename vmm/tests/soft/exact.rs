@@ -98,7 +98,7 @@ fn observers_are_invisible() {
     machine.keep_journal(true);
     let mut trail = Trail::new(INTERVAL);
     let mut at = 0;
-    // A thousand stops of both kinds, each with a digest and a read of memory.
+    // A thousand stops at vtimes and at counts, each with a digest and a read of memory.
     for i in 0..1_000u64 {
         at += 13_007 + i * 15;
         trail.run(&mut machine, &Until::vtime(at.min(HORIZON)));
@@ -126,16 +126,16 @@ fn another_speed_is_another_world_that_repeats() {
     }
 }
 
-/// The last byte of a 2 MiB page, and the paging entry of the next page: the boot's page directory for the first GiB is the
-/// third of its tables.
+/// The last byte of a 2 MiB page, and the paging entry of the next page: the boot's page directory for the first GiB
+/// is the third of its tables.
 const STRADDLING: u64 = 0x11f_ffff;
 const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
 const ACCESSED: i32 = 1 << 5;
 
-/// Code that crossed the end of a page and was rewritten so that it no longer does. Executing it does not touch the next
-/// page's paging entry, whatever was decoded before.
+/// Code crosses the end of a page and is rewritten so that it no longer does. Executing it then does not touch the
+/// next page's paging entry, whatever was decoded before.
 #[test]
-fn what_no_longer_straddles_does_not_look_at_the_next_page() {
+fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
     let code = assemble(|a| {
         let mut end = a.create_label();
         a.mov(rsp, DATA)?;
@@ -159,6 +159,6 @@ fn what_no_longer_straddles_does_not_look_at_the_next_page() {
     machine.run(&Until::icount(60));
     let cpu = machine.cpu();
     assert_eq!(cpu.gpr[8], 0x1234_5678, "the straddling instruction was executed");
-    assert_ne!(cpu.gpr[1], 0, "and so was the end");
+    assert_ne!(cpu.gpr[1], 0, "the code after it was executed");
     assert_eq!(cpu.gpr[1] & ACCESSED as u64, 0, "nothing accessed the next page");
 }

@@ -1,4 +1,4 @@
-//! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only behind exits.
+//! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only after exits.
 
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
@@ -23,8 +23,8 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
     Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
-/// A guest with a timer of 25 us. It computes for longer than that between exits, reports the TSC at each exit, and finally
-/// waits.
+/// A guest with a timer of 25 us. It computes for longer than that between exits, reports the TSC at each exit, and
+/// finally waits.
 fn busy() -> Machine<CountingEngine> {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -47,7 +47,7 @@ fn busy() -> Machine<CountingEngine> {
         a.lea(rdi, qword_ptr(rbx + 0x200))?;
         a.rep().movsb()?;
         a.rdtsc()?;
-        // Since the previous exit, no interrupt came and no time passed.
+        // Since the previous exit, no interrupt was taken and no time passed.
         a.sub(rax, r14)?;
         a.or(qword_ptr(rbx + 0x180), rax)?;
         a.sub(r13, r15)?;
@@ -75,7 +75,7 @@ fn word(machine: &Machine<CountingEngine>, at: u64) -> u64 {
 }
 
 #[test]
-fn time_passes_and_interrupts_come_at_exits_alone() {
+fn time_passes_and_interrupts_are_taken_only_at_exits() {
     let mut machine = busy();
     let (exits, vtime, _) = finish(&mut machine);
     let ticks = machine.cpu().gpr[15];
@@ -86,7 +86,7 @@ fn time_passes_and_interrupts_come_at_exits_alone() {
 }
 
 #[test]
-fn where_it_stops_who_looks_and_what_is_cached_change_nothing() {
+fn stops_observers_and_caches_change_nothing() {
     let expected = finish(&mut busy());
     let mut machine = busy();
     for _ in 0..1000 {
@@ -121,7 +121,7 @@ fn a_stop_at_a_vtime_is_the_first_exit_at_or_after_it() {
 }
 
 #[test]
-fn a_guest_that_computes_without_end_is_ended_at_the_same_place_whoever_looks() {
+fn an_endless_computation_ends_at_the_same_place_with_and_without_observers() {
     let code = assemble(|a| {
         let mut forever = a.create_label();
         out(a, UART, u32::from(b'.'))?;

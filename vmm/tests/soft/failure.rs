@@ -94,7 +94,7 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
             machine.digest();
             let after = machine.moment(&Pool::default());
             machine.restore(&before).unwrap();
-            assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked stays so");
+            assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
             // Other machines that share its code continue, from the earlier moment and from the beginning.
             let mut other = self::machine(clock, &code);
@@ -115,7 +115,7 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
 
 /// The interpreting CPU of lockstep panics, while the CPU that is compared with it does not.
 #[test]
-fn a_panic_in_lockstep_is_the_engines_failure_too() {
+fn a_panic_in_lockstep_is_a_failure_of_the_engine() {
     for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {
         let caches = caches(clock, Some(2));
         let run = |from: Option<u64>| {
@@ -133,7 +133,7 @@ fn a_panic_in_lockstep_is_the_engines_failure_too() {
 }
 
 #[test]
-fn a_panic_that_is_never_met_changes_nothing() {
+fn a_planted_panic_that_is_never_reached_changes_nothing() {
     let run = |from: Option<u64>| {
         let mut machine = machine(ClockMode::Insn, &Code::new(caches(ClockMode::Insn, Some(2))));
         machine.engine_mut().soft_mut().unwrap().leak_panic(from);

@@ -1,8 +1,9 @@
 //! Golden trails: a world of three small guests whose digests are literals here, in each clock mode.
 //!
-//! Every host that runs the tests must produce these digests: they pin the CPU, devices, disks, the wire, faults, random
-//! streams and forks across hosts. Every parameter that has a default elsewhere is explicit here. A change that moves trails on
-//! purpose takes a new machine version; the assertion prints the new values, to be copied into [`GOLDEN`].
+//! Every host that runs the tests must produce these digests: they pin the CPU, devices, disks, the wire, faults,
+//! random streams and forks across hosts. Every parameter that has a default elsewhere is explicit here. A change
+//! that is meant to change trails needs a new machine version; the assertion prints the new values, to be copied into
+//! [`GOLDEN`].
 
 use everett_cpu::CacheConfig;
 use everett_fault::{Distribution, Fault, Links, Requests};
@@ -43,7 +44,7 @@ const SECTOR: SectorSize = SectorSize::Bytes512;
 /// Vtimes of the fork and of the end, in nanoseconds.
 const FORK: u64 = 5 * MS;
 const END: u64 = 8 * MS;
-/// Largest distance between two digests, in nanoseconds of vtime.
+/// Maximum distance between two digests, in nanoseconds of vtime.
 const STEP: u64 = MS / 2;
 
 /// Slots of the devices.
@@ -58,8 +59,9 @@ const BUFFERS: u64 = 0x130_0000;
 const FRAME: u64 = 0x138_0000;
 const ENTROPY: u64 = 0x139_0000;
 const REQUEST: u64 = 0x150_0000;
-/// Descriptor flags.
+/// Descriptor flag: another descriptor follows.
 const NEXT: u16 = 1;
+/// Descriptor flag: the device writes the buffer.
 const WRITE: u16 = 2;
 /// `struct virtio_net_hdr_v1`.
 const HEADER: u64 = 12;
@@ -174,8 +176,8 @@ fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
     store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
 }
 
-/// Returns a guest that sets up its devices and then works in rounds: it computes, writes to its disk, asks for entropy, sends
-/// a frame with its results so far, and sleeps until the next tick.
+/// Returns a guest that sets up its devices and then works in rounds: it computes, writes to its disk, reads entropy,
+/// sends a frame with its results so far, and sleeps until the next tick.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -346,7 +348,7 @@ impl Course {
         disk.apply(8, DiskFault::Latency { extra: Distribution::Uniform(0, 50 * US) }).unwrap();
         self.world.drift(2, 437);
         self.run(3 * MS + 11);
-        assert!(self.power_loss(0), "something is in its cache");
+        assert!(self.power_loss(0), "its disk's cache must hold something");
         self.run(3 * MS + 500_003);
         self.on(0);
         let rng = self.past.faults.get(Purpose::Rot { node: 2, disk: 0 });
@@ -387,7 +389,11 @@ fn trails(clock: ClockMode) -> [String; 3] {
         course.finish(child)
     };
     let children = [1, 2].map(|child| again(&mut course, Some(child)));
-    assert_eq!(again(&mut course, None), whole, "{clock:?}: a moment goes on as if nothing had been");
+    assert_eq!(
+        again(&mut course, None),
+        whole,
+        "{clock:?}: a restored moment continues like the original run"
+    );
     let [one, other] = children;
     [whole, one, other]
 }
@@ -399,5 +405,5 @@ fn trails_are_golden() {
         assert!(whole != one && one != other && whole != other, "{clock:?}: {now:?}");
     }
     let golden = GOLDEN.map(|(clock, trails)| (clock, trails.map(str::to_owned)));
-    assert!(now == golden, "trails have moved: if they were to, the new values are\n{now:#?}");
+    assert!(now == golden, "the trails have changed; if this is intended, the new values are\n{now:#?}");
 }

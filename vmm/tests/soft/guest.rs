@@ -34,13 +34,13 @@ pub(crate) fn config(code: &[u8]) -> (MachineConfig, TempDir) {
     (config, folder)
 }
 
-/// The same in this clock mode.
+/// Returns the configuration of [`config`] in this clock mode.
 pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDir) {
     let (mut config, folder) = config(code);
     config.clock = clock;
     (config, folder)
 }
-/// The same in clock mode `exit`.
+/// Returns the configuration of [`config`] in clock mode `exit`.
 pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
     config_in(ClockMode::Exit, code)
 }
@@ -101,7 +101,7 @@ pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> R
     store(a, LAPIC + 0x380, counts)
 }
 
-/// Writes a timer's whole handler, which counts in R15.
+/// Assembles a timer's whole handler, which counts in R15.
 pub(crate) fn count_tick(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.push(rbx)?;
     a.inc(r15)?;

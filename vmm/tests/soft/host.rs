@@ -50,26 +50,26 @@ fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
 }
 
 #[test]
-fn nodes_hear_the_host_wherever_the_run_is_cut() {
+fn nodes_receive_the_hosts_frames_wherever_the_run_is_cut() {
     let (whole, frames) = asked(&mut std::iter::empty());
     let of_host = |captured: &&Captured| matches!(captured, Captured::Sent { port: PORT, .. });
     let first = frames.iter().find(of_host).unwrap();
-    assert_eq!(first.at(), BEGIN, "what is asked of it it does at once");
+    assert_eq!(first.at(), BEGIN, "a call takes effect at once");
     let heard = frames.iter().filter(|captured| match captured {
         Captured::Delivered(delivery) => delivery.bytes[6..12] == mac(PORT),
         Captured::Sent { .. } => false,
     });
-    assert!(heard.count() >= 3, "each of the three");
+    assert!(heard.count() >= 3, "each of the three nodes receives a frame");
     assert!(whole.parts.iter().any(|(name, _)| name == "the host"));
     let (cut, frames_cut) = asked(&mut (1..).map(|i| i * 7_919));
     assert_eq!((cut, frames_cut), (whole, frames));
 }
 
 #[test]
-fn the_host_has_one_port_and_one_plug() {
+fn the_host_has_one_port_and_can_plug_in_once() {
     let mut world = world();
     let endpoint = |port| Endpoint::new(&config(port), draws(1)).unwrap();
-    assert_eq!(world.plug(endpoint(0)), Err(PlugError::Port(0)), "a node's");
+    assert_eq!(world.plug(endpoint(0)), Err(PlugError::Port(0)), "this port is a node's");
     assert_eq!(world.plug(endpoint(4)), Err(PlugError::Port(4)));
     assert!(!world.wire().is_attached(PORT));
     world.plug(endpoint(PORT)).unwrap();

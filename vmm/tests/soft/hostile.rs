@@ -70,7 +70,7 @@ pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item
     }
 }
 
-/// Returns the script of a card that gets these chains at once, after its neighbours have exchanged frames.
+/// Returns the script of a driver that offers these chains at once, after its neighbours have exchanged frames.
 fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> Script {
     let mut script = Script::up();
     script.spin(100_000);
@@ -134,8 +134,8 @@ fn bogus_descriptors_break_the_card() {
             one("all of 4 GiB", (0x1000, u32::MAX, flags, 0)),
             one("a loop", (DATA, 64, flags | NEXT, 0)),
             one("next beyond the table", (DATA, 64, flags | NEXT, SIZE)),
-            one("an indirect table that nobody offered", (DATA, 64, INDIRECT, 0)),
-            one("an indirect table of no whole entries", (DATA, 17, INDIRECT, 0)),
+            one("an indirect table without the feature", (DATA, 64, INDIRECT, 0)),
+            one("an indirect table with a partial entry", (DATA, 17, INDIRECT, 0)),
             one("an empty indirect table", (DATA, 0, INDIRECT, 0)),
             one("an indirect table beyond RAM", (RAM, 16, INDIRECT, 0)),
             one("an indirect table in itself", (rings(queue)[0], 16, INDIRECT, 0)),

@@ -18,11 +18,11 @@ use crate::plan::{Soft, trio, world};
 const DIRECTORY: u64 = 0xd000;
 /// A 2 MiB page in it, not used otherwise.
 const WINDOW: u64 = 0x8000_0000;
-/// Offset in the window that the guest reads. Its TLB place is used by neither code nor data of the guest.
+/// Offset in the window that the guest reads. No other code or data of the guest uses its TLB entry.
 const OFFSET: i32 = 0x5000;
 
-/// A guest that reads memory through a window, moves the window without a flush, and reads again. A coherent MMU shows the
-/// new place. Returns the code; [`LOOKS_AGAIN`] is the index of the instruction that reads again.
+/// A guest that reads memory through a window, moves the window without a flush, and reads again. A coherent MMU
+/// shows the new place. Returns the code; [`LOOKS_AGAIN`] is the index of the instruction that reads again.
 fn revoking() -> Vec<u8> {
     assemble(|a| {
         let mut wait = a.create_label();
@@ -137,7 +137,7 @@ impl Subject for Flawed {
 }
 
 #[test]
-fn what_parts_between_machines_is_named() {
+fn a_difference_between_machines_is_named() {
     const AT: u64 = 777_777;
     for (flaw, named) in [(Flaw::Wire, "the wire"), (Flaw::Clock, "n2: clock and power")] {
         let mut make = |side| {
@@ -145,7 +145,7 @@ fn what_parts_between_machines_is_named() {
             Ok::<_, Infallible>(Flawed { world: world(trio()), flaw })
         };
         let Ok(found) = first_difference(&mut make, 2_000_000, 500_000);
-        let found = found.expect("they part");
+        let found = found.expect("the runs differ");
         assert_eq!((found.cause, found.vtime), (Cause::Between, AT));
         assert_eq!(found.differences.iter().map(|part| &*part.name).collect::<Vec<_>>(), [named]);
     }

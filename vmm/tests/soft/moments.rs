@@ -38,13 +38,13 @@ fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
 }
 
 #[test]
-fn every_restore_goes_on_as_before() {
+fn every_restored_moment_continues_as_before() {
     let pool = Pool::default();
     let moments = taken(&pool);
     let expected = reference();
     let mut worker = plain(&busy());
     let folder = tempfile::tempdir().unwrap();
-    // Back and forth, from the place where the last run left the machine, and sometimes in a new machine.
+    // Restores moments back and forth, in the machine that the last run used or in a new one.
     for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
         let (moment, then) = &moments[index];
         if step % 3 == 2 {
@@ -119,7 +119,7 @@ fn rewriting() -> Vec<u8> {
 }
 
 #[test]
-fn code_that_was_rewritten_comes_back() {
+fn a_restore_brings_back_code_that_was_rewritten() {
     let digests = |machine: &mut Machine<_>, from: u64| {
         (0..20)
             .map(|i| {
@@ -189,8 +189,8 @@ fn other_versions_are_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// A stored state that was manipulated is rejected, or belongs to a machine that stops where it is told to and has a
-    /// moment like any other.
+    /// A stored state that was manipulated is rejected, or belongs to a machine that stops as requested and whose
+    /// moments work like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());

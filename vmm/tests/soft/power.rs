@@ -16,7 +16,7 @@ fn register(world: &Soft, node: usize, register: usize) -> u64 {
 }
 
 #[test]
-fn a_paused_node_executes_nothing_and_has_missed_the_time_at_once() {
+fn a_paused_node_executes_nothing_and_misses_the_time_of_the_pause_at_once() {
     let mut world = world(trio());
     run(&mut world, MS);
     for node in [0, 1] {
@@ -42,7 +42,7 @@ fn a_paused_node_executes_nothing_and_has_missed_the_time_at_once() {
 }
 
 #[test]
-fn a_clock_that_drifts_from_the_middle_of_a_pause_drifts_from_there() {
+fn a_drift_that_begins_during_a_pause_applies_from_then_on() {
     let mut world = world(trio());
     run(&mut world, MS);
     world.pause(0);
@@ -56,7 +56,7 @@ fn a_clock_that_drifts_from_the_middle_of_a_pause_drifts_from_there() {
 
 /// All frames that were sent to a node while it was paused arrive when it continues. None is lost or duplicated.
 #[test]
-fn a_paused_node_gets_what_was_sent() {
+fn a_paused_node_receives_all_frames_that_were_sent() {
     let mut world = world(vec![working(0, true, mac(1)), working(1, false, mac(0))]);
     run(&mut world, 8 * MS);
     for (paused, other) in [(0, 1), (1, 0)] {
@@ -67,7 +67,7 @@ fn a_paused_node_gets_what_was_sent() {
         assert!(register(&world, paused, GOT) < register(&world, other, SENT));
         world.resume(paused);
     }
-    assert!(register(&world, 0, SENT) > 256, "the rings came around");
+    assert!(register(&world, 0, SENT) > 256, "the rings wrapped around");
     assert!(register(&world, 0, TICKS) > 400);
 }
 
@@ -79,7 +79,7 @@ struct Lives {
 }
 
 #[test]
-fn what_was_executed_is_counted_once() {
+fn executed_instructions_are_counted_once() {
     let pool = Pool::default();
     let mut world = world(trio());
     let moments = |world: &mut Soft| -> Vec<Moment> {
@@ -120,7 +120,7 @@ fn what_was_executed_is_counted_once() {
         assert!(world.icount() >= last.0);
         last = (world.icount(), retired);
     }
-    assert!(lives.iter().all(|life| life.over > 100_000), "each was off");
+    assert!(lives.iter().all(|life| life.over > 100_000), "each node was off at least once");
 }
 
 /// Returns the digests of the first and the third of three nodes at several times. The second node runs `second` and
@@ -151,7 +151,7 @@ fn an_idle_node_is_as_if_it_were_off() {
         run(world, US);
         assert_eq!(world.nodes()[1].machine().end(), Some(&End::HaltedForever));
     });
-    assert_eq!(silent, over, "at an end of its own");
+    assert_eq!(silent, over, "ended by itself");
     let mut sends = Script::driver(&frame(mac(2), mac(1), 60));
     sends.available(TRANSMIT, 1);
     sends.notify(TRANSMIT);
@@ -198,7 +198,7 @@ fn arrives_in_time(off: usize) {
 }
 
 #[test]
-fn what_has_left_a_card_before_its_node_loses_power_arrives() {
+fn a_frame_that_left_its_card_before_the_node_lost_power_arrives() {
     arrives_in_time(0);
 }
 

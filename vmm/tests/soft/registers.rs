@@ -8,7 +8,7 @@ use crate::card::{HEADER, NEXT, RECEIVE, SIZE, Script, TRANSMIT, WRITE, encoded,
 use crate::guest::{DATA, ENTRY};
 use crate::hostile::{RAM, beside, only_hurt_themselves, silent};
 
-/// Returns the script of a card with one queue like this, which gets a frame and is notified.
+/// Returns a script that sets up this one queue, puts a frame into it and notifies the card.
 fn with_queue(queue: u32, size: u32, at: [u64; 3]) -> Script {
     let mut script = Script::default();
     script.negotiate();
@@ -35,7 +35,7 @@ fn queues_outside_ram_break_the_card() {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_ignored() {
+fn invalid_queue_sizes_are_ignored() {
     let sizes = [0, 3, 255, 257, 512, 0x8000, 0x1_0000, u32::MAX];
     let scripts = [RECEIVE, TRANSMIT].into_iter().flat_map(|queue| {
         sizes.map(|size| (format!("queue {queue} of {size}"), with_queue(queue, size, rings(queue))))
@@ -44,7 +44,7 @@ fn sizes_that_cannot_be_are_ignored() {
 }
 
 #[test]
-fn notifications_of_nothing_are_ignored() {
+fn notifications_without_a_ready_queue_are_ignored() {
     let mut never_up = Script::default();
     let mut no_such_queue = Script::up();
     let mut not_ready = Script::up();
@@ -69,7 +69,7 @@ fn notifications_of_nothing_are_ignored() {
 
 /// The device writes where the driver says, and so overwrites only the driver's own memory.
 #[test]
-fn rings_over_each_other_and_over_the_guest_hurt_only_it() {
+fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
     let [table, available, used] = rings(TRANSMIT);
     let silent = silent();
     let overlaps = [
@@ -167,7 +167,8 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], where descriptors may point to.
+/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], where descriptors may
+/// point to.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {
@@ -200,7 +201,7 @@ proptest! {
             prop_assert_eq!(outcome.heard, silent.heard);
         } else {
             let others = outcome.heard.iter().filter(|frame| frame.bytes[6..12] == mac(1)).count();
-            // It may send frames that it received.
+            // The hostile guest may send on frames that it received, so more may arrive.
             prop_assert!(others >= silent.heard.len());
             prop_assert_eq!(beside(&script).neighbours, outcome.neighbours);
         }

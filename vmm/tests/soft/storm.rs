@@ -32,7 +32,8 @@ fn armed() -> Script {
     script
 }
 
-/// Sends `rings` rings of the frame, `pause` spins apart. After [`SIZE`] rings the available index has wrapped around.
+/// Sends the ring of frames `rings` times, `pause` spins apart. After [`SIZE`] rings the available index has wrapped
+/// around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
@@ -82,7 +83,7 @@ fn an_arp_storm_is_dropped_where_the_queues_end() {
     }
     assert!(sent > 15_000, "{sent}");
     assert!(stormed > 5_000, "{stormed}");
-    assert_eq!(dropped.keys().collect::<Vec<_>>(), [&(0, Why::QueueFull)], "nobody else loses a frame");
+    assert_eq!(dropped.keys().collect::<Vec<_>>(), [&(0, Why::QueueFull)], "no other node loses a frame");
     assert!(dropped[&(0, Why::QueueFull)] > 5_000, "{dropped:?}");
     assert!(talked > 50, "{talked}");
     for node in [1, 2] {

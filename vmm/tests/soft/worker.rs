@@ -53,16 +53,18 @@ pub(crate) fn quitter() -> Vec<u8> {
     })
 }
 
-/// Registers in which a worker counts: sent frames, received frames, ticks of its timer, and the longest time between two
-/// rounds of its work.
+/// Register in which a worker counts the frames that it has sent.
 pub(crate) const SENT: usize = 13;
+/// Register in which a worker counts the frames that it has received.
 pub(crate) const GOT: usize = 14;
+/// Register in which a worker counts the ticks of its timer.
 pub(crate) const TICKS: usize = 15;
+/// Register that holds the longest time between two rounds of a worker's work, in ticks of the TSC.
 pub(crate) const LONGEST: usize = 12;
 
-/// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers, and
-/// sends a frame with its numbers of sent and received frames. A timer interrupts it. It sleeps until the next tick, or
-/// never.
+/// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers,
+/// and sends a frame with its numbers of sent and received frames. A timer interrupts it. It sleeps until the next
+/// tick, or never.
 pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -90,7 +92,7 @@ pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     })
 }
 
-/// Sets R11 to the current time, and R12 to the longest time since R11.
+/// Sets R11 to the current time, and R12 to the longest time between two calls so far.
 fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.rdtsc()?;
     a.shl(rdx, 32)?;

@@ -74,12 +74,12 @@ fn cuts_are_invisible() {
     }
     course.run(END);
     assert_eq!(course.world.breakdown(), expected);
-    assert_eq!(whole(), expected, "and it repeats");
+    assert_eq!(whole(), expected, "the run repeats");
 }
 
 /// Every action of the plan has an effect.
 #[test]
-fn everything_planned_matters() {
+fn every_action_of_the_plan_matters() {
     let expected = whole();
     for left_out in 0..plan().len() {
         let mut plan = plan();
@@ -130,10 +130,10 @@ fn where_a_run_ends_is_invisible() {
 }
 
 #[test]
-fn what_is_sent_to_a_node_that_has_ended_is_lost() {
+fn frames_to_a_node_that_has_ended_are_lost() {
     let mut course = Course::new(quitting(), Vec::new());
     course.run(END);
-    let [.., ended] = course.world.nodes() else { panic!("three") };
+    let [.., ended] = course.world.nodes() else { panic!("the world must have nodes") };
     assert!(!ended.is_on());
     let at = ended.vtime();
     let steps = course.world.wire().take_steps();
@@ -148,9 +148,10 @@ fn what_is_sent_to_a_node_that_has_ended_is_lost() {
     );
 }
 
-/// A moment depends neither on the end of the run that continues from it, nor on that of the run it is compared with.
+/// A moment depends neither on the end of the run in which it is taken, nor on the end of the run that continues from
+/// it.
 #[test]
-fn moments_know_no_end() {
+fn moments_do_not_depend_on_the_end_of_a_run() {
     let pool = Pool::default();
     for make in [trio, sleepers, quitting] {
         for end in ends().step_by(3) {
@@ -191,13 +192,13 @@ fn stored(moment: &WorldMoment) -> WorldMoment {
 }
 
 #[test]
-fn worlds_made_of_moments_go_on_as_before() {
+fn worlds_created_from_moments_continue_as_before() {
     let expected = whole();
     let pool = Pool::default();
     let mut course = course();
     for (i, at) in cuts().enumerate() {
         course.run(at);
-        // Every other one lies within a round.
+        // Every other stop lies within a round.
         course.step(1, 1_003 * (i as u64 % 2), END);
         if i % 16 == 0 {
             let moment = stored(&course.world.moment(&pool));
@@ -211,7 +212,7 @@ fn worlds_made_of_moments_go_on_as_before() {
 }
 
 #[test]
-fn a_world_that_goes_back_goes_on_as_before() {
+fn a_restored_world_continues_as_before() {
     let pool = Pool::default();
     let mut course = Course::new(trio(), Vec::new());
     course.run(777_777);
@@ -233,8 +234,8 @@ fn a_world_that_goes_back_goes_on_as_before() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// A stored state that was manipulated is rejected, or belongs to a world that continues in some way and has a moment
-    /// like any other.
+    /// A stored state that was manipulated is rejected, or belongs to a world that continues in some way and whose
+    /// moments work like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut course = course();

@@ -44,7 +44,7 @@ impl Rig {
 }
 
 #[test]
-fn reset_values_are_the_manuals() {
+fn reset_values_match_the_manual() {
     let mut rig = Rig::new();
     rig.lapic = Lapic::default();
     assert_eq!(rig.read(reg::VERSION), 0x0005_0014);
@@ -137,7 +137,7 @@ fn masked_time_passes_and_unmasking_does_not_fire_late() {
 }
 
 #[test]
-fn divisors_are_the_manuals() {
+fn divisors_match_the_manual() {
     for (config, divisor) in [(0, 2), (1, 4), (2, 8), (3, 16), (8, 32), (9, 64), (10, 128), (11, 1)] {
         let mut rig = Rig::new();
         rig.write(reg::LVT_TIMER, 0x30);

@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_and_back(seconds in -(1i64 << 40)..1i64 << 40) {
+        fn conversions_round_trip(seconds in -(1i64 << 40)..1i64 << 40) {
             let civil = Civil::from_unix(seconds);
             prop_assert_eq!(civil.to_unix(), seconds);
             prop_assert!((1..=12).contains(&civil.month) && (1..=31).contains(&civil.day));

@@ -1,7 +1,8 @@
 //! The real-time clock (MC146818) at ports 0x70 and 0x71, with alarm, update-ended and periodic interrupts.
 //!
-//! It shows the world's epoch plus vtime, so it needs no ticks: only enabled interrupts are scheduled. An interrupt whose
-//! flag is still set is not scheduled, because the line is high and cannot rise again before the guest reads register C.
+//! It shows the world's epoch plus vtime, so it needs no ticks: only enabled interrupts are scheduled. An interrupt
+//! whose flag is still set is not scheduled, because the line is high and cannot rise again before the guest reads
+//! register C.
 
 mod calendar;
 

@@ -1,7 +1,7 @@
 //! A persistent queue (first in, first out): clones share the items that neither of them changes afterwards.
 //!
-//! Items lie in reference-counted chunks. A clone increments two counts. The first push after it copies the chunk that is
-//! not full yet; the first chunk that is filled or emptied after it copies the list of chunks.
+//! Items lie in reference-counted chunks. A clone increments two counts. After a clone, the first push copies the
+//! chunk that is not full yet, and the list of chunks is copied when a chunk is first filled or emptied.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

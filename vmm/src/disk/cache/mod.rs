@@ -1,10 +1,11 @@
-//! The volatile write cache: the versions that decide what a sector may hold after a loss of power.
+//! The volatile write cache: the versions that a sector may hold after a loss of power.
 //!
-//! The content has the newest version of each sector. The cache is a log of the content that sectors had *before* each
-//! write that no flush has covered, in the order of completion. The versions of a sector are thus the `before`s of its
-//! records (the first one is the durable version) and the content itself. A flush drops the front of the log, up to the
-//! last write that it covers: the next record's `before` is then the result of the last covered write. Destaging does the
-//! same, one record at a time. No sector is looked up before power is lost, so the log has no index.
+//! The content has the newest version of each sector. The cache is a log of the content that sectors had *before*
+//! each write that no flush has covered, in the order of completion. The versions of a sector are thus the `before`s
+//! of its records (the first one is the durable version) and the content itself. A flush drops the front of the log,
+//! up to the last write that it covers: the next record's `before` is then the result of the last covered write.
+//! Destaging does the same, one record at a time. No sector is looked up before power is lost, so the log has no
+//! index.
 //!
 //! - `fifo`: a queue that clones share; `record`: an entry; `stored`: the form in files
 //!
@@ -38,8 +39,8 @@ pub(super) struct Cache {
     bytes: u64,
     /// Number of the next write.
     next: u64,
-    /// Sum of the hashes of the first `hashed` records. Records are hashed only when a digest is taken, as most are gone
-    /// by then.
+    /// Sum of the hashes of the first `hashed` records. Records are hashed only when a digest is taken, since most
+    /// have been dropped by then.
     sum: LeafSum,
     hashed: usize,
 }
@@ -103,7 +104,7 @@ impl Cache {
         *self = Cache { log, bytes: self.bytes, next: self.next, ..Cache::default() };
     }
 
-    /// Returns the digest of the cache. Costs time by the records added since the last call.
+    /// Returns the digest of the cache. The cost is proportional to the number of records added since the last call.
     pub(super) fn digest(&mut self) -> Digest {
         for record in self.log.iter_from(self.hashed) {
             self.sum.add(record.write, record.hash());

@@ -8,7 +8,7 @@ use crate::disk::{BLOCK, Block, ZEROES};
 
 /// Content of some sectors, all of which lie in one block.
 ///
-/// **Invariant.** Zeroes are always `Zero`, so that equal contents have equal hashes.
+/// **Invariant.** Content of zeroes is always stored as `Zero`, so that equal contents have equal hashes.
 #[derive(Debug, Clone)]
 pub(in crate::disk) enum Before {
     /// Only zeroes.

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_comes_back() {
+    fn a_stored_cache_is_restored() {
         let records = [record(1, 0, 8), record(1, 8, 1), record(9, 32, 1)];
         let content: Vec<u8> = (0..10 * 512u32).map(|i| (i / 500) as u8).collect();
         let mut cache = decode(&records, &content).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn invalid_caches_are_refused() {
         let content = [1; 8 * 512];
         for (records, expected) in [
             (
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(Cache::from_parts(&head, &[], SIZE, DISK_BYTES).unwrap_err(), LogError::Writes(u64::MAX));
     }
 
-    /// A version counts with its full size even if it is zeroes, so a head cannot name more than fits.
+    /// A version counts with its full size even if it is zeroes, so a head cannot list more versions than fit.
     #[test]
-    fn too_much_is_refused() {
+    fn a_cache_beyond_its_bound_is_refused() {
         let zero = RecordHead { zero: true, ..record(1, 0, 8) };
         let fits = (CACHE_BYTES_MAX / BLOCK) as usize;
         assert_eq!(decode(&vec![zero.clone(); fits], &[]).unwrap().bytes(), CACHE_BYTES_MAX);

@@ -21,8 +21,8 @@ pub(super) struct Versions<'a> {
     first_in_flight: u64,
     /// Bytes per logical sector.
     size: u64,
-    /// Indices of the records of each sector, ascending. Version `i` of a sector is the `before` of its `i`th record; the
-    /// last version is the content.
+    /// Indices of the records of each sector, ascending. Version `i` of a sector is the `before` of its `i`th record;
+    /// the last version is the content.
     sectors: BTreeMap<u64, Vec<usize>>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Versions<'a> {
         self.sectors.iter().map(newest).collect()
     }
 
-    /// Returns for each record the sectors, as bits, that survive if a prefix of the writes does.
+    /// Draws a prefix of the writes that survives. Returns the surviving sectors of each record, as bits.
     fn prefix(&self, rng: &mut impl Rng) -> Vec<u8> {
         if draw::coin(rng) {
             let writes: BTreeSet<u64> = self.records.iter().map(|record| record.write).collect();
@@ -169,7 +169,7 @@ impl<'a> Versions<'a> {
         self.records.iter().map(take).collect()
     }
 
-    /// Returns the surviving sectors if each request survives whole or not at all.
+    /// Draws for each request whether it survives. Returns the surviving sectors of each record, as bits.
     fn requests(&self, rng: &mut impl Rng) -> Vec<u8> {
         let survive_ppm = draw::odds(rng);
         let (mut last, mut survives) = (None, false);
@@ -182,7 +182,8 @@ impl<'a> Versions<'a> {
         self.records.iter().map(&mut bits).collect()
     }
 
-    /// Returns the surviving sectors if everything that completed survives and each request in flight lands by its draw.
+    /// Draws the landing of each request in flight; completed requests survive. Returns the surviving sectors of each
+    /// record, as bits.
     fn landed(&self, rng: &mut impl Rng) -> Vec<u8> {
         let mut kept = Vec::with_capacity(self.records.len());
         for records in self.records.chunk_by(|a, b| a.write == b.write) {
@@ -205,8 +206,8 @@ impl<'a> Versions<'a> {
 }
 
 impl Sector<'_> {
-    /// Replaces a part of the outcome by that of another version, which is drawn. Returns true if the result equals
-    /// neither.
+    /// Replaces a part of `outcome` by the same part of another version, which is drawn. Returns true if the result
+    /// equals neither version.
     fn tear(&self, chosen: usize, outcome: &mut [u8], rng: &mut impl Rng) -> bool {
         let other = draw::below(rng, self.versions.len() as u64 - 1) as usize;
         let other = self.versions[other + usize::from(other >= chosen)];

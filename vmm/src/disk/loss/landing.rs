@@ -28,7 +28,8 @@ impl Landing {
         }
     }
 
-    /// Returns a function that is true if the sector with this number lands. It must be called once per sector, in order.
+    /// Returns a function that is true if the sector with this number lands. It must be called once per sector, in
+    /// order.
     pub(super) fn sectors(self, rng: &mut impl Rng) -> impl FnMut(u64) -> bool {
         move |number| match self {
             Landing::Nowhere => false,

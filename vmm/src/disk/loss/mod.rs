@@ -1,13 +1,13 @@
 //! Effect of a loss of power on unflushed versions, and of a loss of power or a reset on requests in flight.
 //!
 //! A drive writes its cache back in any order. After a loss of power, a sector may therefore hold any of its versions
-//! since the last covering flush: the durable one, each value that a completed write gave it, and the value of a request
-//! in flight, which the drive may have begun. Any subset of the sectors of a request in flight may land, too. A fair coin
-//! for each sector would be legal but useless: of many sectors, always about half would be lost. So each loss of power
-//! first draws a [`LossMode`]. Each mode picks one of its versions for each sector, so all modes are legal; they differ
-//! in which versions go together. A loss of power that loses nothing is legal, too, but finds nothing. It is left to one
-//! mode with a probability of 1 in [`ALL_KEPT_IN`]; in the other modes at least one sector loses its newest version, if
-//! some sector can lose it.
+//! since the last covering flush: the durable one, each value that a completed write gave it, and the value of a
+//! request in flight, which the drive may have begun. Any subset of the sectors of a request in flight may land, too.
+//! A fair coin for each sector would be legal but useless: of many sectors, always about half would be lost. So each
+//! loss of power first draws a [`LossMode`]. Each mode picks one of the sector's versions for each sector, so all
+//! modes are legal; they differ in which versions go together. A loss of power that loses nothing is legal, too, but
+//! finds no defects. Only one mode allows it, and that mode has a probability of 1 in [`ALL_KEPT_IN`]. In the other
+//! modes at least one sector loses its newest version, if that is possible.
 //!
 //! - `fate`: the version that each sector gets; `landing`: the sectors of a request in flight that land
 //!
@@ -31,15 +31,16 @@ const ALL_KEPT_IN: u64 = 32;
 /// Options of a loss of power.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PowerLossOptions {
-    /// True if sectors may be torn: up to a drawn byte they hold one version, from there on another. Correct software
-    /// relies on whole sectors.
+    /// True if sectors may be torn: up to a drawn byte they hold one version, from there on another. Even correct
+    /// software may rely on whole sectors.
     pub tear_sectors: bool,
 }
 
 /// Rule by which a loss of power combines the versions of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossMode {
-    /// No unflushed write survives and no request in flight lands, as in a drive that had not written anything back yet.
+    /// No unflushed write survives and no request in flight lands, as in a drive that had not written anything back
+    /// yet.
     AllLost,
     /// All completed writes survive, as in a drive that had just written everything back. Each request in flight lands
     /// not at all, whole, up to a drawn sector, or in drawn sectors.
@@ -88,7 +89,7 @@ pub struct PowerLoss {
 }
 
 impl PowerLoss {
-    /// True if the disk lost data that the guest had been told was written.
+    /// True if the disk lost data of a write that had been reported to the guest as completed.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost_newest > 0 || self.torn > 0
@@ -127,7 +128,7 @@ impl Disk {
         self.power_loss_in(rng, options, in_flight, LossMode::draw)
     }
 
-    /// Does the same, with a mode that is drawn by `mode`.
+    /// Does the same as [`Disk::power_loss`], in the mode that `mode` draws.
     pub(super) fn power_loss_in<R: Rng>(
         &mut self,
         rng: &mut R,
@@ -156,7 +157,7 @@ impl Disk {
         loss
     }
 
-    /// Aborts these requests, which are in flight at a reset of the machine around the drive.
+    /// Aborts these requests, which are in flight when the machine is reset.
     /// Each one lands not at all, whole, up to a drawn sector, or in drawn sectors. The drive keeps its cache, in which
     /// they are the newest versions.
     pub(crate) fn abort(&mut self, rng: &mut impl Rng, in_flight: &[Vec<Change>]) -> Aborted {

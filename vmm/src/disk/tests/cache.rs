@@ -34,7 +34,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
 
 /// A write of equal bytes is a version of its own: it may survive where the older write of these bytes does not.
 #[test]
-fn the_same_again_is_a_version() {
+fn a_write_of_equal_bytes_is_a_version() {
     let mut disk = Disk::zeroed(16 * SECTOR).unwrap();
     disk.complete(&[fill(&disk, 0, &[1; 2])]);
     disk.complete(&[fill(&disk, 1, &[1; 8])]);
@@ -52,7 +52,7 @@ fn the_same_again_is_a_version() {
 }
 
 #[test]
-fn nothing_to_lose_draws_nothing() {
+fn a_loss_of_power_without_volatile_writes_draws_nothing() {
     use rand_chacha::rand_core::Rng;
     let mut disk = Disk::zeroed(1 << 20).unwrap();
     disk.write(0, &[1; 4096]);
@@ -70,14 +70,14 @@ fn nothing_to_lose_draws_nothing() {
 fn the_oldest_versions_are_destaged() {
     let blocks = CACHE_BYTES_MAX / BLOCK;
     let mut disk = Disk::zeroed(2 * CACHE_BYTES_MAX).unwrap();
-    // Block 0 has an old version and a newest one, which is not among the oldest.
+    // Block 0 is written twice; its second version is newer than that of block 1.
     disk.complete(&[fill(&disk, 0, &[100; 8])]);
     disk.complete(&[fill(&disk, 8, &[101; 8])]);
     disk.complete(&[fill(&disk, 0, &[102; 8])]);
     for block in 2..blocks - 1 {
         disk.complete(&[fill(&disk, 8 * block, &[103; 8])]);
     }
-    assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX, "it is full");
+    assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX, "the cache is full");
     assert_eq!(durable(&disk)[..24], [Some(0); 24]);
     let sector = |disk: &Disk, number: u64| durable(disk)[number as usize];
     // One more sector destages a whole record, as it was written.
@@ -117,7 +117,7 @@ fn a_full_cache_survives_storage() {
 
 /// Disks with equal content but different durable versions have different digests.
 #[test]
-fn the_digest_covers_what_is_not_durable() {
+fn the_digest_covers_volatile_versions() {
     let digest = |first: u8, flush: bool, size| {
         let mut disk = Disk::zeroed(1 << 20).unwrap().with_sectors(size).unwrap();
         disk.complete(&[fill(&disk, 8, &[first; 8])]);
@@ -134,7 +134,7 @@ fn the_digest_covers_what_is_not_durable() {
     assert!(all.iter().all(|of_size| of_size.iter().all(|(values, _)| *values == of_size[0].0)));
 }
 
-/// A moment shares the cache: it keeps alive only what changes later.
+/// Moments share the disk's cache until it changes.
 #[test]
 fn moments_share_the_cache() {
     let mut disk = Disk::zeroed(1 << 20).unwrap();

@@ -57,7 +57,7 @@ proptest! {
         let mut buf = vec![0; LEN];
         disk.read(0, &mut buf);
         prop_assert_eq!(&buf, &oracle);
-        prop_assert!(before.written_blocks().is_empty(), "a clone shares nothing that is written later");
+        prop_assert!(before.written_blocks().is_empty(), "later writes do not show in an earlier clone");
         oracle.resize(10 * BLOCK as usize, 0);
         let (blocks, _) = oracle.as_chunks::<{ BLOCK as usize }>();
         let leaf = |&block: &u64| (block, PageHash::of(&blocks[block as usize]));

@@ -14,7 +14,7 @@ fn streams() -> Streams {
 }
 
 #[test]
-fn errors_come_as_often_as_they_should() {
+fn errors_have_the_configured_rate() {
     for (ppm, least, most) in
         [(0, 0, 0), (1_000, 60, 140), (250_000, 24_450, 25_550), (1_000_000, 100_000, 100_000)]
     {
@@ -28,7 +28,7 @@ fn errors_come_as_often_as_they_should() {
 }
 
 #[test]
-fn faults_are_about_their_requests_and_end() {
+fn faults_affect_only_their_kind_of_requests_until_they_end() {
     let mut disk = Disk::zeroed(4096).unwrap();
     let mut streams = streams();
     let fresh = streams.clone();
@@ -63,7 +63,7 @@ fn latencies_are_drawn_and_add_up() {
 }
 
 #[test]
-fn what_is_no_fault_is_refused() {
+fn invalid_faults_are_refused() {
     let mut disk = Disk::zeroed(4096).unwrap();
     assert_eq!(disk.apply(1, error(Requests::All, 1_000_001)), Err(DiskFaultError::Ppm(1_000_001)));
     let latency = DiskFault::Latency { extra: Distribution::Uniform(2, 1) };
@@ -77,7 +77,7 @@ fn what_is_no_fault_is_refused() {
 }
 
 #[test]
-fn the_catalogue_is_understood() {
+fn faults_of_the_catalogue_are_translated() {
     let disk = || DiskName { node: "a".into(), disk: 0 };
     let flushes = Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 9 };
     assert_eq!(DiskFault::of(&flushes), Some(error(Requests::Flush, 9)));
@@ -85,11 +85,11 @@ fn the_catalogue_is_understood() {
     let slow = Fault::DiskLatency { disk: disk(), extra: extra.clone() };
     assert_eq!(DiskFault::of(&slow), Some(DiskFault::Latency { extra }));
     assert_eq!(DiskFault::of(&Fault::DiskFull { disk: disk() }), Some(DiskFault::Full));
-    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "rot is no state");
+    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "bit rot does not last");
 }
 
 #[test]
-fn a_full_disk_has_room_where_it_was_written() {
+fn a_full_disk_has_room_only_in_allocated_blocks() {
     let mut content = vec![0; 8 * BLOCK as usize];
     content[2 * BLOCK as usize + 5] = 1;
     let mut disk = Disk::from_bytes(content.into()).unwrap();
@@ -97,21 +97,24 @@ fn a_full_disk_has_room_where_it_was_written() {
     disk.apply(1, DiskFault::Full).unwrap();
     let room = |disk: &Disk, first, sectors| disk.has_room(&[fill(disk, first, &vec![1; sectors])]);
     assert!(room(&disk, 0, 1) && room(&disk, 7, 1), "the block was written, with zeroes");
-    assert!(room(&disk, 16, 8), "the base has something there");
+    assert!(room(&disk, 16, 8), "the base has content there");
     assert!(!room(&disk, 8, 1) && !room(&disk, 7, 2) && !room(&disk, 15, 2));
     assert!(!disk.has_room(&[zeroes(&disk, 8, 8, true)]) && disk.has_room(&[zeroes(&disk, 8, 8, false)]));
-    assert!(!disk.has_room(&[fill(&disk, 0, &[1]), fill(&disk, 24, &[1])]), "all of a request or nothing");
+    assert!(
+        !disk.has_room(&[fill(&disk, 0, &[1]), fill(&disk, 24, &[1])]),
+        "all blocks of a request need room"
+    );
     disk.heal(1);
     assert!(room(&disk, 8, 8));
     disk.complete(&[fill(&disk, 8, &[1])]);
     lose(&mut disk, LossMode::AllLost, 0, &[]);
     disk.apply(1, DiskFault::Full).unwrap();
-    assert!(room(&disk, 8, 8), "room that was taken stays taken");
+    assert!(room(&disk, 8, 8), "an allocated block stays allocated");
 }
 
 /// Bits flip only in written blocks, and in each version.
 #[test]
-fn rot_is_durable_and_at_once() {
+fn bit_rot_is_immediate_and_durable() {
     let mut seen = BTreeSet::new();
     for seed in 0..200 {
         let mut disk = Disk::from_bytes(vec![3; 16 * BLOCK as usize].into()).unwrap();
@@ -136,7 +139,7 @@ fn rot_is_durable_and_at_once() {
         }
         assert_ne!(disk.digest(), before.clone().digest());
     }
-    assert_eq!(seen, BTreeSet::from([1, 2, 3, 4]), "the blocks that were written");
+    assert_eq!(seen, BTreeSet::from([1, 2, 3, 4]), "bits flip only in written blocks");
     let mut untouched = Disk::from_bytes(vec![3; 8192].into()).unwrap();
     assert_eq!(untouched.rot(u32::MAX, &mut rng(0)), []);
     let mut small = Disk::zeroed(SECTOR).unwrap();

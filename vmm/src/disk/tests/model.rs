@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Maximum number of requests for which a mode's promise is checked, because all subsets are tried.
+/// Maximum number of requests for which a mode's promise is checked. The check tries all subsets of them.
 const SUBSETS_MAX: usize = 10;
 
 /// Sectors and values that a request writes, in order.
@@ -25,9 +25,9 @@ struct Oracle {
     covered: u64,
     /// Submitted writes, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed: the number below which each covers writes.
+    /// Flushes that have not completed: for each, the number below which it covers all writes.
     flushes: Vec<u64>,
-    /// True after a reset. The sectors in which requests landed are unknown then, so the oracle allows more than is
+    /// True after a reset. The oracle does not know in which sectors the requests landed, so it allows more than is
     /// legal.
     guesses: bool,
 }
@@ -206,7 +206,7 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // Each value may have been there in between; the present value is the newest.
+                // Each sector may have held the value of each request before it got its present value.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();
@@ -241,7 +241,7 @@ impl Model {
             _ => {}
         }
         let newest: Vec<_> = self.oracle.newest().into_iter().map(Some).collect();
-        assert_eq!(values(&self.disk), newest, "reads see the newest");
+        assert_eq!(values(&self.disk), newest, "reads return the newest version");
     }
 
     fn power_loss(&mut self, seed: u64, tear: bool) {
@@ -258,7 +258,7 @@ impl Model {
         }
         assert_eq!(found.iter().filter(|value| value.is_none()).count() as u64, loss.torn);
         if loss.torn > 0 {
-            // After torn sectors the model starts anew, because the oracle relies on whole sectors.
+            // After torn sectors the model starts from new content, because the oracle relies on whole sectors.
             let content = vec![7; self.disk.len() as usize];
             self.both(|disk| disk.write(0, &content));
             self.oracle = Oracle::new(vec![7; found.len()]);
@@ -296,7 +296,7 @@ fn run(disk: &Disk, steps: &[Step]) {
             model.disk.moment(&pool);
         }
     }
-    assert_eq!(model.disk.digest(), model.plain.digest(), "observers change nothing");
+    assert_eq!(model.disk.digest(), model.plain.digest(), "observers must change nothing");
 }
 
 proptest! {

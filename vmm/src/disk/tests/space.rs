@@ -32,7 +32,7 @@ fn every_legal_combination_is_drawn() {
     assert_eq!(seen[&LossMode::AllLost], pairs(&[(10, 10)]));
     assert_eq!(seen[&LossMode::AllKept], pairs(&[(13, 11), (14, 11), (13, 14), (14, 14)]));
     assert_eq!(seen[&LossMode::Prefix], pairs(&[(10, 10), (11, 10), (12, 10), (13, 10)]));
-    // Except outcomes in which no completed write is lost.
+    // All combinations occur, except those in which no completed write is lost.
     let lost = |&(a, b): &(u8, u8)| a < 13 || b < 11;
     let whole = (10..=13).flat_map(|a| [(a, 10), (a, 11)]).filter(lost).collect();
     assert_eq!(seen[&LossMode::Requests], whole);
@@ -63,7 +63,7 @@ fn extremes_are_drawn() {
 }
 
 #[test]
-fn torn_sectors_hold_parts_of_two_versions_and_only_when_asked_for() {
+fn torn_sectors_hold_parts_of_two_versions_and_occur_only_on_request() {
     let (disk, in_flight) = scene();
     let mut pairs = BTreeSet::new();
     let mut places = BTreeSet::new();

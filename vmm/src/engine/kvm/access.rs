@@ -63,7 +63,7 @@ impl Access {
             }
         })
     }
-    /// Enters the machine's answer to a load.
+    /// Stores the machine's answer to a load.
     pub(super) fn answer(&mut self, value: u64) {
         if std::mem::take(&mut self.asked) {
             let size = self.piece();

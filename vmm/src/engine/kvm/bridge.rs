@@ -1,4 +1,4 @@
-//! The soft CPU for one instruction: one that KVM cannot execute, or would execute differently from the model.
+//! Executes single instructions on the soft CPU: those that KVM cannot execute, or would execute differently.
 //!
 //! Each instruction gets a new CPU, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
@@ -13,19 +13,19 @@ use crate::kvm::KvmError;
 const CACHES: CacheConfig =
     CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: true };
 
-/// The most iterations of a repeated instruction. More occur only in a hostile guest, and take seconds.
+/// Maximum number of iterations of a repeated instruction. Only a hostile guest needs more; this many take seconds.
 const ITERATIONS_MAX: u64 = 1 << 26;
 
 /// An instruction in progress.
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
-    /// True if the instruction belongs to an exit. Then the rest of a repeated instruction that comes next belongs to it,
-    /// too.
+    /// True if the instruction belongs to an exit. Then a repeated instruction that follows directly belongs to the
+    /// same exit.
     exit: bool,
     /// True if it waits for a device.
     asking: bool,
-    /// Branches of the CPU that were already reported.
+    /// Number of branches of the CPU that were already reported.
     counted: u64,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Memory(Ram);
 
 impl Memory {
     /// # Safety
-    /// The conditions of [`Ram::new`] must hold while the guest does not run. The CPUs made here must be dropped before the
-    /// mapping, and must not run at the same time.
+    /// The conditions of [`Ram::new`] must hold while the guest does not run. The CPUs made here must be dropped
+    /// before the mapping, and must not run at the same time.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
         // SAFETY: the caller guarantees the conditions.
         Memory(unsafe { Ram::new(base, len) })
@@ -77,8 +77,8 @@ impl Memory {
     pub(super) fn repeats(&self, state: &CpuState) -> bool {
         goes_on(&self.cpu(state), state.rip)
     }
-    /// Delivers an interrupt or an exception without executing an instruction. Returns the state after it, and the pages
-    /// that were written.
+    /// Delivers an interrupt or an exception without executing an instruction. Returns the state after it, and the
+    /// pages that were written.
     ///
     /// # Errors
     /// Returns an error if the soft CPU panicked.
@@ -109,8 +109,8 @@ impl Bridge {
     /// Continues the instruction.
     pub(super) fn go_on(&mut self) -> Step {
         loop {
-            // An instruction that waits for a device is finished whatever the count says; else one instruction or iteration
-            // is executed.
+            // An instruction that waits for a device is finished whatever the count says; otherwise one instruction
+            // or iteration is executed.
             let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
             match self.cpu.run(Until { icount, ..Until::default() }) {
                 Exit::Device(request) => {

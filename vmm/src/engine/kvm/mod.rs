@@ -1,33 +1,33 @@
 //! The kvm engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
-//! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts; `access`: a
-//!   device access, piece by piece
-//! - `bridge`: the soft CPU for single instructions that KVM cannot execute; `stretch`: the soft CPU for the last branches
-//!   before an exact place
+//! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts;
+//!   `access`: a device access, piece by piece
+//! - `bridge`: the soft CPU for single instructions that KVM cannot execute; `stretch`: the soft CPU for the last
+//!   branches before an exact place
 //!
 //! In clock mode `exit` a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
-//! causes: device accesses and HLT. Each is counted when its instruction is finished, with all iterations of a repeated
-//! one. Exits that the host causes (signals, emulation failures, MSRs that the filter holds back, closed gates) are not
-//! counted. Interrupts are taken behind exits where the guest can take one at once; the engine never waits for an interrupt
-//! window.
+//! causes: device accesses and HLT. Each is counted when its instruction is finished, with all iterations of a
+//! repeated one. Exits that the host causes (signals, emulation failures, MSRs that the filter holds back, closed
+//! gates) are not counted. An interrupt is taken after an exit if the guest can take it at once; the engine never
+//! waits for an interrupt window.
 //!
 //! In clock mode `branch` a hardware counter counts retired branches ([`crate::kvm::Counter`]). It is armed to stop the
 //! guest a margin of branches before the wanted place; the margin is a property of the host. The soft CPU executes the
 //! rest. The margin only decides who executes a branch. After each exit, whatever its reason, the counter is read: the
 //! signal itself is not trusted. Interrupts wait for an interrupt window.
 //!
-//! The TSC stands still between two places at which it is set, if it can be held ([`crate::kvm::HeldTsc`]). Else it shows
-//! the host's TSC, which is not exact.
+//! The TSC stands still between two places at which it is set, if it can be held ([`crate::kvm::HeldTsc`]). Else it
+//! shows the host's TSC, which is not exact.
 //!
 //! If the host has not shown that SYSCALL enters ring 0, the gates are closed ([`crate::kvm::gates`]): the soft CPU
 //! delivers each exception, interrupt and system call.
 //!
-//! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions are worthless. The run
-//! ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
+//! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions must be
+//! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A guest
-//! that never exits cannot be told from one that will. So a limit of host time ends it, as a failure of the host and not as
-//! an action of the guest.
+//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A
+//! guest that never exits cannot be distinguished from one that will. So a limit of host time ends it, as a failure
+//! of the host and not as an action of the guest.
 //!
 //! **Invariants.**
 //! - Errors of the host end the run with a reason ([`Exit::Failed`]), and nothing more is executed.
@@ -64,7 +64,7 @@ pub struct KvmStats {
     pub bridged: u64,
     /// Number of RDMSR and WRMSR instructions that the soft CPU executed.
     pub msrs: u64,
-    /// Number of exceptions and system calls that met closed gates and were delivered by the soft CPU.
+    /// Number of exceptions and system calls that the soft CPU delivered because the gates were closed.
     pub delivered: u64,
     /// Number of last stretches to an exact branch, which the soft CPU executed.
     pub stretches: u64,
@@ -90,7 +90,7 @@ pub struct Parts {
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
-/// Features of a host to use besides its virtual CPU.
+/// Features of a host that the engine uses besides the virtual CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
     /// Raw event that counts conditional branches, and [`Counting::margin`].
@@ -104,7 +104,8 @@ pub struct Proved {
 /// A virtual CPU of the host's KVM on a machine's RAM.
 #[derive(Debug)]
 pub struct KvmEngine {
-    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot tell this from a later delivery.
+    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot tell this from a later
+    // delivery.
     inner: RefCell<Inner>,
     /// True if the engine sets up its own signals.
     ticks: bool,
@@ -141,11 +142,11 @@ impl KvmEngine {
         KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)
     }
 
-    /// Returns an engine made of these parts. The processor must be on this memory.
+    /// Returns an engine made of these parts. The processor must use this memory.
     ///
     /// # Errors
-    /// Returns an error if the processor cannot be set to its first state, or if the memory is not one region from address
-    /// 0.
+    /// Returns an error if the processor cannot be set to its first state, or if the memory is not one region from
+    /// address 0.
     pub fn from_parts<B>(parts: Parts, memory: Arc<GuestMemoryMmap<B>>) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -154,14 +155,14 @@ impl KvmEngine {
         Ok(KvmEngine { inner: RefCell::new(Inner::new(parts, memory)?), ticks: false })
     }
 
-    /// Ends a run when `signals` signals ([`crate::kvm::Ticker`]) have found the guest on the processor since the last
-    /// counted exit or branch. Work of the soft CPU does not count as progress. Such an end depends on host time, and
-    /// counts as a failure of the host.
+    /// Ends a run when `signals` signals ([`crate::kvm::Ticker`]) have interrupted the guest since the last counted
+    /// exit or branch. Work of the soft CPU does not count as progress. Such an end depends on host time, and counts
+    /// as a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }
 
-    /// The same with a limit of host time, and with the engine's own signals.
+    /// Ends a run in the same way after about this much host time, with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
         // The mechanism that holds the TSC has its own signals.
@@ -193,7 +194,7 @@ impl Engine for KvmEngine {
         if self.ticks
             && let Err(error) = Ticker::of_this_thread(TICK)
         {
-            inner.fail_for(&format!("no signals to end a guest that does not exit: {error}"));
+            inner.fail_for(&format!("cannot set up the signals that end a guest without exits: {error}"));
         }
         inner.run(&until)
     }

@@ -1,4 +1,5 @@
-//! The last stretch to an exact branch, on the soft CPU. A processor can only be stopped near it.
+//! The last stretch to an exact branch, executed on the soft CPU, because a processor can only be stopped near a
+//! branch.
 //!
 //! Each stretch gets a new CPU, because KVM writes guest memory without notice. The CPU only interprets, because it
 //! executes little code repeatedly.
@@ -16,7 +17,8 @@ const CACHES: CacheConfig = CacheConfig {
     branches: true,
 };
 
-/// The most instructions of a stretch. A guest that executes more without another branch makes no progress.
+/// Maximum number of instructions in a stretch. A guest that exceeds it executes next to no branches, so its time
+/// stands still.
 const INSTRUCTIONS_MAX: u64 = 1 << 31;
 
 /// End of a stretch, with the number of its branches.

@@ -18,8 +18,9 @@ use crate::virtio::blk::Latency;
 
 /// Base address of the disk's registers, after console and entropy source.
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
-/// Rings of the queue, and a page with header, status and data for each request.
+/// Address of the queue's rings.
 const RINGS: u64 = 0x100_8000;
+/// Address of the requests: a page for each, with header, status and data.
 const REQUESTS: u64 = 0x180_0000;
 /// Time between two notifications by the guest, in instructions and nanoseconds.
 const ROUND: u64 = 5_000;

@@ -71,18 +71,22 @@ fn idle_time_is_skipped_to_the_event() {
 }
 
 #[test]
-fn halting_without_a_future_is_told_apart() {
+fn idling_and_halting_forever_are_distinguished() {
     let mut machine = Script::new(&[Op::Sti, Op::Hlt], &HANDLER).machine();
     assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::Idle);
     assert_eq!((machine.vtime(), machine.icount()), (NANOS, 2));
     assert_eq!(machine.run(&Until::vtime(3 * NANOS)), Stop::Idle);
     assert_eq!(machine.vtime(), 3 * NANOS);
-    assert_eq!(machine.run(&Until::icount(10)), Stop::Idle, "without a time to go to, time stands still");
+    assert_eq!(machine.run(&Until::icount(10)), Stop::Idle, "without a target vtime, time stands still");
     assert_eq!(machine.vtime(), 3 * NANOS);
 
     let mut machine = Script::new(&[Op::Cli, Op::Hlt], &HANDLER).machine();
     assert_eq!(machine.run(&Until::vtime(NANOS)), Stop::End(End::HaltedForever));
-    assert_eq!(machine.run(&Until::vtime(2 * NANOS)), Stop::End(End::HaltedForever), "and stays so");
+    assert_eq!(
+        machine.run(&Until::vtime(2 * NANOS)),
+        Stop::End(End::HaltedForever),
+        "the end does not change"
+    );
     assert_eq!(machine.vtime(), 2);
 }
 
@@ -101,7 +105,7 @@ fn ends_are_named() {
 }
 
 #[test]
-fn the_console_is_stamped_and_nothing_else_answers() {
+fn console_lines_and_unknown_accesses_are_noted_with_their_vtime() {
     let main = [
         Op::Work(100),
         Op::Out(UART_PORT, b'h'.into()),
@@ -163,7 +167,7 @@ fn machines_can_move_between_threads() {
 }
 
 #[test]
-fn a_periodic_timer_of_a_nanosecond_is_no_hang() {
+fn a_periodic_timer_of_a_nanosecond_does_not_hang() {
     let mut main = timer(1, true);
     main.extend([Op::Sti, Op::Work(1_000_000)]);
     // With an ordinary handler the guest makes little progress, which is reported as a storm.
@@ -178,7 +182,7 @@ fn a_periodic_timer_of_a_nanosecond_is_no_hang() {
 }
 
 #[test]
-fn breakpoints_stop_before_and_go_on() {
+fn a_run_stops_before_a_breakpoint_and_continues_from_it() {
     let main = [Op::Work(10), Op::Tsc, Op::Work(10), Op::Jump(0)];
     let mut machine = Script::new(&main, &[]).machine();
     let until = Until { breakpoints: &[0x100_0001], ..Until::icount(60) };
@@ -344,9 +348,9 @@ proptest! {
     }
 }
 
-/// A machine ends with the failure of any operation of the host, and so does every moment of it.
+/// A failure of the host ends the machine, and so does every moment that is taken after the failure.
 #[test]
-fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
+fn a_failure_of_the_host_ends_the_machine() {
     let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
     let gone = End::Host("the device is gone".to_owned());
     let mut machine = program(HostFails::Running(501)).machine();
@@ -368,7 +372,7 @@ fn a_host_that_fails_ends_the_machine_and_nothing_else_is_told() {
 }
 
 #[test]
-fn a_host_that_fails_while_somebody_looks_leaves_no_moment_that_could_be_gone_on_from() {
+fn a_moment_during_which_the_host_fails_has_ended() {
     let script = Script { host: HostFails::Looking, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
     let mut machine = script.machine();
     assert_eq!(machine.run(&Until::icount(500)), Stop::Count);
@@ -385,7 +389,7 @@ fn a_host_that_fails_while_somebody_looks_leaves_no_moment_that_could_be_gone_on
 }
 
 #[test]
-fn an_answer_of_a_host_that_fails_is_none() {
+fn an_answer_of_a_failed_host_is_not_used() {
     let script = Script { host: HostFails::Asking, ..Script::new(&[Op::Sti, Op::Hlt], &HANDLER) };
     // "Not interruptible" would mean that the guest has halted forever.
     let end = End::Host("no registers".to_owned());

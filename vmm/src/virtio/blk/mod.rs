@@ -28,13 +28,13 @@ use request::{Failed, IO_ERROR, OK, Operation, Parsed};
 
 /// Maximum size of the queue.
 pub const QUEUE_SIZE: u16 = 128;
-/// Maximum number of data segments in a request, as the driver is told.
+/// Maximum number of data segments in a request, announced to the driver.
 const SEG_MAX: u32 = QUEUE_SIZE as u32 - 2;
 /// Bytes of a disk's serial (GET_ID).
 pub const SERIAL_BYTES: usize = 20;
-/// Maximum number of sectors in one discard or write-zeroes range, as the driver is told: 128 MiB.
+/// Maximum number of sectors in one discard or write-zeroes range, announced to the driver: 128 MiB.
 const RANGE_SECTORS_MAX: u32 = 1 << 18;
-/// Maximum number of ranges in one discard or write-zeroes request, as the driver is told.
+/// Maximum number of ranges in one discard or write-zeroes request, announced to the driver.
 const RANGES_MAX: u32 = 4;
 
 /// Latency of requests, in nanoseconds of vtime.
@@ -159,8 +159,8 @@ impl Blk {
         self.write_back = features & 1 << VIRTIO_BLK_F_FLUSH != 0;
     }
 
-    /// Drops the requests in flight when the driver resets the device. They change no sector, which is legal, so nothing
-    /// is drawn.
+    /// Drops the requests in flight when the driver resets the device. They change no sector, which is legal, so
+    /// nothing is drawn.
     pub(super) fn reset(&mut self, cx: &mut Cx<'_>) {
         self.write_back = false;
         for request in std::mem::take(&mut self.in_flight).into_values() {

@@ -48,8 +48,9 @@ impl Blk {
         self.disk as u8
     }
 
-    /// Removes the requests in flight and returns their changes, in the order of submission; their data is still in RAM.
-    /// Requests that fail change nothing, and neither do requests that would exceed [`LANDING_BYTES_MAX`] in total.
+    /// Removes the requests in flight and returns their changes, in the order of submission; their data is still in
+    /// RAM. Requests that fail change nothing, and neither do requests that would exceed [`LANDING_BYTES_MAX`] in
+    /// total.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

@@ -16,7 +16,7 @@ fn control(rig: &mut Rig, port: u32, event: u16, value: u16) {
     rig.chain(3, 0, &[(at, 8, false)]);
 }
 
-/// Supplies control buffers and returns the messages that came: port, event, value, name.
+/// Supplies control buffers and returns the messages that arrived: port, event, value, name.
 fn messages(rig: &mut Rig) -> Vec<(u32, u16, u16, String)> {
     let mut messages = Vec::new();
     loop {
@@ -51,12 +51,12 @@ fn ports_are_added_and_named_in_order() {
     assert_eq!(
         messages(&mut rig),
         [(4, 7, 1, PORT_NAMES[4].to_owned()), (4, 6, 1, String::new())],
-        "its name, and that the host is there"
+        "each port gets its name, and the host has opened it"
     );
 }
 
 #[test]
-fn what_the_guest_writes_is_taken_at_once() {
+fn writes_of_the_guest_are_taken_at_once() {
     let mut rig = rig();
     rig.now = 5;
     let (a, b) = (rig.buffer(b"hello "), rig.buffer(b"world\n"));
@@ -98,7 +98,7 @@ fn senseless_control_messages_are_ignored_and_bounded() {
     rig.chain(3, 0, &[(at, 3, false)]);
     assert!(messages(&mut rig).is_empty());
     assert!(!rig.needs_reset());
-    // A guest that keeps asking without ever reading the answers breaks the device.
+    // A guest that keeps sending requests without reading the answers breaks the device.
     for _ in 0..400 {
         control(&mut rig, 0, 0, 1);
         rig.used(3);

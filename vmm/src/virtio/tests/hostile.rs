@@ -98,7 +98,8 @@ fn requests_without_their_parts_need_a_reset() {
     assert!(rig.needs_reset(), "nothing to write to");
 }
 
-/// A guest that resubmits a request before it completes reaches the bound of the queue's size; memory stays bounded.
+/// A guest that resubmits a request before it completes breaks the device when more requests are in flight than the
+/// queue has entries.
 #[test]
 fn resubmitted_requests_are_bounded() {
     let mut rig = rig(0);

@@ -48,7 +48,7 @@ fn frames_go_out_without_their_header() {
 }
 
 #[test]
-fn a_card_sends_so_much_in_a_millisecond_of_vtime_whoever_listens() {
+fn the_frames_that_a_card_sends_per_millisecond_are_bounded() {
     const MS: u64 = 1_000_000;
     let mut rig = rig(Wire::Attached);
     let packet = rig.buffer(&[0; 72]);
@@ -76,7 +76,7 @@ fn an_unplugged_card_swallows_frames() {
 }
 
 #[test]
-fn frames_arrive_in_their_time() {
+fn frames_arrive_at_their_vtime() {
     let mut rig = rig(Wire::Attached);
     let buffer = rig.buffer(&[0xff; 2048]);
     rig.chain(0, 0, &[(buffer, 2048, true)]);
@@ -95,7 +95,7 @@ fn frames_arrive_in_their_time() {
 }
 
 #[test]
-fn the_backlog_is_bounded_and_short_buffers_drop() {
+fn the_backlog_is_bounded_and_frames_for_short_buffers_are_dropped() {
     let mut rig = rig(Wire::Attached);
     for at in 0..BACKLOG_FRAMES_MAX as u64 + 9 {
         deliver(&mut rig, at, vec![0; 60]);

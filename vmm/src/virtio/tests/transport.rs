@@ -10,7 +10,7 @@ fn rng() -> Device {
 }
 
 #[test]
-fn identifies_itself() {
+fn the_transport_identifies_its_device() {
     let mut rig = Rig::new(rng(), Vec::new());
     assert_eq!(rig.get(reg::VIRTIO_MMIO_MAGIC_VALUE), 0x7472_6976);
     assert_eq!(rig.get(reg::VIRTIO_MMIO_VERSION), 2);

@@ -1,6 +1,7 @@
 //! Frames that an endpoint has received, from which it can be rebuilt, because the stack's own state cannot be stored.
 //!
-//! A new endpoint that receives the same frames and gets the same calls, each at the same vtime, reaches the same state.
+//! A new endpoint that receives the same frames and gets the same calls, each at the same vtime, reaches the same
+//! state.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 /// Maximum bytes of memory for all frames that an endpoint receives. Further frames are lost.
 pub const HEARD_BYTES_MAX: usize = 64 << 20;
 
-/// Frames that came to an endpoint, and its position in time.
+/// Frames that arrived at an endpoint, and the endpoint's position in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
     /// Frames with their vtimes, in the order of arrival.
@@ -34,7 +35,8 @@ impl Heard {
         room
     }
 
-    /// True if an endpoint can have received this by `now`. The reaction to the frames shows only when it is rebuilt.
+    /// True if an endpoint can have received this by `now`. Whether an endpoint accepts the frames shows only when it
+    /// is rebuilt.
     #[must_use]
     pub fn is_sound(&self, now: u64) -> bool {
         let bytes = self.frames.iter().map(|(_, frame)| size(frame)).fold(0, usize::saturating_add);
@@ -58,8 +60,8 @@ impl Endpoint {
         Heard { polled: self.now, ..self.heard.clone() }
     }
 
-    /// Repeats the frames that came before `before` and were not repeated yet. Frames that it sends meanwhile are
-    /// dropped, since the original endpoint sent them.
+    /// Processes the recorded frames that arrived before `before` and were not processed yet. Frames that it sends
+    /// meanwhile are dropped, since the original endpoint has sent them.
     pub fn hear_again(&mut self, heard: &Heard, before: u64) {
         let end = heard.polled.min(before.saturating_sub(1));
         while let Some((at, frame)) = heard.frames.get(self.heard.frames.len()).filter(|(at, _)| *at < before)

@@ -1,12 +1,12 @@
 //! The host's own machine on the wire: a TCP/IP stack (smoltcp) at a port, for tests and checks that talk to nodes.
 //!
-//! Map: here: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of nodes;
-//! `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: rebuilding an
-//! endpoint.
+//! Map: this file: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of
+//! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`:
+//! rebuilding an endpoint.
 //!
-//! Its time is the world's: its behaviour is a function of its addresses, its draws, the frames it received and the calls
-//! to it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`] returns.
-//! Additional polls change only one thing: a call takes effect one nanosecond after the last poll.
+//! Its time is the world's: its behaviour is a function of its addresses, its draws, the frames it received and the
+//! calls to it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`]
+//! returns. Additional polls change only one thing: a call takes effect one nanosecond after the last poll.
 //!
 //! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new one knows no
 //! node's MAC address, and asks for it. The stack's state cannot be stored. The frames that it [`Heard`] can be stored;
@@ -43,7 +43,7 @@ pub use ping::Pong;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 
-/// Maximum number of frames that came and were not processed: as many as a wire can hold. More are lost.
+/// Maximum number of frames that have arrived and were not processed: as many as a wire can hold. More are lost.
 pub const INBOX_FRAMES_MAX: usize = 2 * FRAMES_MAX;
 /// Resolution of the stack's clock: it counts microseconds.
 const NS_PER_US: u64 = 1_000;
@@ -104,7 +104,7 @@ pub struct Endpoint {
     open: BTreeMap<SocketId, Open>,
     next_socket: u64,
     next_port: u16,
-    /// All frames that came.
+    /// All frames that have arrived.
     heard: Heard,
     /// Number of these frames that were processed.
     read: usize,
@@ -120,7 +120,7 @@ impl Endpoint {
     /// Creates an endpoint whose random values are `draws`.
     ///
     /// # Errors
-    /// Returns an error if an address is not one machine's.
+    /// Returns an error if an address is not that of a single machine.
     pub fn new(config: &EndpointConfig, draws: EndpointDraws) -> Result<Endpoint, EndpointError> {
         let mac = EthernetAddress(config.node.mac);
         if !mac.is_unicast() || config.node.mac == [0; 6] {
@@ -165,14 +165,14 @@ impl Endpoint {
         self.port
     }
 
-    /// Returns the digest of the frames that it received and sent, with their vtimes. Its further behaviour is a function
-    /// of these and of the calls to it.
+    /// Returns the digest of the frames that it received and sent, with their vtimes. Its further behaviour is a
+    /// function of these and of the calls to it.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(*self.history.finalize().as_bytes())
     }
 
-    /// True if it has no socket and has processed all frames that came.
+    /// True if it has no socket and has processed all frames that have arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.open.is_empty() && self.unread() == 0
@@ -203,14 +203,14 @@ impl Endpoint {
         if at > now {
             return Some(u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(NS_PER_US));
         }
-        // The stack wants to act at once: either because of a call, which has its own time, or because it could not act
-        // yet. It tries again in the next microsecond, so that time advances.
+        // The stack has something to do at once. If this is because of a call, the call takes effect at its own time.
+        // Otherwise the stack could not act yet, and it tries again in the next microsecond, so that time advances.
         let again = (self.acted / NS_PER_US + 1).saturating_mul(NS_PER_US);
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
     }
 
-    /// Advances the endpoint to `now`: processes the frames that came until then, and passes each frame that it sends,
-    /// with its vtime, to `send`.
+    /// Advances the endpoint to `now`: processes the frames that have arrived until then, and passes each frame that
+    /// it sends, with its vtime, to `send`.
     pub fn poll(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
         // Each due action happens at its own vtime.
         while let Some(due) = self.next_poll().filter(|&due| due <= now) {

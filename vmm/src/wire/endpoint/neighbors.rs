@@ -16,7 +16,7 @@ use smoltcp::wire::{
 use crate::wire::HEADER_BYTES;
 use crate::wire::summary::{Payload, Summary};
 
-/// Maximum number of addresses that are asked for.
+/// Maximum number of IP addresses whose MAC addresses are looked up.
 pub const NEIGHBORS_MAX: usize = 256;
 /// Interval between two questions, in nanoseconds (RFC 4861, RETRANS_TIMER).
 const ASK_EVERY_NS: u64 = 1_000_000_000;
@@ -66,7 +66,7 @@ impl Neighbors {
         wanted.min()
     }
 
-    /// Learns from a frame that came.
+    /// Learns from a frame that arrived.
     pub(super) fn hear(&mut self, frame: &[u8], now: u64) {
         let who = match Summary::of(frame) {
             Summary::Arp { sender, .. } => sender.into(),

@@ -38,8 +38,8 @@ impl Endpoint {
     /// Sends an echo request.
     ///
     /// # Errors
-    /// Returns an error if the data is too long, the socket's queue is full, the address cannot be reached, or the socket
-    /// is not a ping socket.
+    /// Returns an error if the data is too long, the socket's queue is full, the address cannot be reached, or the
+    /// socket is not a ping socket.
     pub fn ping(&mut self, id: SocketId, to: IpAddr, sequence: u16, data: &[u8]) -> Result<(), SocketError> {
         let (handle, ident) = self.ping_socket(id)?;
         if data.len() > PAYLOAD_BYTES_MAX {
@@ -69,7 +69,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next reply that came.
+    /// Takes the next reply that has arrived.
     ///
     /// # Errors
     /// Returns an error if the socket is not a ping socket of this endpoint.

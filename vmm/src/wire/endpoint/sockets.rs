@@ -37,7 +37,7 @@ pub enum SocketError {
     /// The port is 0.
     #[error("port 0 cannot be used")]
     Port,
-    /// The connection neither takes nor gives bytes any more.
+    /// The connection can neither send nor receive any more.
     #[error("the connection is closed")]
     Closed,
     /// The socket's queue is full.

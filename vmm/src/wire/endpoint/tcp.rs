@@ -96,10 +96,10 @@ impl Endpoint {
         }
     }
 
-    /// Takes the bytes that came; empty if no bytes have come yet.
+    /// Takes the received bytes; empty if none have arrived yet.
     ///
     /// # Errors
-    /// Returns an error if no more bytes will come, or the socket is not a TCP socket of this endpoint.
+    /// Returns an error if no more bytes will arrive, or the socket is not a TCP socket of this endpoint.
     pub fn tcp_receive(&mut self, id: SocketId) -> Result<Vec<u8>, SocketError> {
         let connecting = matches!(self.tcp_state(id)?, TcpState::Listening | TcpState::Connecting);
         let handle = self.tcp_socket(id)?;

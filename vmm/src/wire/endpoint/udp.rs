@@ -44,7 +44,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next datagram that came, with its sender.
+    /// Takes the next datagram that has arrived, with its sender.
     ///
     /// # Errors
     /// Returns an error if the socket is not a UDP socket of this endpoint.

@@ -1,4 +1,4 @@
-//! Bounds: everything is bounded, and frames beyond a bound are dropped and logged.
+//! Bounds of the wire: frames beyond a bound are dropped and logged.
 
 use everett_fault::PartitionMode;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
@@ -62,7 +62,7 @@ fn frames_have_a_length() {
 }
 
 #[test]
-fn what_is_no_configuration_is_refused() {
+fn invalid_configurations_are_refused() {
     let good = config(2, Distribution::Constant(LATENCY_NS_MIN));
     assert!(Wire::new(good.clone(), 0).is_ok());
     let why = |change: &dyn Fn(&mut WireConfig)| {

@@ -176,7 +176,8 @@ fn when_endpoints_are_polled_does_not_matter() {
     assert!(run(true) == calm);
 }
 
-/// Lets n0 talk to n1, which echoes, and receive each millisecond. If `made_again`, n0 is rebuilt now and then.
+/// Lets n0 talk to n1, which echoes, and makes n0 receive each millisecond. If `made_again`, n0 is rebuilt now and
+/// then.
 fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
     let to = SocketAddr::new(ipv4(1).into(), 80);
     let mut world = World::new(bad_wire());
@@ -196,7 +197,7 @@ fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
         world.ends[1].tcp_send(server, &back).unwrap();
         world.run(number * MS + number * 1_999, |_| false);
         if made_again && number % 7 == 3 {
-            // A frame has come that it has not processed yet.
+            // A frame has arrived that n0 has not processed yet.
             world.ends[0].frame_input(world.now + 9, vec![0xff; 60]);
             let heard = world.ends[0].heard();
             assert!(heard.is_sound(world.now + 9) && !heard.is_sound(world.now - 1));
@@ -219,7 +220,7 @@ fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
 }
 
 #[test]
-fn an_endpoint_that_hears_the_same_again_is_the_same() {
+fn a_rebuilt_endpoint_behaves_like_the_original() {
     let (straight, one) = conversation(false);
     let (made_again, other) = conversation(true);
     assert!(straight.len() > 20_000, "{}", straight.len());
@@ -227,7 +228,7 @@ fn an_endpoint_that_hears_the_same_again_is_the_same() {
 }
 
 #[test]
-fn an_endpoint_hears_so_much_and_no_more() {
+fn the_memory_for_received_frames_is_bounded() {
     let mut end = Endpoint::new(&endpoint_config(0), draws(3)).unwrap();
     let frame = frame([0xff; 6], mac(1), 1500, 1);
     let mut heard = 0;
@@ -239,7 +240,7 @@ fn an_endpoint_hears_so_much_and_no_more() {
 }
 
 #[test]
-fn a_good_wire_is_used_well() {
+fn tcp_uses_the_bandwidth_of_a_good_wire() {
     let mut config = config(2, Distribution::Constant(100_000));
     config.link.bits_per_s = 100_000_000;
     config.link.queue_bytes = 200_000;
@@ -284,7 +285,7 @@ fn datagrams_and_pings() {
     assert!(world.ends.iter_mut().all(|end| end.is_idle() && end.next_poll().is_none()));
 }
 
-/// A node that does not answer does not keep an endpoint from those that do.
+/// A node that does not answer does not keep an endpoint from reaching the nodes that do.
 #[test]
 fn endpoints_ask_about_all_neighbors_at_once() {
     let mut world = World::new(wire(8, Distribution::Constant(100_000)));
@@ -305,7 +306,7 @@ fn endpoints_ask_about_all_neighbors_at_once() {
 }
 
 #[test]
-fn nobody_there_nobody_listening_and_resets() {
+fn connections_without_a_node_without_a_listener_and_with_a_reset() {
     let mut world = World::new(wire(2, Distribution::Constant(100_000)));
     let refused = world.ends[0].tcp_connect(SocketAddr::new(ipv4(1).into(), 81)).unwrap();
     let nobody = world.ends[0].tcp_connect(SocketAddr::new(ipv4(9).into(), 80)).unwrap();
@@ -331,7 +332,7 @@ fn nobody_there_nobody_listening_and_resets() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_calls_are_refused() {
     let bad = |change: &dyn Fn(&mut EndpointConfig)| {
         let mut config = endpoint_config(0);
         change(&mut config);
@@ -380,8 +381,8 @@ proptest! {
 
     /// An endpoint survives any frames that nodes send: frames of real traffic, damaged, with corrected checksums.
     ///
-    /// The answers are not checked, because they depend on the damage. The test fails if the TCP/IP stack or the endpoint
-    /// panics (overflow and bounds checks included), or does not return.
+    /// The answers are not checked, because they depend on the damage. The test fails if the TCP/IP stack or the
+    /// endpoint panics (overflow and bounds checks included), or does not return.
     #[test]
     fn endpoints_survive_whatever_nodes_send(
         damage in prop::collection::vec((0..400usize, prop::collection::vec((14..90usize, any::<u8>()), 1..5), any::<bool>()), 1..400),
@@ -471,7 +472,7 @@ fn fix(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the first SYN's local port and sequence number, of an endpoint with these draws.
+/// Returns the local port and the sequence number of the first SYN of an endpoint with these draws.
 fn syn(draws: EndpointDraws) -> (u16, u32) {
     let mut world = World::new(wire(2, Distribution::Constant(100_000)));
     world.ends[0] = Endpoint::new(&endpoint_config(0), draws).unwrap();

@@ -26,7 +26,7 @@ fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<Step>, Wire)
     let (mut got, mut steps) = (vec![], vec![]);
     for (number, (at, action)) in plan.iter().enumerate() {
         act(&mut wire, *at, number, action);
-        // A change decides anew about frames that have not arrived.
+        // A change can affect frames that have not arrived, so fetching ahead stops at it.
         let change = plan[number..].iter().skip(1).find(|(_, next)| !matches!(next, Action::Send { .. }));
         match fetch {
             Fetch::Last => (),
@@ -63,7 +63,7 @@ proptest! {
 
     /// Nothing arrives before the returned vtime, and a frame arrives at it.
     #[test]
-    fn the_next_delivery_is_when_it_says(plan in plan(Faults::Any)) {
+    fn the_next_delivery_is_at_the_returned_vtime(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
         for (number, (at, action)) in plan.iter().enumerate() {
             act(&mut wire, *at, number, action);
@@ -108,7 +108,7 @@ fn beside(faults: &[Fault]) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn faults_of_other_links_move_no_draw() {
+fn faults_of_other_links_change_no_draw() {
     let alone = beside(&[]);
     assert!(alone.len() > 300 && alone.len() != 500);
     assert_eq!(beside(&drawing(&one_way("n2", "n3"))), alone);
@@ -118,7 +118,7 @@ fn faults_of_other_links_move_no_draw() {
 
 /// A direction's base latencies do not depend on its faults, and a fault without effect changes nothing.
 #[test]
-fn faults_move_no_base_draw() {
+fn faults_change_no_base_draw() {
     let delays = |faults: &[Fault]| {
         let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));
         for (id, fault) in faults.iter().enumerate() {
@@ -146,7 +146,7 @@ fn faults_move_no_base_draw() {
 }
 
 #[test]
-fn seeds_and_branches_are_their_own_and_reseeding_forgets() {
+fn each_seed_and_branch_has_its_own_draws_and_a_restart_leaves_no_trace() {
     let jitter = || Distribution::Uniform(LATENCY, 2 * LATENCY);
     let delays = |wire: &mut Wire, start: u64| -> Vec<u64> {
         let times = stream(wire, start, 20, MS);
@@ -172,7 +172,7 @@ fn seeds_and_branches_are_their_own_and_reseeding_forgets() {
 
 /// Pins the draws: a change here changes every trail and requires a new machine version.
 #[test]
-fn what_is_drawn_is_pinned() {
+fn the_draws_are_pinned() {
     let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));
     for (id, fault) in drawing(&Links::all()).iter().enumerate() {
         wire.apply(id as u64, fault, 0).unwrap();

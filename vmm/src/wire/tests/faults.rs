@@ -47,21 +47,21 @@ fn without_faults_every_frame_arrives_on_time() {
 }
 
 #[test]
-fn loss_follows_its_share() {
+fn loss_has_its_probability() {
     for ppm in [0, 100, 30_000, 500_000, PPM] {
         let (arrived, steps) = under(&[Fault::Loss { links: Links::all(), ppm }]);
         let lost = FRAMES as usize - arrived.len();
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
         assert_eq!(drops(&steps, Why::Loss), lost);
     }
-    // With two such faults, each loses its share of all frames.
+    // Two faults with a probability of 30 % together lose 51 % of all frames.
     let twice = Fault::Loss { links: Links::all(), ppm: 300_000 };
     let (arrived, _) = under(&[twice.clone(), twice]);
     assert!(plausible(FRAMES as usize - arrived.len(), FRAMES, 510_000));
 }
 
 #[test]
-fn duplication_follows_its_share_and_comes_after_the_original() {
+fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
     let ppm = 70_000;
     let (arrived, steps) = under(&[Fault::Duplicate { links: Links::all(), ppm }]);
     let copies = arrived.len() - FRAMES as usize;
@@ -91,7 +91,8 @@ fn corruption_flips_one_bit_anywhere() {
     assert_eq!(arrived.len(), FRAMES as usize);
     assert!(plausible(flipped, FRAMES, ppm), "{flipped}");
     assert_eq!(steps.iter().filter(|step| step.flipped).count(), flipped);
-    // 22 flips are expected for each bit: each has at least one, and none has more than five standard deviations above.
+    // 22 flips are expected for each bit. Each has at least one, and none exceeds the expectation by six standard
+    // deviations.
     assert!(bits.iter().all(|&count| (1..=50).contains(&count)), "{bits:?}");
 }
 
@@ -115,7 +116,7 @@ fn latency_follows_its_quantiles_and_latencies_add() {
 }
 
 #[test]
-fn reordering_follows_its_share() {
+fn reordering_has_its_probability() {
     // Frames are a tenth of the hold apart: a held frame is overtaken, and no other is.
     let (ppm, every) = (40_000, 10_000);
     let mut wire = wire(2, Distribution::Constant(LATENCY));
@@ -210,11 +211,11 @@ fn one_partition_holds_and_others_slow() {
 }
 
 #[test]
-fn a_clogged_node_neither_sends_nor_gets() {
+fn a_clogged_node_neither_sends_nor_receives() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);
-    // One frame on its way to n1 when that is clogged, one on its way from n1, and later ones both ways and between
-    // others.
+    // When n1 is clogged, one frame is on its way to it and one from it. Later frames go both ways, and between other
+    // nodes.
     wire.send(0, start, frame(mac(1), mac(0), 60, 1));
     wire.send(1, start, frame(mac(0), mac(1), 60, 2));
     wire.apply(1, &Fault::Clog { node: "n1".into() }, start + 10).unwrap();
@@ -233,7 +234,7 @@ fn a_clogged_node_neither_sends_nor_gets() {
 
 /// A frame that two faults hold continues when the last of them ends, and is lost in a partition that drops.
 #[test]
-fn what_two_faults_hold_waits_for_both() {
+fn a_frame_that_two_faults_hold_waits_for_both() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let partition = |mode| Fault::Partition { links: Links::all(), mode };
     wire.apply(1, &partition(PartitionMode::Hold), 0).unwrap();
@@ -254,7 +255,7 @@ fn what_two_faults_hold_waits_for_both() {
 
 /// In a slow queue, a partition affects the frames that have not left it.
 #[test]
-fn a_partition_is_behind_the_queue() {
+fn a_partition_stops_frames_that_are_in_the_queue() {
     let mut config = config(2, Distribution::Constant(LATENCY));
     config.link.bits_per_s = 8_000;
     for (mode, arrive) in [
@@ -272,7 +273,7 @@ fn a_partition_is_behind_the_queue() {
 }
 
 #[test]
-fn what_is_no_network_fault_is_refused() {
+fn invalid_network_faults_are_refused() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let before = wire.clone();
     let loss = |links, ppm| Fault::Loss { links, ppm };

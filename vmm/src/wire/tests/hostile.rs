@@ -9,7 +9,7 @@ use crate::wire::summary::Payload;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The content of a file is refused, or is a wire that works.
+    /// A damaged stored wire is refused, or is restored to a wire that works.
     #[test]
     fn a_damaged_wire_is_refused_or_works(
         before in plan(Faults::Any), after in plan(Faults::Any),
@@ -114,7 +114,7 @@ fn samples() -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn summaries_say_what_is_there() {
+fn summaries_show_the_content() {
     for (bytes, text) in samples() {
         assert_eq!(Summary::of(&bytes).to_string(), text);
     }

@@ -6,7 +6,7 @@ use super::*;
 const LATENCY: u64 = 200_000;
 
 #[test]
-fn late_is_timeout() {
+fn a_late_frame_makes_the_move_timeout() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let extra = |ns| Fault::Latency { links: Links::all(), extra: Distribution::Constant(ns) };
     let mut kinds = vec![];
@@ -15,7 +15,7 @@ fn late_is_timeout() {
         wire.apply(1, &extra(ns), at).unwrap();
         wire.send(0, at, frame(mac(1), mac(0), 60, 0));
         wire.heal(1, at);
-        assert_eq!(drain(&mut wire, at + S).len(), 1, "late or not, it arrives");
+        assert_eq!(drain(&mut wire, at + S).len(), 1, "the frame arrives, late or not");
         kinds.extend(wire.take_steps().iter().map(|step| (step.kind, step.vtime - at, step.sent_at - at)));
     }
     let expected = [(StepKind::Deliver, TIMEOUT_NS - 1, 0), (StepKind::Timeout, TIMEOUT_NS, 0)];
@@ -23,7 +23,7 @@ fn late_is_timeout() {
 }
 
 #[test]
-fn what_has_not_come_when_the_log_closes_is_timeout() {
+fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);
     let extra = Distribution::Constant(S);
@@ -40,7 +40,7 @@ fn what_has_not_come_when_the_log_closes_is_timeout() {
     assert_eq!(
         closed(&mut wire, end),
         [(StepKind::Timeout, Some(2), end)],
-        "held; the other may still come in time"
+        "this frame is held; the other may still arrive in time"
     );
     let end = start + TIMEOUT_NS;
     let both = [(StepKind::Timeout, Some(2), end), (StepKind::Timeout, Some(1), end)];

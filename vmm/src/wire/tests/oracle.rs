@@ -61,7 +61,7 @@ proptest! {
 }
 
 #[test]
-fn a_frame_to_where_it_came_from_goes_nowhere() {
+fn a_frame_to_the_port_of_its_sender_goes_nowhere() {
     let mut wire = wire(3, Distribution::Constant(1_000));
     let start = teach(&mut wire);
     wire.send(1, start, frame(mac(1), mac(9), 60, 0));
@@ -72,7 +72,7 @@ fn a_frame_to_where_it_came_from_goes_nowhere() {
 
 /// One node cannot fill the table for the others.
 #[test]
-fn what_is_not_learned_is_flooded() {
+fn frames_to_unlearned_addresses_are_flooded() {
     let mut wire = wire(3, Distribution::Constant(1_000));
     let start = teach(&mut wire);
     let other = |i: u8| [2, 9, 9, 9, 9, i];
@@ -84,7 +84,7 @@ fn what_is_not_learned_is_flooded() {
         wire.send(2, at, frame(to, mac(2), 60, 0));
         drain(wire, at + MS).len()
     };
-    // One of the port's addresses is its own.
+    // One of the port's learned addresses is its node's own.
     assert_eq!(copies(&mut wire, start + MS, other(MACS_PER_PORT_MAX as u8 - 2)), 1);
     assert_eq!(copies(&mut wire, start + 2 * MS, other(MACS_PER_PORT_MAX as u8 - 1)), 2);
     assert_eq!(copies(&mut wire, start + 3 * MS, mac(1)), 1);

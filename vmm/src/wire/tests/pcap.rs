@@ -92,7 +92,7 @@ fn captures_are_read_back() {
 
 /// The error of a full disk is returned.
 #[test]
-fn errors_of_the_writer_come_back() {
+fn errors_of_the_writer_are_returned() {
     struct Full;
     impl std::io::Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

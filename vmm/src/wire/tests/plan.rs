@@ -115,7 +115,7 @@ pub(super) fn message(step: &Step) -> (u64, u8, Option<u8>) {
     (step.frame, step.from, step.to)
 }
 
-/// Returns the messages that arrived or were lost, and true if each has only one of these steps.
+/// Returns the messages that arrived or were lost, and true if each message has only one of these steps.
 pub(super) fn moves(steps: &[Step]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
     let moved: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Duplicate).map(message).collect();
     let once: BTreeSet<_> = moved.iter().copied().collect();

@@ -5,7 +5,7 @@ use super::*;
 const LATENCY: u64 = 200_000;
 
 #[test]
-fn what_is_on_its_way_arrives_and_what_is_in_the_card_is_lost() {
+fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     let mut config = config(2, Distribution::Constant(LATENCY));
     config.link.bits_per_s = 8_000_000;
     let mut wire = Wire::new(config, 1).unwrap();
@@ -17,7 +17,11 @@ fn what_is_on_its_way_arrives_and_what_is_in_the_card_is_lost() {
     wire.send(0, 280_000, frame(mac(1), mac(0), 100, 10));
     let got: Vec<(u32, u64)> =
         drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - LATENCY)).collect();
-    assert_eq!(got, [(0, 100_000), (1, 200_000), (10, 380_000)], "and the new card's queue is empty");
+    assert_eq!(
+        got,
+        [(0, 100_000), (1, 200_000), (10, 380_000)],
+        "the card's queue is empty when power is back"
+    );
     let steps = wire.take_steps();
     let lost: Vec<(u64, u64, Option<u8>)> = steps
         .iter()
@@ -31,7 +35,7 @@ fn what_is_on_its_way_arrives_and_what_is_in_the_card_is_lost() {
 }
 
 #[test]
-fn what_arrives_without_power_is_lost() {
+fn frames_that_arrive_at_a_node_without_power_are_lost() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);
     wire.send(0, start, frame(mac(1), mac(0), 60, 1));
@@ -55,7 +59,7 @@ fn what_arrives_without_power_is_lost() {
 }
 
 #[test]
-fn a_clogged_card_loses_what_it_holds() {
+fn a_clogged_card_without_power_loses_its_frames() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
@@ -70,7 +74,7 @@ fn a_clogged_card_loses_what_it_holds() {
 }
 
 #[test]
-fn what_a_partition_holds_has_left_its_card_when_the_clog_ends() {
+fn a_frame_that_a_partition_holds_has_left_its_card_when_the_clog_ends() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
@@ -85,5 +89,5 @@ fn what_a_partition_holds_has_left_its_card_when_the_clog_ends() {
     wire.attach(0, 8);
     wire.heal_all(9);
     let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
-    assert_eq!(got, [2], "the other was in a clogged card");
+    assert_eq!(got, [2], "the other frame was in a clogged card");
 }

@@ -6,8 +6,8 @@ use super::*;
 
 const LATENCY: u64 = 50_000;
 
-/// Returns the arrivals behind a queue and a latency, computed naively: departures are a list, and the bytes in the queue
-/// are counted anew for each frame.
+/// Returns the arrivals after a queue and a latency, computed naively: departures are a list, and the bytes in the
+/// queue are counted anew for each frame.
 fn oracle(frames: &[(u64, usize)], bits_per_s: u64, queue_bytes: u64) -> Vec<Option<u64>> {
     let mut departed: Vec<(u64, u64)> = vec![];
     let mut arrivals = vec![];
@@ -85,7 +85,7 @@ fn slow() -> WireConfig {
 }
 
 #[test]
-fn another_bandwidth_is_for_what_waits_too() {
+fn a_new_bandwidth_applies_to_waiting_frames() {
     let arrivals = |wire: &mut Wire| -> Vec<u64> {
         drain(wire, u64::MAX).iter().map(|delivery| delivery.at - LATENCY).collect()
     };
@@ -94,7 +94,8 @@ fn another_bandwidth_is_for_what_waits_too() {
             wire.send(0, 0, frame(mac(1), mac(0), 1000, i));
         }
     };
-    // The second frame is half sent. It leaves as it would have; the others take ten times as long.
+    // The second frame is half sent. It leaves when it would have left without the fault; the others take ten times
+    // as long.
     let mut wire = Wire::new(slow(), 1).unwrap();
     send(&mut wire);
     let fault = Fault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };
@@ -104,14 +105,14 @@ fn another_bandwidth_is_for_what_waits_too() {
     // The third frame is almost sent when the fault ends: its rest takes no longer than all of it would at the new
     // bandwidth.
     healed.heal(1, 5 * MS);
-    // A later frame is behind them.
+    // A frame that is sent later leaves after them.
     healed.send(0, 6 * MS, frame(mac(1), mac(0), 1000, 5));
     assert_eq!(arrivals(&mut healed), [MS, 2 * MS, 6 * MS, 7 * MS, 8 * MS]);
 }
 
 /// Frames that a fault delayed do not hold up frames that are sent after its end.
 #[test]
-fn late_frames_are_a_line_of_their_own() {
+fn delayed_frames_do_not_hold_up_later_ones() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let extra = Distribution::Constant(S);
     wire.apply(1, &Fault::Latency { links: Links::all(), extra }, 0).unwrap();
@@ -123,9 +124,10 @@ fn late_frames_are_a_line_of_their_own() {
     assert_eq!(arrivals, [201 + LATENCY, 211 + LATENCY, late(0), late(10)]);
 }
 
-/// A clog shorter than the latency: frames that would have arrived during it come before frames that were sent after it.
+/// A clog shorter than the latency: frames that would have arrived during it come before frames that were sent after
+/// it.
 #[test]
-fn what_waited_at_a_clogged_node_is_still_before_the_rest() {
+fn frames_held_at_a_clogged_node_arrive_before_later_ones() {
     let mut wire = wire(2, Distribution::Constant(50 * MS));
     wire.send(0, 0, frame(mac(1), mac(0), 60, 0));
     wire.send(0, 30 * MS, frame(mac(1), mac(0), 60, 1));

@@ -72,7 +72,7 @@ proptest! {
 
     /// Frames that were due or sent while a node was clogged arrive no earlier than the lookahead after the clog's end.
     #[test]
-    fn what_was_held_arrives_after_the_lookahead(
+    fn held_frames_arrive_after_the_lookahead(
         sends in prop::collection::vec((0..2u8, 1..200_000u64), 2..40), clog in 0..40usize, length in 1..30usize,
     ) {
         let clog = clog % (sends.len() - 1);

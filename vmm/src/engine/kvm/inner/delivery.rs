@@ -1,5 +1,5 @@
-//! Delivery of exceptions and interrupts by the soft CPU: those that KVM has queued when the state is read, and all of them
-//! with closed gates ([`crate::kvm::gates`]).
+//! Delivery of exceptions and interrupts by the soft CPU: those that are queued in KVM when the state is read, and
+//! with closed gates ([`crate::kvm::gates`]) all of them.
 
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};
@@ -14,9 +14,9 @@ const SINGLE_STEPS: u64 = 1 << 8;
 const SINGLE_STEP: u64 = 1 << 14;
 /// #DB.
 const DEBUG: u8 = 1;
-/// INT3 and INT1, of one byte each.
+/// Opcodes of INT3 and INT1, of one byte each.
 const TRAPS: [u8; 2] = [0xcc, 0xf1];
-/// POPF. Its own single step comes after it has cleared TF.
+/// Opcode of POPF. A POPF that clears TF is still followed by its own single-step trap.
 const POPF: u8 = 0x9d;
 
 impl Inner {
@@ -24,13 +24,14 @@ impl Inner {
     pub(super) fn at_closed_gates(&mut self) -> Outcome {
         let saved = self.vcpu.save()?;
         let mut state = self.complete_state(saved.state);
-        // Faults set RF, and leave the registers as they were before the instruction. Traps leave them as they are behind
-        // it.
+        // Faults set RF, and leave the registers as they were before the instruction. Traps leave them as they are
+        // after it.
         if state.rflags & RESUME == 0 {
             let rip = state.rip.wrapping_sub(1);
             let mut before = [0];
             self.memory.read_virtual(&state, rip, &mut before);
-            // Checked first, because the instruction that was stepped over may end like one of the others.
+            // Checked first, because the last byte of the instruction that was single-stepped may equal an opcode in
+            // [`TRAPS`].
             if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
                 state.dr6 |= SINGLE_STEP;
                 let delivered = self.delivered(&state, |cpu| cpu.exception(DEBUG, None))?;
@@ -47,12 +48,12 @@ impl Inner {
     pub(super) fn deliver(&mut self, vector: u8) -> Result<(), KvmError> {
         let state = self.settled()?;
         if state.rflags & INTERRUPTS_ENABLED == 0 || state.shadow || state.dead.is_some() {
-            return Err(KvmError::Exit("it lets in an interrupt that the guest cannot take".to_owned()));
+            return Err(KvmError::Exit("it allows an interrupt that the guest cannot take".to_owned()));
         }
         let delivered = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         self.take(&delivered)
     }
-    /// Returns the state after a delivery. The stores of the delivery are done.
+    /// Returns the state after a delivery. The delivery has also written guest memory.
     pub(super) fn delivered(
         &mut self,
         state: &CpuState,
@@ -63,8 +64,8 @@ impl Inner {
         Ok(state)
     }
 
-    /// Returns the state after all queued exceptions and interrupts were delivered. The guest cannot tell this from a later
-    /// delivery.
+    /// Returns the state after all queued exceptions and interrupts were delivered. The guest cannot tell this from a
+    /// later delivery.
     pub(super) fn settled(&mut self) -> Result<CpuState, KvmError> {
         let saved = self.vcpu.save()?;
         let queued = saved.queued;
@@ -74,7 +75,7 @@ impl Inner {
             return Ok(state);
         }
         if queued.triple_fault && !self.vcpu.delivers() {
-            return Err(KvmError::Exit("a fault that was not to be delivered yet".to_owned()));
+            return Err(KvmError::Exit("a triple fault is queued while the gates are closed".to_owned()));
         }
         let mut delivered = self.delivered(&state, |cpu| {
             if let Some((vector, error)) = queued.exception {

@@ -1,4 +1,4 @@
-//! Entry into the guest and handling of its exits; the count, and the checks whether a run can be trusted.
+//! Entry into the guest and handling of its exits; the count, and the checks that nothing disturbed a run.
 #![allow(unsafe_code)]
 
 mod delivery;
@@ -24,7 +24,7 @@ use crate::layout::PAGE;
 use crate::ram;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
-/// More than the number of parts of any instruction's access.
+/// Upper bound on the number of parts of one instruction's device access.
 const PARTS_MAX: usize = 64;
 
 /// An instruction that waits to be finished.
@@ -53,8 +53,8 @@ pub(super) struct Inner {
     /// The guest's own offset of the TSC. It is kept here, because KVM treats offsets differently.
     tsc_offset: u64,
     tsc: TscAnchor,
-    /// True if nothing was executed since the last exit, and no interrupt was taken. Then an interrupt can be taken. A
-    /// signal of the host does not set it.
+    /// True directly after an exit of the guest, where an interrupt can be taken. Entering the guest or taking an
+    /// interrupt clears it; an exit due to a signal of the host does not set it.
     open: bool,
     /// True if an interrupt can be taken; `None` if the last run did not report it.
     ready: Option<bool>,
@@ -63,7 +63,7 @@ pub(super) struct Inner {
     signals: u32,
     signals_max: Option<u32>,
     failed: Option<Failure>,
-    /// Reason of a disturbance: everything executed since the state was last replaced is worthless.
+    /// Reason of a disturbance. Everything that was executed since the state was last replaced must be discarded.
     disturbed: Option<String>,
     stats: KvmStats,
     /// Keeps the guest memory alive that `memory` points to.
@@ -121,7 +121,7 @@ impl Inner {
     pub(super) fn clock(&self) -> ClockMode {
         if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
     }
-    /// True if the host can make a run worthless while it executes.
+    /// True if the host can disturb a run, which must then be repeated.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
@@ -146,7 +146,7 @@ impl Inner {
             _ => _ = self.failed.get_or_insert(Failure::Host(why)),
         }
     }
-    /// The same, with a reason in words.
+    /// Notes that the host failed for this reason. Only the first reason is kept.
     #[cold]
     pub(super) fn fail_for(&mut self, why: &str) {
         self.failed.get_or_insert_with(|| Failure::Host(why.to_owned()));
@@ -200,7 +200,7 @@ impl Inner {
         let exit = self.enter(until)?;
         if self.vcpu.priority() != 0 {
             return Err(KvmError::Exit(
-                "the guest uses CR8, which is not joined to the local APIC".to_owned(),
+                "the guest uses CR8, which is not connected to the local APIC".to_owned(),
             ));
         }
         self.exit(exit)
@@ -221,7 +221,8 @@ impl Inner {
         self.ready = Some(self.vcpu.ready_for_interrupt());
         if let Err(error) = self.believe(until) {
             if exit.is_unfinished() {
-                // Otherwise its rest would be applied to the state that replaces this one.
+                // Otherwise the rest of the unfinished instruction would be applied to the state that replaces this
+                // one.
                 self.vcpu.answer_msr(Some(0));
                 self.drain()?;
             }
@@ -235,7 +236,7 @@ impl Inner {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
-            // Instructions behind the last branch were executed too early.
+            // Even if no branch was too many, instructions after the last branch were executed too early.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
             }
@@ -248,8 +249,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window comes
-    /// first.
+    /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window
+    /// comes first.
     fn stretch(&mut self, missing: u64, window: bool) -> Outcome {
         let state = self.settled()?;
         if self.halted || self.dead.is_some() {
@@ -365,7 +366,8 @@ impl Inner {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // With closed gates, the instruction would be repeated, and the device would be asked again.
+                        // With closed gates, delivery by the processor would fail, and the soft CPU would repeat the
+                        // instruction and its device access.
                         if !self.vcpu.delivers() && self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             self.counted();
@@ -379,8 +381,8 @@ impl Inner {
         }
     }
 
-    /// Handles the end of an instruction in KVM, which may be in the middle of a repeated one. The processor would continue
-    /// that without reporting its end, so the soft CPU finishes it.
+    /// Handles KVM's report that an instruction is finished. A repeated instruction may have iterations left. The
+    /// processor would execute them without reporting their end, so the soft CPU does.
     fn finish_repeated(&mut self) -> Outcome {
         if !self.memory.repeats(&self.vcpu.save_place()?) || self.vcpu.queued()?.exception.is_some() {
             self.counted();
@@ -406,7 +408,7 @@ impl Inner {
         }
         let data = access.data();
         if self.vcpu.is_at_port() {
-            // As in the exit: one row of bytes.
+            // The layout is that of the exit: consecutive bytes.
             let len = data.len() as u32;
             self.vcpu.port_data(1, len).copy_from_slice(data);
         } else {
@@ -418,8 +420,8 @@ impl Inner {
 
     /// Lets the soft CPU execute the instruction of this exit.
     fn bridge(&mut self, exit: KvmExit) -> Outcome {
-        // The registers before the instruction. An exception that KVM wants to raise for it (#UD, for an emulation failure)
-        // is dropped.
+        // The registers before the instruction. An exception that KVM wants to raise for it (#UD, for an emulation
+        // failure) is dropped.
         let saved = self.vcpu.save()?;
         if exit.is_unfinished() {
             self.vcpu.answer_msr(Some(0));
@@ -521,10 +523,10 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but not
-    /// Everett's, so a shadowed table would stay as it was, even after INVLPG. So KVM's translations are dropped. This is
-    /// expensive, but only hosts pay it that are slow anyway: if the processor executes kernels, the soft CPU has next to
-    /// nothing to do.
+    /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but
+    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So KVM's translations are dropped. This
+    /// is expensive, but only on hosts that are slow anyway: where the processor executes kernels, the soft CPU has
+    /// next to nothing to do.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());

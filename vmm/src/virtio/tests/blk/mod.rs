@@ -52,7 +52,7 @@ fn reads_writes_and_identifies() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_an_io_error() {
+fn a_request_out_of_bounds_is_an_io_error() {
     let mut rig = rig(false);
     let at = rig.buffer(&[0x55; 4096]);
     for (kind, writable) in [(0, true), (1, false)] {
@@ -132,7 +132,7 @@ fn a_reset_forgets_requests_in_flight() {
 }
 
 #[test]
-fn an_indirect_table_works_once() {
+fn an_indirect_table_works_unless_it_is_nested() {
     let mut rig = rig(false);
     let header = rig.buffer(&[0; 16]);
     let (data, status) = (rig.buffer(&[0; 512]), rig.buffer(&[0xee]));

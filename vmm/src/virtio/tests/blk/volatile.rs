@@ -17,8 +17,8 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// Returns the effect of a loss of power in this mode, and what each of the first sectors holds after it.
-/// The rig itself stays unchanged.
+/// Returns the effect of a loss of power in this mode, and the first byte of each of the first sectors after it. The
+/// rig itself stays unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -26,7 +26,7 @@ fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let loss = blk.power_loss(&mut disk, &rig.ram, &mut events, PowerLossOptions::default(), &mut rng);
         if loss.mode == mode {
-            assert!(events.is_empty(), "nothing completes any more");
+            assert!(events.is_empty(), "no request completes after the loss");
             return (loss, sectors(&disk));
         }
     }
@@ -39,7 +39,8 @@ fn sectors(disk: &Disk) -> Vec<u8> {
     content.chunks(512).map(|sector| sector[0]).collect()
 }
 
-/// Submits a write of sectors filled with a value, or a flush if `sectors` is 0. Returns the address of its status byte.
+/// Submits a write of sectors filled with a value, or a flush if `sectors` is 0. Returns the address of its status
+/// byte.
 fn submit(rig: &mut Rig, slot: u16, sector: u64, sectors: u32, value: u8) -> u64 {
     let kind: u32 = if sectors == 0 { 4 } else { 1 };
     let header = rig.buffer(&[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
@@ -66,7 +67,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
     submit(&mut rig, 3, 1, 1, 103);
     rig.advance(submitted + FLUSH_NS - 1);
     assert_eq!(rig.used(0), [(0, 1), (3, 1), (9, 1)]);
-    assert_eq!(after_loss(&rig, Some(LossMode::AllLost)).1[..3], [0, 1, 2], "it has not completed");
+    assert_eq!(after_loss(&rig, Some(LossMode::AllLost)).1[..3], [0, 1, 2], "the flush has not completed");
     rig.advance(submitted + FLUSH_NS);
     assert_eq!(rig.used(0), [(6, 1)]);
     assert_eq!(after_loss(&rig, Some(LossMode::AllLost)).1[..3], [0, 101, 2]);
@@ -76,7 +77,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
 }
 
 #[test]
-fn without_flush_everything_is_written_through() {
+fn without_the_flush_feature_all_writes_are_durable() {
     let mut rig = rig(false);
     let mut other = {
         let disk = rig.disks[0].clone();
@@ -89,7 +90,7 @@ fn without_flush_everything_is_written_through() {
         submit(rig, 0, 3, 1, 9);
         assert!(
             after_loss(rig, Some(LossMode::AllKept)).0.in_flight.requests == 1,
-            "in flight it is volatile"
+            "a request in flight is volatile"
         );
         rig.advance(WRITE_NS);
         assert_eq!(after_loss(rig, mode).1[3], expected);
@@ -146,7 +147,7 @@ fn error(requests: Requests) -> DiskFault {
 }
 
 #[test]
-fn what_fails_does_nothing() {
+fn failed_requests_have_no_effect() {
     let mut rig = rig(false);
     let at = rig.buffer(&[0x55; 512]);
     assert_eq!(request(&mut rig, 1, 1, (at, 512, false)), (0, 1));
@@ -164,14 +165,14 @@ fn what_fails_does_nothing() {
     let at = rig.buffer(&[0x66; 512]);
     assert_eq!(request(&mut rig, 0, 1, (at, 512, true)), (1, 1));
     assert_eq!(rig.read(at, 512), [0x66; 512]);
-    assert_eq!(request(&mut rig, 8, 0, (at, 20, true)), (0, 21), "an identity is no request to the medium");
+    assert_eq!(request(&mut rig, 8, 0, (at, 20, true)), (0, 21), "GET_ID does not access the medium");
     rig.disks[0].heal_all();
     assert_eq!(request(&mut rig, 4, 0, (0, 0, false)), (0, 1));
     assert_eq!(after_loss(&rig, None).1[1], 0x55);
 }
 
 #[test]
-fn a_full_disk_fails_what_needs_room() {
+fn a_full_disk_fails_requests_that_need_room() {
     let disk = Disk::zeroed(1 << 20).unwrap();
     let blk = Blk::new(0, &disk, "d", false, Latency::default()).unwrap();
     let mut rig = Rig::running(Device::Blk(blk), vec![disk], 1, 128);
@@ -182,7 +183,11 @@ fn a_full_disk_fails_what_needs_room() {
     assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next one was not");
     submit(&mut rig, 9, 8, 1, 9);
     let (loss, found) = after_loss(&rig, Some(LossMode::AllKept));
-    assert_eq!((loss.in_flight.requests, found[8]), (0, 0), "nor does it land at a loss of power");
+    assert_eq!(
+        (loss.in_flight.requests, found[8]),
+        (0, 0),
+        "a request without room does not land at a loss of power"
+    );
     for (kind, flags, status) in [(11, 0u32, 0), (13, 1, 0), (13, 0, 1)] {
         let range = [&8u64.to_le_bytes()[..], &8u32.to_le_bytes(), &flags.to_le_bytes()].concat();
         let table = rig.buffer(&range);
@@ -212,7 +217,7 @@ fn latency_adds_and_draws_only_while_it_lasts() {
 }
 
 #[test]
-fn error_rates_are_those_asked_for() {
+fn errors_have_the_configured_rate() {
     let mut rig = rig(false);
     rig.disks[0].apply(1, DiskFault::Error { requests: Requests::Write, ppm: 200_000 }).unwrap();
     let mut failed = 0;
@@ -238,9 +243,9 @@ fn a_driver_that_resets_the_device_loses_nothing_and_draws_nothing() {
     assert_eq!(rig.streams, streams());
 }
 
-/// Requests for all of the memory, many times over: the bytes of them that land are bounded.
+/// Many requests in flight write the same large buffer. The number of bytes that can land is bounded.
 #[test]
-fn what_lands_is_bounded() {
+fn the_bytes_that_land_are_bounded() {
     let disk = Disk::zeroed(1 << 30).unwrap();
     let blk = Blk::new(0, &disk, "d", false, Latency::default()).unwrap();
     let mut rig = Rig::running(Device::Blk(blk), vec![disk], 1, 128);
@@ -251,7 +256,7 @@ fn what_lands_is_bounded() {
         rig.chain(0, 3 * slot as u16, &parts);
     }
     let (loss, _) = after_loss(&rig, Some(LossMode::AllKept));
-    assert_eq!(loss.in_flight.requests, 5, "60 of 64 MiB");
+    assert_eq!(loss.in_flight.requests, 5, "five requests of 12 MiB fit into 64 MiB");
 }
 
 #[derive(Debug, Clone)]
@@ -274,10 +279,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// Guarantees that a driver may rely on.
+/// Driver's record of the sector versions that it must expect after a loss of power.
 #[derive(Default)]
 struct Driver {
-    /// Versions of each sector since it was last known to be durable. The first version may be the durable one.
+    /// Versions of each sector since it was last known to be durable. The first of them may be the durable one.
     versions: BTreeMap<u64, Vec<u8>>,
     /// Submitted writes, by chain head: first sector, sectors, value.
     writes: BTreeMap<u32, (u64, u32, u8)>,
@@ -295,7 +300,7 @@ impl Driver {
             }
         }
         for (sector, count) in self.flushes.remove(&head).unwrap_or_default() {
-            // The last of these versions is durable.
+            // The flush made the last of these versions durable, so earlier ones are dropped.
             let forgotten = self.forgotten.entry(sector).or_default();
             let newly = (count - 1).saturating_sub(*forgotten);
             self.versions.get_mut(&sector).unwrap().drain(..newly);
@@ -382,7 +387,7 @@ proptest! {
                             let landed = driver.writes.values().any(|&(at, sectors, value)| {
                                 (at..at + u64::from(sectors)).contains(&(sector as u64)) && value == found[sector]
                             });
-                            prop_assert!(landed, "a drive that is reset loses nothing");
+                            prop_assert!(landed, "a reset of the drive loses no completed write");
                         }
                     }
                     if reset {

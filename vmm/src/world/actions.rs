@@ -12,7 +12,7 @@ impl<E: Engine> World<E> {
     pub fn power_off(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].power_off(End::PowerLoss);
-        // Frames that it sent an instruction ahead of now are not sent.
+        // The node can be an instruction ahead of now. Frames that it sent there are dropped.
         self.round.sent.retain(|&(_, port, _)| usize::from(port) != node);
         self.wire.detach(node as u8, now);
     }
@@ -48,7 +48,7 @@ impl<E: Engine> World<E> {
         state.clock.drift(machine.vtime().max(state.clock.local(now)), ppm);
     }
 
-    /// Steals time from a node at drawn instructions, 1 to twice `every` apart, or stops it.
+    /// Steals time from a node at drawn instructions, which are 1 to twice `every` apart. `None` ends this.
     pub fn set_stalls(&mut self, node: usize, stalls: Option<(u64, Distribution)>) {
         self.nodes[node].set_stalls(stalls);
     }
