@@ -1,4 +1,4 @@
-//! Texts of points by number: points are made of few texts, of which each is written once.
+//! Texts of points by number: many points share few texts, and each text is written once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ pub(super) struct Words {
 /// A text of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
-    /// It was written before.
+    /// Number of a text that was written before.
     Old(u32),
-    /// It is written here. It has the next number, if there is room for one more.
+    /// A text that is written here. It gets the next number, if there is room for one more.
     New(String),
 }
 
-/// A point, of such texts.
+/// A point, with its texts as words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
     State(Word),
@@ -50,7 +50,7 @@ impl Words {
         }
     }
 
-    /// A point as it is written next.
+    /// Converts a point to the form in which it is written next. Its new texts get numbers.
     pub(super) fn tell(&mut self, point: &Point) -> Told {
         match point {
             Point::State { state } => Told::State(self.word(state)),
@@ -64,10 +64,10 @@ impl Words {
         }
     }
 
-    /// The point that is read next.
+    /// Converts the point that was read next. Its new texts get numbers.
     ///
     /// # Errors
-    /// A text of it was not written before, or is longer than texts of points are.
+    /// Returns an error if a text's number is not that of an earlier text, or if a text is too long.
     pub(super) fn read(&mut self, told: Told) -> Result<Point, Damage> {
         Ok(match told {
             Told::State(state) => Point::State { state: self.text(state)? },
@@ -98,7 +98,7 @@ impl Words {
             Word::Old(number) => {
                 self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::Word)
             }
-            // Each point that names it has a copy of it.
+            // The bound is checked here, because each point that names the text gets a copy of it.
             Word::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
             Word::New(text) => {
                 self.add(&text);
