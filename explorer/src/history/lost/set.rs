@@ -1,8 +1,9 @@
 //! Lost elements of sets.
 //!
-//! An element has to be there from the end of an acknowledged add on, if each remove of it was acknowledged before that
-//! add was invoked. What shows it is the last read of the whole set, and each contains, if it was invoked after the end of
-//! every acknowledged add and remove of the element.
+//! An element must be in the set from the end of an acknowledged add on, if each remove of it was acknowledged before
+//! that add was invoked. It is lost if the last read of the whole set, or the last contains that is false, says that it
+//! is absent. Such a read counts only if it was invoked after the end of every acknowledged add and remove of the
+//! element.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,11 @@ use crate::history::values::V;
 struct Element<'h> {
     /// The acknowledged add that was invoked last.
     add: Option<&'h Operation>,
-    /// The end of the last acknowledged add or remove.
+    /// Line of the end of the last acknowledged add or remove.
     over: u64,
-    /// The end of the last remove.
+    /// Line of the end of the last remove; `u64::MAX` if a remove has an unknown outcome.
     removed: u64,
-    /// The last contains that says it is not there.
+    /// The last contains whose result is false.
     absent: Option<&'h Operation>,
 }
 

@@ -1,8 +1,8 @@
 //! A lock.
 //!
-//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open operations
-//! can be put off: an open acquire until right before its process' release, an open release until right before the next
-//! acquire.
+//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open
+//! operations can be put off: an open acquire until right before its process's release, an open release until right
+//! before the next acquire.
 
 use super::{Model, Op};
 use crate::history::operation::Call;
