@@ -135,8 +135,8 @@ pub enum ExpeditionError<E> {
 /// Runs an exploration. With a journal, recorded results are used first.
 ///
 /// # Errors
-/// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read or
-/// written.
+/// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read
+/// or written.
 pub fn explore<S: Strategy, W: Workers>(
     aim: Aim<S>,
     mut journal: Option<&mut Journal>,

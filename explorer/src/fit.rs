@@ -1,14 +1,14 @@
 //! Fits: numbers of branches in flight and shares of checked branches, by the length of an exploration. A fit applies
 //! where the world file does not set them.
 //!
-//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root moment. A
-//! short exploration with a large K is therefore a single layer of branches. K grows with the square root of the number of
-//! branches, so that a longer exploration has both more and wider layers. In a short exploration few branches reach the
-//! horizon, so more of them are checked.
+//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root
+//! moment. A short exploration with a large K is therefore a single layer of branches. K grows with the square root
+//! of the number of branches, so that a longer exploration has both more and wider layers. In a short exploration few
+//! branches reach the horizon, so more of them are checked.
 //!
-//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of cores,
-//! on measured host time or on results. Of two explorations that differ only in length and have the same fit, the
-//! shorter one is a prefix of the longer one.
+//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of
+//! cores, on measured host time or on results. Of two explorations that differ only in length and have the same fit,
+//! the shorter one is a prefix of the longer one.
 
 use everett_fault::{PPM, Ppm};
 

@@ -4,8 +4,8 @@
 //! The caller runs the sets of a round, in parallel or one after the other, and reports the first set in the round's
 //! order that reproduces the finding. The result therefore does not depend on how many sets run at a time.
 //!
-//! **Invariants.** The kept items reproduce the finding. At the end, no single one of them can be removed without losing
-//! it.
+//! **Invariants.** The kept items reproduce the finding. At the end, no single one of them can be removed without
+//! losing it.
 
 use std::collections::BTreeSet;
 

@@ -38,7 +38,8 @@ impl Cache {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared with.
+    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared
+    /// with.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
         // A configuration that has used more may lead to other possible states than a full entry did.

@@ -40,16 +40,18 @@ pub enum Limit {
 pub struct Evidence {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together with it.
+    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together
+    /// with it.
     pub operation: Told,
-    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`, and an
-    /// earlier operation may be the first.
+    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`,
+    /// and an earlier operation may be the first.
     pub earliest: bool,
     /// True if the operation saw a value that is not the key's initial one and that no operation on the key can have
     /// produced.
     pub foreign: bool,
-    /// Possible states of the object at the point where all other operations fit and this one does not. Each includes at
-    /// most one operation of unknown outcome that no other operation requires. Empty if the states were not determined.
+    /// Possible states of the object at the point where all other operations fit and this one does not. Each includes
+    /// at most one operation of unknown outcome that no other operation requires. Empty if the states were not
+    /// determined.
     pub possible: Vec<String>,
     /// True if the object has more possible states than `possible` lists.
     pub more: bool,
@@ -115,5 +117,5 @@ impl Evidence {
             lines.push("no operation can have produced the value that it saw".to_owned());
         }
         lines
-            }
+    }
 }

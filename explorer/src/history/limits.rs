@@ -10,8 +10,8 @@ pub const HISTORY_BYTES_MAX: u64 = 1 << 29;
 pub const PROBLEMS_MAX: usize = 100;
 /// Maximum number of lost writes that are listed. Further ones are only counted.
 pub const LOST_MAX: usize = 100;
-/// Maximum number of violations that are traced to the first impossible completion. Further ones report the operation at
-/// which the search got stuck.
+/// Maximum number of violations that are traced to the first impossible completion. Further ones report the operation
+/// at which the search got stuck.
 pub const FOLLOWED_MAX: usize = 64;
 /// Maximum number of operations in each list of a violation's evidence.
 pub const ORDER_SHOWN_MAX: usize = 8;

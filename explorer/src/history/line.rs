@@ -1,6 +1,7 @@
 //! One line of a history, parsed to an event.
 //!
-//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events (`super::reader`).
+//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events
+//! (`super::reader`).
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -115,8 +116,8 @@ fn reason(error: &serde_json::Error) -> String {
     format!("{what} at column {}", error.column())
 }
 
-/// Returns the value with each number in canonical form: 1.0 becomes 1. `None` if a number is too large to be exact, e.g.
-/// an integer beyond 64 bits.
+/// Returns the value with each number in canonical form: 1.0 becomes 1. `None` if a number is too large to be exact,
+/// e.g. an integer beyond 64 bits.
 ///
 /// Only this function handles floating-point numbers. In the rest of a history, numbers are text.
 pub(super) fn exact(value: Value) -> Option<Value> {

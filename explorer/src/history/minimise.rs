@@ -1,9 +1,9 @@
 //! Finds the first completion with which a history has no valid order.
 //!
-//! If a whole history has a valid order, each of its prefixes has one. A history without a valid order therefore has a
-//! first completion with which its prefix has none: this result is impossible, whatever comes later. The search over the
-//! whole history gets stuck at this completion or before it: in a prefix, operations that complete later are still of
-//! unknown outcome, which allows more orders.
+//! If a whole history has a valid order, each of its prefixes has one. A history without a valid order therefore has
+//! a first completion with which its prefix has none: this result is impossible, whatever comes later. The search
+//! over the whole history gets stuck at this completion or before it: in a prefix, operations that complete later are
+//! still of unknown outcome, which allows more orders.
 
 use std::collections::BTreeSet;
 
@@ -86,8 +86,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         evidence
     }
 
-    /// Returns the first operation with whose completion no valid order exists. The flag is true if it is known to be the
-    /// first.
+    /// Returns the first operation with whose completion no valid order exists. The flag is true if it is known to be
+    /// the first.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part
@@ -96,8 +96,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             .collect();
         ends.sort_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
-        // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has none. In
-        // most cases the first probe finds the answer.
+        // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has
+        // none. In most cases the first probe finds the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -156,7 +156,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         }
     }
 
-    /// True if the operation saw a value that is not the initial one and that no operation of the part can have produced.
+    /// True if the operation saw a value that is not the initial one and that no operation of the part can have
+    /// produced.
     fn is_foreign(&self, operation: &Operation) -> bool {
         let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);

@@ -1,9 +1,9 @@
 //! Operation histories: the requests and results of clients, and the check whether a correct server could have given
 //! these results.
 //!
-//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds the
-//! time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each key
-//! whether the history is linearizable and whether acknowledged writes are lost.
+//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds
+//! the time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each
+//! key whether the history is linearizable and whether acknowledged writes are lost.
 //!
 //! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line
 //! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an
@@ -14,8 +14,8 @@
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with the
-//!   same cause
+//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with
+//!   the same cause
 //!
 //! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
 //!

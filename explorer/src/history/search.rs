@@ -6,8 +6,8 @@
 //! acknowledged one that cannot happen without it; `super::model` explains this. Of several equal open operations, the
 //! one that was invoked first is tried.
 //!
-//! Not here: the partition of operations (`super::partition`), and the first completion with which no valid order exists
-//! (`super::minimise`).
+//! Not here: the partition of operations (`super::partition`), and the first completion with which no valid order
+//! exists (`super::minimise`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +36,8 @@ pub(super) enum Outcome<'h, S> {
     None {
         /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
-        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect. Empty
-        /// without a suspect.
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect.
+        /// Empty without a suspect.
         possible: BTreeSet<String>,
     },
     /// The search met a limit.

@@ -13,7 +13,8 @@ pub(super) fn place(run: &Path, id: u32) -> PathBuf {
     run.join(folder::FINDINGS).join(id.to_string())
 }
 
-/// Stores the files of a finding: all of them, or none if this fails. If the finding's folder exists, it is not changed.
+/// Stores the files of a finding: all of them, or none if this fails. If the finding's folder exists, it is not
+/// changed.
 pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
     let mut names = BTreeSet::new();
     for (name, _) in files {

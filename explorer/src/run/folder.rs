@@ -37,8 +37,8 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Opens a file of the run directory for reading and writing; creates it if `create` is true. The file must be a regular
-/// file and not a link, so that no file outside of the folder is changed.
+/// Opens a file of the run directory for reading and writing; creates it if `create` is true. The file must be a
+/// regular file and not a link, so that no file outside of the folder is changed.
 pub(super) fn open(path: &Path, create: bool) -> Result<File, RunError> {
     let opened = everett_input::file::open_own(path, create).map_err(io::Error::from);
     opened.map_err(RunError::io("open", path))

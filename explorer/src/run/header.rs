@@ -45,8 +45,8 @@ pub struct Header {
     pub horizon_ns: u64,
     /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another exact engine may
-    /// resume the run.
+    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another exact engine
+    /// may resume the run.
     #[serde(default = "soft")]
     pub engine: String,
     /// True if the engine was proved exact on its host. If false, results may depend on the host and differ in another

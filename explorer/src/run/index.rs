@@ -123,8 +123,8 @@ impl Index {
         Ok((brief, text))
     }
 
-    /// Encodes the bytes of a record as a frame for the end of the file. `synced` is the number of bytes of the file that
-    /// are durable.
+    /// Encodes the bytes of a record as a frame for the end of the file. `synced` is the number of bytes of the file
+    /// that are durable.
     pub(super) fn frame(&self, choice: u64, text: &[u8], synced: u64) -> Result<Vec<u8>, RunError> {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
@@ -236,8 +236,8 @@ impl Index {
         self.spots.len() as u64
     }
 
-    /// Returns the error for a run that has ended and whose records are damaged or missing. `damage` is the damage after
-    /// the last whole record.
+    /// Returns the error for a run that has ended and whose records are damaged or missing. `damage` is the damage
+    /// after the last whole record.
     pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
         RunError::Damaged {
             path: self.source.path.clone(),

@@ -67,7 +67,8 @@ impl Journal {
     /// Begins a run. The folder is created if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call fails.
+    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call
+    /// fails.
     pub fn create(run: &Path, header: &Header) -> Result<Journal, RunError> {
         fs::create_dir_all(run).map_err(RunError::io("create", run))?;
         let lock = folder::lock(run)?;
@@ -100,8 +101,8 @@ impl Journal {
     /// the damaged end that a crash left. From a run that has ended nothing is cut off: any damage in it is an error.
     ///
     /// # Errors
-    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its lock,
-    /// if durable records are damaged, or if a system call fails.
+    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its
+    /// lock, if durable records are damaged, or if a system call fails.
     pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
         // The header is read first, so that a folder without a run gets no lock file.
         let recorded = Header::read(run)?;
@@ -152,9 +153,9 @@ impl Journal {
     /// of a hit is recorded only if no earlier choice with a hit of the same finding is recorded.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its record
-    /// is damaged, if the file is full, if a system call fails, or if an earlier sync failed. If only the sync after the
-    /// record fails, the record stays in the file; after any other error nothing was added.
+    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its
+    /// record is damaged, if the file is full, if a system call fails, or if an earlier sync failed. If only the sync
+    /// after the record fails, the record stays in the file; after any other error nothing was added.
     pub fn append(&mut self, mut record: Record) -> Result<Brief, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
@@ -190,8 +191,8 @@ impl Journal {
         }
         let source = self.index.source();
         if let Err(error) = source.file.write_all_at(&frame, self.index.length()) {
-            // A part of the record may be in the file. If it cannot be removed now, it is removed before the next write,
-            // at the end of the run, or when the run is resumed.
+            // A part of the record may be in the file. If it cannot be removed now, it is removed before the next
+            // write, at the end of the run, or when the run is resumed.
             let error = RunError::io("write", &source.path)(error);
             self.torn = true;
             let _ = self.cut_off();
@@ -233,8 +234,8 @@ impl Journal {
     /// Returns the brief of a choice's record, if it is recorded.
     ///
     /// # Errors
-    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or if
-    /// it cannot be read.
+    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or
+    /// if it cannot be read.
     pub fn recorded(&self, choice: &Choice) -> Result<Option<Brief>, RunError> {
         let Some(brief) = self.index.brief(choice.number)? else { return Ok(None) };
         if brief.is_of(choice) {

@@ -8,14 +8,14 @@ pub const RECORDS_MAX: usize = 1 << 22;
 /// Maximum length of a record without its head, in bytes. Every record that is within its bounds is shorter: see
 /// `FRAME_BYTES_WORST`.
 pub const FRAME_BYTES_MAX: usize = 1 << 28;
-/// Maximum length of a damaged tail that a crash can leave, in bytes, and maximum number of bytes that are read there in
-/// search of whole records.
+/// Maximum length of a damaged tail that a crash can leave, in bytes, and maximum number of bytes that are read there
+/// in search of whole records.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of texts of points that get a number and are written once. Further texts are written with each new
 /// point that has them.
 pub const WORDS_MAX: usize = 1 << 20;
-/// Maximum number of signatures whose first recorded choice is tracked. Hits with other signatures are all recorded with
-/// their evidence.
+/// Maximum number of signatures whose first recorded choice is tracked. Hits with other signatures are all recorded
+/// with their evidence.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
 pub const SYNC_RECORDS: u64 = 64;

@@ -14,26 +14,28 @@
 //! - `limits`: every bound by name; `problem`: errors
 //! - `header`, `difference`: description of the exploration, and comparison of two
 //! - `record`, `hit`: the result of a branch, and its violations of properties; `end`: how the run ended
-//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts of
-//!   points by number
-//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the offset
-//!   of each record
+//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts
+//!   of points by number
+//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
+//!   offset of each record
 //! - `media`: the file itself; `bounded`: lists with a maximum length
 //! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
 //! - `journal`: the writer; `reading`: readers
 //! - `merged`: the summary of the records, merged in the order of choices
 //!
-//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing ([`crate::report`]).
+//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
+//! ([`crate::report`]).
 //!
 //! **Invariants.**
-//! - A run can be resumed after its writer was killed at any byte, and after a loss of power that left any of the sectors
-//!   unwritten. A lost record costs one more run of its branch.
+//! - A run can be resumed after its writer was killed at any byte, and after a loss of power that left any of the
+//!   sectors unwritten. A lost record costs one more run of its branch.
 //! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error with
 //!   its place. In a run that has ended this is all damage, because its records were synced before `end.json` was
 //!   written.
-//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So the
-//!   file can be read up to any record without the rest.
-//! - The merged summary is a function of the records in the order of choices. Host time is recorded, but never compared.
+//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So
+//!   the file can be read up to any record without the rest.
+//! - The merged summary is a function of the records in the order of choices. Host time is recorded, but never
+//!   compared.
 //! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
 
 mod bounded;

@@ -28,8 +28,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Opens a run directory. Bytes after the last whole record are ignored, because another process may be writing them.
-    /// A run that has ended must have all branches that `end.json` counts.
+    /// Opens a run directory. Bytes after the last whole record are ignored, because another process may be writing
+    /// them. A run that has ended must have all branches that `end.json` counts.
     ///
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
@@ -41,8 +41,8 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Opens a run directory, and merges its records while they are read: those that `end.json` counts, or if the run has
-    /// not ended, those before the first missing choice.
+    /// Opens a run directory, and merges its records while they are read: those that `end.json` counts, or if the run
+    /// has not ended, those before the first missing choice.
     ///
     /// # Errors
     /// See [`Reading::open`].

@@ -44,8 +44,8 @@ pub struct Record {
     pub faults: u64,
     /// Number of times that a disk lost unflushed writes in a power loss.
     pub losses: u64,
-    /// Number of messages between nodes that arrived before the checks, late ones included. Copies that a fault made are
-    /// not counted.
+    /// Number of messages between nodes that arrived before the checks, late ones included. Copies that a fault made
+    /// are not counted.
     pub messages: u64,
     /// Coverage points that the branch reached.
     pub delta: Delta,
@@ -53,8 +53,8 @@ pub struct Record {
     pub hits: Vec<Hit>,
     /// The `sometimes` properties that the branch saw, in the order of names.
     pub sometimes: Vec<String>,
-    /// Outcomes of a test template's commands on the branch, including commands that were not started. A command that it
-    /// started may end on a branch that extends it.
+    /// Outcomes of a test template's commands on the branch, including commands that were not started. A command that
+    /// it started may end on a branch that extends it.
     pub commands: Tally,
     /// Counts of the operation history, if there is one.
     pub history: Option<HistoryCount>,

@@ -150,8 +150,8 @@ impl Scan {
         Ok(found)
     }
 
-    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written; `None` if
-    /// there is no whole record. Adds the record's bytes to `searched`.
+    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written;
+    /// `None` if there is no whole record. Adds the record's bytes to `searched`.
     fn whole_at(&self, place: u64, searched: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
         let left = self.length - place;
         if left < HEAD_BYTES as u64 {

@@ -188,7 +188,8 @@ pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
     postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// Decodes a record's brief from its heading and the bytes after it. `points` is the number of points that have a number.
+/// Decodes a record's brief from its heading and the bytes after it. `points` is the number of points that have a
+/// number.
 pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize) -> Result<Brief, Damage> {
     main(heading, bytes, points).map(|(brief, _)| brief)
 }

@@ -27,7 +27,9 @@ pub struct Path(Vec<Fork>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A part of the text is not a fork.
-    #[error("\"{0}\" is not a fork: expected a vtime in nanoseconds, a dot and a child's number, e.g. 4500000000.7")]
+    #[error(
+        "\"{0}\" is not a fork: expected a vtime in nanoseconds, a dot and a child's number, e.g. 4500000000.7"
+    )]
     Fork(String),
     /// A fork is not later than the one before it.
     #[error("the fork {1} is not later than the fork before it, {0}")]

@@ -30,7 +30,11 @@ impl Ledger for Seen {
     type Outcome = Outcome;
 
     fn take(&mut self, choice: u64, outcome: Outcome) -> Standing {
-        assert_eq!(self.taken.last().map_or(0, |last| last + 1), choice, "results come in the order of choices");
+        assert_eq!(
+            self.taken.last().map_or(0, |last| last + 1),
+            choice,
+            "results come in the order of choices"
+        );
         self.taken.push(choice);
         let before = self.points.len();
         self.points.extend(outcome.points);

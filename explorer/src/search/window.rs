@@ -97,8 +97,8 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         }
     }
 
-    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and the
-    /// ledger.
+    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and
+    /// the ledger.
     pub fn finish(mut self, most: u64) -> (Tree, L) {
         while self.taken < most
             && let Some(outcome) = self.waiting.remove(&self.taken)

@@ -1,9 +1,9 @@
 //! Lost and doubled elements of queues.
 //!
-//! Elements are counted by value, so that a value may be enqueued several times. An element was dequeued too often if it
-//! has more acknowledged dequeues than enqueues that did not fail. Elements are lost if a dequeue that was invoked after
-//! the end of every acknowledged enqueue found the queue empty, and if there are more elements without a dequeue than
-//! dequeues of unknown outcome.
+//! Elements are counted by value, so that a value may be enqueued several times. An element was dequeued too often if
+//! it has more acknowledged dequeues than enqueues that did not fail. Elements are lost if a dequeue that was invoked
+//! after the end of every acknowledged enqueue found the queue empty, and if there are more elements without a
+//! dequeue than dequeues of unknown outcome.
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 //! - `register`, `queue`, `set`, `lock`: effects of the operations
 //!
 //! **Open operations.** An operation of unknown outcome is called open here. It may take effect anywhere after its
-//! invocation, or never. Trying every position makes searches long, and is mostly needless: an open operation can be put
-//! off until right before an acknowledged one that could not happen without it, and left out if there is no such
+//! invocation, or never. Trying every position makes searches long, and is mostly needless: an open operation can be
+//! put off until right before an acknowledged one that could not happen without it, and left out if there is no such
 //! operation. [`Model::helps`] says which open operations to try for which acknowledged one; each model explains why
 //! putting off is sound. Operations that must keep their place among others cannot be put off; [`Model::eager`] names
 //! them.

@@ -1,9 +1,9 @@
 //! A queue.
 //!
-//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the next
-//! acknowledged dequeue. An open enqueue cannot be put off: its place among other enqueues affects later dequeues. If no
-//! acknowledged dequeue returned its value, it need not happen at all: only an open dequeue can take the element out
-//! again, and this dequeue need not happen either.
+//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the
+//! next acknowledged dequeue. An open enqueue cannot be put off: its place among other enqueues affects later
+//! dequeues. If no acknowledged dequeue returned its value, it need not happen at all: only an open dequeue can take
+//! the element out again, and this dequeue need not happen either.
 
 use std::collections::{BTreeSet, VecDeque};
 

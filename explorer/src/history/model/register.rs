@@ -1,8 +1,8 @@
 //! A register: `register`, `cas`, and a key of `kv`.
 //!
-//! Open operations can be put off. Right before an acknowledged write or delete, their effect is overwritten, so they can
-//! be left out. Right before an acknowledged read or cas, only the value that the last one writes matters, so those
-//! before the last open write can be left out.
+//! Open operations can be put off. Right before an acknowledged write or delete, their effect is overwritten, so they
+//! can be left out. Right before an acknowledged read or cas, only the value that the last one writes matters, so
+//! those before the last open write can be left out.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! A set.
 //!
 //! An acknowledged add or remove can happen whether or not the element is in the set. Open ones can be put off until
-//! right before the next acknowledged operation on the element. Before a contains or read, only the last of the element's
-//! open operations matters; before an add or remove of the element, none does.
+//! right before the next acknowledged operation on the element. Before a contains or read, only the last of the
+//! element's open operations matters; before an add or remove of the element, none does.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,8 @@ impl Model for Set {
     type State = BTreeSet<V>;
     type Undo = Undo;
 
-    // Each element that differs needs one operation that helps. All of these are needed, and their order does not matter.
+    // Each element that differs needs one operation that helps. All of these are needed, and their order does not
+    // matter.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> BTreeSet<V> {

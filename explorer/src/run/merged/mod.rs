@@ -246,9 +246,9 @@ impl Merged {
         self.stray
     }
 
-    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
-    /// A subtree with a hit counts with its cost until the first hit, all others with their whole cost. The call takes a
-    /// step for each subtree with a hit.
+    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or
+    /// [`Cost::instructions`]. A subtree with a hit counts with its cost until the first hit, all others with their
+    /// whole cost. The call takes a step for each subtree with a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {
@@ -260,8 +260,8 @@ impl Merged {
         Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
-    /// Returns the digest of the results of the first `branches` branches, in constant time. If two explorations have the
-    /// same digest, these results are equal.
+    /// Returns the digest of the results of the first `branches` branches, in constant time. If two explorations have
+    /// the same digest, these results are equal.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)

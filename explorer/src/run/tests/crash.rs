@@ -118,8 +118,8 @@ fn damage_is_reported_with_file_and_record() {
     let second = &whole[places[1] + HEAD_BYTES..places[2]];
     let damaged = |what: &str| {
         format!(
-            "record 2 is damaged, and a crash cannot have done this: {what}; to resume the run, truncate the file to {} \
-             bytes and remove end.json if there is one",
+            "record 2 is damaged, and a crash cannot have done this: {what}; to resume the run, truncate the file \
+             to {} bytes and remove end.json if there is one",
             places[1]
         )
     };

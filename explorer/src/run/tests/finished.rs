@@ -12,8 +12,8 @@ fn ended(records: &[Record], merged: u64) -> TempDir {
     run
 }
 
-/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records or branches,
-/// or the error.
+/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records or
+/// branches, or the error.
 fn said(run: &File) -> [Result<u64, String>; 3] {
     [
         Reading::open(run).map(|reading| reading.len()),

@@ -67,8 +67,8 @@ fn another_exploration_is_refused_and_untouched() {
     let error = Journal::resume(run.path(), &other).unwrap_err();
     assert_eq!(
         message(&error, run.path()),
-        "RUN belongs to another exploration: name another folder, or remove this one to start again: seed differs: 7 here, \
-         8 there"
+        "RUN belongs to another exploration: name another folder, or remove this one to start again: \
+         seed differs: 7 here, 8 there"
     );
     assert_eq!(fs::read(branches(run.path())).unwrap(), torn);
     assert!(Reading::open(run.path()).unwrap().end().is_some());

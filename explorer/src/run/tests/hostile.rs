@@ -55,7 +55,8 @@ impl Media for Metered {
     }
 }
 
-/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most` bytes in all.
+/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most`
+/// bytes in all.
 fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     let file = Metered { bytes: bytes.repeat(1 << 16), length, left: AtomicU64::new(most) };
     let source = Source { file: Arc::new(file), path: "branches.bin".into() };
@@ -69,8 +70,9 @@ fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
 /// The searched bytes are bounded for many places that look like records, and for a tail that is too long for a crash.
 #[test]
 fn the_search_after_damage_is_bounded() {
-    let damaged =
-        |said: &str| said.starts_with("branches.bin: record 1 is damaged, and a crash cannot have done this: it");
+    let damaged = |said: &str| {
+        said.starts_with("branches.bin: record 1 is damaged, and a crash cannot have done this: it")
+    };
     let most = 2 * limits::SEARCH_BYTES_MAX;
     let magic = scanned(&frame::MAGIC, 1 << 20, most);
     assert!(damaged(&magic), "{magic}");
@@ -100,8 +102,8 @@ fn texts_of_points_are_bounded() {
     let told_point = |bytes: usize| vec![Told::State(Word::New("x".repeat(bytes)))];
     assert_eq!(read(with_points(told_point(STATE_BYTES_MAX), None)), Ok(()));
     let error = read(with_points(told_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
-    let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer than 1024 \
-                bytes";
+    let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
+                than 1024 bytes";
     assert!(error.contains(long), "{error}");
     // A point without a number is written with its texts.
     let unnumbered = |bytes: usize| {
@@ -135,7 +137,11 @@ fn names_of_findings_are_bounded() {
     let mut journal = resumed(run.path());
     journal.append(records[1].clone()).unwrap();
     let second = Reading::open(run.path()).unwrap().get(1).unwrap().unwrap();
-    assert_eq!(second.hits[0].evidence, Evidence::default(), "the index finds the first hit by its cut names");
+    assert_eq!(
+        second.hits[0].evidence,
+        Evidence::default(),
+        "the index finds the first hit by its cut names"
+    );
 }
 
 /// A link would lead out of the folder, and opening a FIFO would wait for its other end.

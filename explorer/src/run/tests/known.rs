@@ -128,10 +128,7 @@ fn only_the_next_choice_is_merged() {
     let mut merged = merged(&four()[..2]);
     let before = merged.digest();
     let wrong = |merged: &mut Merged, record| merged.merge(record).unwrap_err().to_string();
-    assert_eq!(
-        wrong(&mut merged, four()[3].clone()),
-        "got the result of choice 3, but choice 2 is next"
-    );
+    assert_eq!(wrong(&mut merged, four()[3].clone()), "got the result of choice 3, but choice 2 is next");
     let orphan = Record { from: Some(2), ..record(2, None, "1000.2") };
     assert_eq!(wrong(&mut merged, orphan), "choice 2 extends choice 2, which is not an earlier one");
     assert_eq!((merged.digest(), merged.stray()), (before, None));

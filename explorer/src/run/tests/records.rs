@@ -88,7 +88,10 @@ fn invalid_records_are_not_written() {
         (record(3, None, ""), "its path does not extend the path of the branch before it"),
     ] {
         let error = journal.append(record).unwrap_err();
-        assert_eq!(message(&error, run.path()), format!("the record of choice 3 cannot be written: {problem}"));
+        assert_eq!(
+            message(&error, run.path()),
+            format!("the record of choice 3 cannot be written: {problem}")
+        );
     }
     let many: Vec<_> =
         (0..=crate::coverage::limits::DELTA_POINTS_MAX).map(|i| (state(&i.to_string()), 1)).collect();
