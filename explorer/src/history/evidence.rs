@@ -103,7 +103,7 @@ impl Evidence {
         let mut list = |title: String, operations: &[Told]| {
             if !operations.is_empty() {
                 lines.push(title);
-                lines.extend(operations.iter().map(|told| format!("  {told}")));
+                lines.extend(operations.iter().map(|operation| format!("  {operation}")));
             }
         };
         let last = if self.placed > self.order.len() { " (the last ones)" } else { "" };

@@ -69,10 +69,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let mut since = None;
         if let Outcome::Order(order, state) = self.search(end.line - 1, None, &mut left) {
             let (done, open) = until(self.part, end.line - 1);
-            evidence.state = Some((self.model)(&done, &open).told(&state, None, self.history));
+            evidence.state = Some((self.model)(&done, &open).describe(&state, None, self.history));
             evidence.placed = order.len();
             let shown = order.iter().skip(order.len().saturating_sub(ORDER_SHOWN_MAX));
-            evidence.order = shown.map(|operation| self.history.told(operation)).collect();
+            evidence.order = shown.map(|operation| self.history.describe(operation)).collect();
             since = order.iter().rfind(|operation| operation.call.changes()).copied();
         }
         if let Outcome::None { possible, .. } = self.search(end.line, Some(first), &mut left) {
@@ -118,10 +118,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
 
     /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
-        let told = |operation: &Operation| self.history.told(operation);
+        let describe = |operation: &Operation| self.history.describe(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
             let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
-            kept.take(ORDER_SHOWN_MAX).map(|other| told(other)).collect()
+            kept.take(ORDER_SHOWN_MAX).map(|other| describe(other)).collect()
         };
         let seen: BTreeSet<V> = match operation.answer() {
             Some(Answer::Value(v)) => [*v].into(),
@@ -137,7 +137,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let end = operation.completed().map_or(u64::MAX, |moment| moment.line);
         Evidence {
             key: self.history.key(operation.key).map(short),
-            operation: told(operation),
+            operation: describe(operation),
             earliest: false,
             foreign: self.is_foreign(operation),
             possible: Vec::new(),

@@ -94,7 +94,7 @@ impl History {
     }
 
     /// Describes an operation.
-    pub(super) fn told(&self, operation: &Operation) -> Told {
+    pub(super) fn describe(&self, operation: &Operation) -> Told {
         let value = |v: V| self.value(v);
         let call = operation.call;
         let f = call.name();

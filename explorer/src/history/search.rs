@@ -328,7 +328,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
 
     fn note(&mut self, suspect: &Op<'_>) {
         if self.possible.len() <= POSSIBLE_MAX {
-            self.possible.insert(self.model.told(&self.state, Some(suspect), self.history));
+            self.possible.insert(self.model.describe(&self.state, Some(suspect), self.history));
         }
     }
 }

@@ -91,12 +91,12 @@ impl Index {
 
     /// Assigns numbers to the points that a record introduces.
     fn learn(&mut self, heading: &mut Heading) -> Result<(), Damage> {
-        if heading.told.0.is_empty() {
+        if heading.points.0.is_empty() {
             return Ok(());
         }
         let mut entries = self.dictionary.write();
-        for told in std::mem::take(&mut heading.told.0) {
-            let point = self.words.read(told)?;
+        for new_point in std::mem::take(&mut heading.points.0) {
+            let point = self.words.read(new_point)?;
             entries.add(Arc::new(point)).ok_or(Damage::Again)?;
         }
         Ok(())
@@ -116,9 +116,9 @@ impl Index {
             }
         }
         let entries = self.dictionary.read();
-        let told = entries.from(before).map(|point| self.words.tell(point)).collect();
+        let new_points = entries.from(before).map(|point| self.words.introduce(point)).collect();
         drop(entries);
-        let text = stored::encode(record, &brief, told)
+        let text = stored::encode(record, &brief, new_points)
             .map_err(|damage| RunError::Encode { choice, problem: damage.to_string() })?;
         Ok((brief, text))
     }

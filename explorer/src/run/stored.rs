@@ -19,7 +19,7 @@ use super::limits::{
 };
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
-use super::words::Told;
+use super::words::NewPoint;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
@@ -32,7 +32,7 @@ use crate::search::{FORKS_MAX, Fork, Path};
 pub(super) struct Heading {
     pub(super) choice: u64,
     /// Points that no earlier record has, in the order of their numbers.
-    pub(super) told: Bounded<Told, DELTA_POINTS_MAX>,
+    pub(super) points: Bounded<NewPoint, DELTA_POINTS_MAX>,
     pub(super) hits: Bounded<StoredHit, HITS_MAX>,
 }
 
@@ -132,10 +132,10 @@ impl StoredHit {
     }
 }
 
-/// Encodes a record that is within bounds. `told` lists the points that it introduces.
-pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<Vec<u8>, Damage> {
+/// Encodes a record that is within bounds. `new_points` lists the points that it introduces.
+pub(super) fn encode(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<Vec<u8>, Damage> {
     let hits = brief.record.hits.iter().map(StoredHit::of).collect();
-    let heading = Heading { choice: record.choice, told: Bounded(told), hits: Bounded(hits) };
+    let heading = Heading { choice: record.choice, points: Bounded(new_points), hits: Bounded(hits) };
     let mut before = 0;
     let mut later = |ns: u64| ns.wrapping_sub(std::mem::replace(&mut before, ns));
     let path = record.path.forks().iter().map(|fork| (later(fork.vtime_ns), fork.child)).collect();

@@ -28,7 +28,7 @@ pub(super) enum Word {
 
 /// A point, with its texts as words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum NewPoint {
     State(Word),
     Phase(Word),
     Fault(Word, Word),
@@ -51,16 +51,18 @@ impl Words {
     }
 
     /// Converts a point to the form in which it is written next. Its new texts get numbers.
-    pub(super) fn tell(&mut self, point: &Point) -> Told {
+    pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
-            Point::State { state } => Told::State(self.word(state)),
-            Point::Phase { phase } => Told::Phase(self.word(phase)),
-            Point::Fault { fault, phase } => Told::Fault(self.word(fault), self.word(phase)),
+            Point::State { state } => NewPoint::State(self.word(state)),
+            Point::Phase { phase } => NewPoint::Phase(self.word(phase)),
+            Point::Fault { fault, phase } => NewPoint::Fault(self.word(fault), self.word(phase)),
             Point::FaultPair { faults: [a, b], phase } => {
-                Told::FaultPair([self.word(a), self.word(b)], self.word(phase))
+                NewPoint::FaultPair([self.word(a), self.word(b)], self.word(phase))
             }
-            Point::Order { first, then, across } => Told::Order(self.word(first), self.word(then), *across),
-            Point::Value { variable, value } => Told::Value(self.word(variable), self.word(value)),
+            Point::Order { first, then, across } => {
+                NewPoint::Order(self.word(first), self.word(then), *across)
+            }
+            Point::Value { variable, value } => NewPoint::Value(self.word(variable), self.word(value)),
         }
     }
 
@@ -68,18 +70,20 @@ impl Words {
     ///
     /// # Errors
     /// Returns an error if a text's number is not that of an earlier text, or if a text is too long.
-    pub(super) fn read(&mut self, told: Told) -> Result<Point, Damage> {
-        Ok(match told {
-            Told::State(state) => Point::State { state: self.text(state)? },
-            Told::Phase(phase) => Point::Phase { phase: self.text(phase)? },
-            Told::Fault(fault, phase) => Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? },
-            Told::FaultPair([a, b], phase) => {
+    pub(super) fn read(&mut self, new_point: NewPoint) -> Result<Point, Damage> {
+        Ok(match new_point {
+            NewPoint::State(state) => Point::State { state: self.text(state)? },
+            NewPoint::Phase(phase) => Point::Phase { phase: self.text(phase)? },
+            NewPoint::Fault(fault, phase) => {
+                Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? }
+            }
+            NewPoint::FaultPair([a, b], phase) => {
                 Point::FaultPair { faults: [self.text(a)?, self.text(b)?], phase: self.text(phase)? }
             }
-            Told::Order(first, then, across) => {
+            NewPoint::Order(first, then, across) => {
                 Point::Order { first: self.text(first)?, then: self.text(then)?, across }
             }
-            Told::Value(variable, value) => {
+            NewPoint::Value(variable, value) => {
                 Point::Value { variable: self.text(variable)?, value: self.text(value)? }
             }
         })

@@ -132,7 +132,7 @@ impl Tally<'_> {
         let history = self.history;
         let lost = || Lost {
             key: history.key(operation.key).map(short),
-            operation: history.told(operation),
+            operation: history.describe(operation),
             loss: loss(history),
         };
         self.gists.add(kind.cause(history.spec.kind(), operation.call.name()), lost);

@@ -57,7 +57,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         }
         if let (Some(enqueue), Some(empty), true) = (element.enqueue, empty, stuck(element) > 0) {
             tally.add(LossKind::Gone, enqueue, |history| Loss::Stuck {
-                empty: history.told(empty),
+                empty: history.describe(empty),
                 missing,
                 excused,
             });

@@ -28,7 +28,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
             open.insert(v);
         }
         if !current.contains(v) && !open.contains(v) {
-            tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.told(read) });
+            tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.describe(read) });
             return;
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         let is_final = |read: &&Operation| read.invoked.line > element.over;
         let not_in = whole.filter(|(_, members)| members.binary_search(&v).is_err()).map(|(read, _)| read);
         if let Some(read) = not_in.filter(is_final).or(element.absent.filter(is_final)) {
-            tally.add(LossKind::Gone, add, |history| Loss::Missing { read: history.told(read) });
+            tally.add(LossKind::Gone, add, |history| Loss::Missing { read: history.describe(read) });
         }
     }
 }

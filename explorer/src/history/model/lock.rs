@@ -55,7 +55,7 @@ impl Model for Lock {
         false
     }
 
-    fn told(&self, state: &Option<u32>, _: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &Option<u32>, _: Option<&Op<'_>>, history: &History) -> String {
         match state {
             Some(process) => format!("{} held it", history.process(*process)),
             None => "it was free".to_owned(),

@@ -70,5 +70,5 @@ pub(super) trait Model {
     fn eager(&self, open: &Op<'_>) -> bool;
 
     /// Returns the state as text, limited to the part that concerns the operation.
-    fn told(&self, state: &Self::State, op: Option<&Op<'_>>, history: &History) -> String;
+    fn describe(&self, state: &Self::State, op: Option<&Op<'_>>, history: &History) -> String;
 }

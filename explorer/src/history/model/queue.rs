@@ -79,7 +79,7 @@ impl Model for Queue {
         matches!(open.call(), Call::Enqueue(v) if self.seen.contains(&v))
     }
 
-    fn told(&self, state: &VecDeque<V>, op: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &VecDeque<V>, op: Option<&Op<'_>>, history: &History) -> String {
         match (op, state.front()) {
             (_, None) => "it was empty".to_owned(),
             (Some(_), Some(v)) => format!("{} was first in it", history.value(*v)),

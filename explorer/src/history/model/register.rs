@@ -77,7 +77,7 @@ impl Model for Register {
         false
     }
 
-    fn told(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
         format!("it held {}", history.value(*state))
     }
 }

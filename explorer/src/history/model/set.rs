@@ -74,7 +74,7 @@ impl Model for Set {
         false
     }
 
-    fn told(&self, state: &BTreeSet<V>, op: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &BTreeSet<V>, op: Option<&Op<'_>>, history: &History) -> String {
         match op.map(|op| (op.call(), op.answer())) {
             Some((Call::Contains(v), _)) => {
                 format!(

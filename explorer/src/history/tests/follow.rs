@@ -19,7 +19,7 @@ fn the_first_impossible_completion_is_reported() {
     assert!(evidence.earliest);
     assert_eq!((evidence.operation.invoked.line, evidence.placed), (49, 24));
     assert_eq!(evidence.order.len(), crate::history::limits::ORDER_SHOWN_MAX);
-    let origins: Vec<u64> = evidence.origins.iter().map(|told| told.invoked.line).collect();
+    let origins: Vec<u64> = evidence.origins.iter().map(|operation| operation.invoked.line).collect();
     assert_eq!(origins, [83]);
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
@@ -57,7 +57,7 @@ fn concurrent_operations_are_listed() {
          2 ok write
          5 ok read 1";
     let evidence = evidence(ModelKind::Register, text);
-    let concurrent: Vec<u64> = evidence.concurrent.iter().map(|told| told.invoked.line).collect();
+    let concurrent: Vec<u64> = evidence.concurrent.iter().map(|operation| operation.invoked.line).collect();
     assert_eq!(concurrent, [3, 5, 7]);
     assert_eq!(evidence.possible, ["it held 1", "it held 2", "it held 4"]);
     assert_eq!(evidence.since, None);

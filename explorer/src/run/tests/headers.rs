@@ -94,6 +94,9 @@ fn differences_are_reported_with_their_field() {
         assert_eq!(base.same_exploration(&other).unwrap_err().field, turned.field);
     }
     let more = world(json!({ "node": base.world["node"], "link\n": "x".repeat(500) }));
-    let told = base.same_exploration(&more).unwrap_err().to_string();
-    assert!(told.starts_with("world.link\\n differs: nothing here, \"xxx") && told.len() < 300, "{told}");
+    let difference = base.same_exploration(&more).unwrap_err().to_string();
+    assert!(
+        difference.starts_with("world.link\\n differs: nothing here, \"xxx") && difference.len() < 300,
+        "{difference}"
+    );
 }

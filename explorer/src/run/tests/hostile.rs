@@ -12,7 +12,7 @@ use crate::run::frame;
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
 use crate::run::stored;
-use crate::run::words::{Told, Word};
+use crate::run::words::{NewPoint, Word};
 
 /// A file that repeats `bytes`. Reads fail once `left` bytes were read.
 #[derive(Debug)]
@@ -84,11 +84,11 @@ fn the_search_after_damage_is_bounded() {
 }
 
 /// Returns a file with one record: the first of `row`, with these points.
-fn with_points(told: Vec<Told>, numbers: Option<Numbers>) -> Vec<u8> {
+fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
     let mut brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
     brief.numbers = numbers.unwrap_or(brief.numbers);
-    frame::encode(0, 1, 0, &stored::encode(record, &brief, told).unwrap()).unwrap()
+    frame::encode(0, 1, 0, &stored::encode(record, &brief, new_points).unwrap()).unwrap()
 }
 
 /// A text is copied into each point that names it by its number.
@@ -99,9 +99,9 @@ fn texts_of_points_are_bounded() {
         fs::write(branches(run.path()), file).unwrap();
         Reading::open_merged(run.path()).map(drop).map_err(|error| message(&error, run.path()))
     };
-    let told_point = |bytes: usize| vec![Told::State(Word::New("x".repeat(bytes)))];
-    assert_eq!(read(with_points(told_point(STATE_BYTES_MAX), None)), Ok(()));
-    let error = read(with_points(told_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
+    let new_point = |bytes: usize| vec![NewPoint::State(Word::New("x".repeat(bytes)))];
+    assert_eq!(read(with_points(new_point(STATE_BYTES_MAX), None)), Ok(()));
+    let error = read(with_points(new_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
     let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
                 than 1024 bytes";
     assert!(error.contains(long), "{error}");
@@ -130,8 +130,8 @@ fn names_of_findings_are_bounded() {
     let records: Vec<Record> = records.collect();
     let mut brief = Brief::new(records[0].clone(), &Dictionary::default()).unwrap();
     brief.record.hits.clone_from(&records[0].hits);
-    let told = vec![Told::State(Word::New("s0".to_owned()))];
-    let text = stored::encode(&records[0], &brief, told).unwrap();
+    let new_points = vec![NewPoint::State(Word::New("s0".to_owned()))];
+    let text = stored::encode(&records[0], &brief, new_points).unwrap();
     let run = written(&[]);
     fs::write(branches(run.path()), frame::encode(0, 1, 0, &text).unwrap()).unwrap();
     let mut journal = resumed(run.path());
