@@ -29,8 +29,8 @@ pub struct ExploreConfig {
     pub segment: Span,
     /// Distance of the horizon from the root moment. No branch runs beyond it.
     pub horizon: Span,
-    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked. If
-    /// absent, [`ExploreConfig::fit`] chooses the share by the exploration's length.
+    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
+    /// If absent, [`ExploreConfig::fit`] chooses the share from the exploration's length.
     pub checks: Option<Ppm>,
     /// True if swarm testing is on: each kind of fault is enabled in half of the subtrees.
     pub swarm: bool,
@@ -39,7 +39,7 @@ pub struct ExploreConfig {
     /// Bug depth that strategy `pct` looks for.
     pub depth: u32,
     /// K, the number of branches that may be chosen before the first one's result is known. If absent,
-    /// [`ExploreConfig::fit`] chooses it by the exploration's length.
+    /// [`ExploreConfig::fit`] chooses it from the exploration's length.
     pub in_flight: Option<u32>,
     /// Maximum size of a branch's log that coverage reads.
     pub log: Size,
@@ -80,20 +80,20 @@ pub struct ExploreError {
 }
 
 impl ExploreConfig {
-    /// Fills in the settings that are absent from a fit.
+    /// Sets each setting that is absent to that of `fit`.
     pub fn fit(&mut self, fit: Fit) {
         self.in_flight.get_or_insert(fit.in_flight);
         self.checks.get_or_insert(fit.checks);
     }
 
-    /// Returns K. If it was neither given nor fitted, returns the K of an exploration without an end.
+    /// Returns K. If it was neither given nor fitted, returns the K of an unlimited exploration.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.unwrap_or(Fit::default().in_flight)
     }
 
-    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns the
-    /// share of an exploration without an end.
+    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns
+    /// the share of an unlimited exploration.
     #[must_use]
     pub fn checks(&self) -> Ppm {
         self.checks.unwrap_or(Fit::default().checks)
@@ -102,7 +102,7 @@ impl ExploreConfig {
     /// Checks that the numbers are within their bounds.
     ///
     /// # Errors
-    /// Returns an error for the first setting that is not.
+    /// Returns an error for the first setting that is out of its bounds.
     pub fn check(&self) -> Result<(), ExploreError> {
         let fail = |key, what: String| Err(ExploreError { key, what });
         let Span(segment) = self.segment;
@@ -115,7 +115,7 @@ impl ExploreConfig {
         let Span(horizon) = self.horizon;
         if horizon < segment || horizon > HORIZON_NS_MAX {
             let (least, most) = (write_duration_ns(segment), write_duration_ns(HORIZON_NS_MAX));
-            return fail("horizon", format!("must be from {least}, a segment, to {most}"));
+            return fail("horizon", format!("must be from {least} (one segment) to {most}"));
         }
         if self.checks() > PPM {
             return fail("checks", format!("must be from 0 to {PPM}, in parts of a million"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_kept_and_the_rest_is_fitted() {
+    fn given_settings_are_kept_and_absent_ones_are_fitted() {
         let fitted = |text: &str| {
             let mut explore: ExploreConfig = toml::from_str(text).unwrap();
             explore.fit(Fit { in_flight: 8, checks: PPM / 2 });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn settings_out_of_bounds_are_reported() {
         let wrong =
             |text: &str| toml::from_str::<ExploreConfig>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(
@@ -172,7 +172,7 @@ mod tests {
             wrong("segment = \"110ms\""),
             "segment: must be from 100ms to 3600s, in whole steps of 20ms"
         );
-        assert_eq!(wrong("horizon = \"1s\""), "horizon: must be from 2s, a segment, to 86400s");
+        assert_eq!(wrong("horizon = \"1s\""), "horizon: must be from 2s (one segment) to 86400s");
         assert_eq!(wrong("checks = 1000001"), "checks: must be from 0 to 1000000, in parts of a million");
         assert_eq!(wrong("in_flight = 0"), "in_flight: must be from 1 to 65536, not 0");
         assert_eq!(wrong("depth = 17"), "depth: must be from 1 to 16, not 17");

@@ -22,7 +22,7 @@ const RECORDED_AT_ONCE: usize = 1 << 10;
 pub struct Job {
     /// Choice of the branch.
     pub choice: Choice,
-    /// Branches from the root moment to its parent, with their paths.
+    /// Ancestors of the branch, from the root moment on, with their paths.
     pub way: Vec<(u64, Path)>,
 }
 
@@ -34,10 +34,11 @@ pub trait Workers {
     /// Returns the number of branches that wait to be started.
     fn waiting(&self) -> usize;
 
-    /// Queues a branch, after all that were queued before.
+    /// Adds a branch to the end of the queue.
     fn ask(&mut self, job: Job);
 
-    /// Returns a finished branch's choice and record. If none is finished and `wait` is true, waits a bounded time for one.
+    /// Returns the choice and the record of a finished branch. If no branch is finished and `wait` is true, waits for
+    /// one, at most for a bounded time.
     ///
     /// # Errors
     /// Returns an error if a branch cannot be run.
@@ -49,7 +50,7 @@ pub trait Workers {
 
 /// Observes an exploration, and may end it.
 pub trait Watch {
-    /// Called for each new finding. The record has no delta, trail and marks.
+    /// Called for each new finding. The record has no delta, trail or marks.
     fn found(&mut self, record: &Record, hit: &Hit);
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
     fn at(&mut self, progress: &Progress) -> Option<Why>;
@@ -60,7 +61,7 @@ pub trait Watch {
 pub struct Progress {
     /// Number of branches with results.
     pub branches: u64,
-    /// Number of these branches that were run by this process, and not read from the journal.
+    /// Number of these branches that this process ran. The others were read from the journal.
     pub run: u64,
     /// Length of all branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -81,7 +82,7 @@ pub struct Aim<S> {
     pub seed: u64,
     /// Time of the root moment, in nanoseconds of vtime.
     pub root_ns: u64,
-    /// Number of branches that run at a time.
+    /// K, the number of branches that may be chosen before the first one's result is known.
     pub in_flight: NonZero<u32>,
     /// Strategy that chooses the moments from which branches start.
     pub strategy: S,
@@ -106,7 +107,7 @@ pub struct Outcome {
     pub progress: Progress,
 }
 
-/// Reason why an exploration cannot continue. All records up to then were synced, if the system could do it.
+/// Reason why an exploration cannot continue. The records up to then were synced, unless the sync failed, too.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpeditionError<E> {
     /// The run directory cannot be read or written.
@@ -134,8 +135,8 @@ pub enum ExpeditionError<E> {
 /// Runs an exploration. With a journal, recorded results are used first.
 ///
 /// # Errors
-/// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read or
-/// written.
+/// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read
+/// or written.
 pub fn explore<S: Strategy, W: Workers>(
     aim: Aim<S>,
     mut journal: Option<&mut Journal>,
@@ -238,7 +239,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         }
     }
 
-    /// Chooses and hands out branches, until the queue is full or a bound on recorded results is met.
+    /// Chooses and hands out branches, until the queue is full or [`RECORDED_AT_ONCE`] recorded results were merged.
     fn hand_out(&mut self) -> Result<Handed, ExpeditionError<W::Error>> {
         let mut recorded = 0;
         while self.workers.waiting() < self.waiting {
@@ -265,7 +266,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(Handed::Enough)
     }
 
-    /// Merges the recorded result of a choice. True if there is one.
+    /// Merges the recorded result of a choice. Returns false if the choice has none.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
         let Some(brief) = journal.recorded(choice)? else { return Ok(false) };

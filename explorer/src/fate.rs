@@ -1,7 +1,7 @@
 //! Fates: the fault plan of the timeline at a path, and the end of its last branch.
 //!
-//! A fate is a function of the world's tables, the seed and the path. A path alone is therefore enough to run a branch
-//! again.
+//! A fate is a function of the world's tables, the seed and the path. Within an exploration, a path is therefore enough
+//! to run a branch again.
 //!
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_childs_plan_goes_on_from_its_parents(
+        fn a_childs_plan_continues_its_parents(
             seed: u64,
             children in prop::collection::vec(1..9u64, 1..8),
             swarm: bool,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn children_of_a_moment_meet_other_faults() {
+    fn children_of_a_moment_have_different_faults() {
         let explore = ExploreConfig { horizon: Span::s(60), ..ExploreConfig::default() };
         let (faults, names) = (FaultConfig::default(), names());
         let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };

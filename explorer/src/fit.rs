@@ -1,13 +1,14 @@
-//! Fits: the number of branches in flight and the share of checked branches, chosen by the length of the exploration where
-//! the world file does not set them.
+//! Fits: numbers of branches in flight and shares of checked branches, by the length of an exploration. A fit applies
+//! where the world file does not set them.
 //!
-//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root moment. A
-//! short exploration with a large K is therefore a single layer of branches. K grows with the square root of the number of
-//! branches, so that a longer exploration has both more and wider layers. In a short exploration few branches reach the
-//! horizon, so more of them are checked.
+//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root
+//! moment. A short exploration with a large K is therefore a single layer of branches. K grows with the square root
+//! of the number of branches, so that a longer exploration has both more and wider layers. In a short exploration few
+//! branches reach the horizon, so more of them are checked.
 //!
-//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of cores,
-//! on measured host time or on results. Of two explorations with one fit, the shorter one is a beginning of the longer one.
+//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of
+//! cores, on measured host time or on results. Of two explorations that differ only in length and have the same fit,
+//! the shorter one is a prefix of the longer one.
 
 use everett_fault::{PPM, Ppm};
 
@@ -33,8 +34,8 @@ pub struct Fit {
     pub checks: Ppm,
 }
 
-/// Fits with the minimum number of branches for each, longest exploration first. K is at most the square root of the number
-/// of branches, but at least 8.
+/// Minimum number of branches for each fit, and the fit; longest explorations first. K is at most the square root of
+/// the number of branches, but at least 8.
 const FITS: [(u64, Fit); 4] = [
     (4096, Fit { in_flight: 64, checks: PPM / 8 }),
     (1024, Fit { in_flight: 32, checks: PPM / 4 }),
@@ -43,14 +44,15 @@ const FITS: [(u64, Fit); 4] = [
 ];
 
 impl Default for Fit {
-    /// Returns the fit of an exploration without an end.
+    /// Returns the fit of an unlimited exploration.
     fn default() -> Fit {
         FITS[0].1
     }
 }
 
 impl Fit {
-    /// Returns the fit of an exploration of this length. Of two limits, the one that is likely to be reached first counts.
+    /// Returns the fit of an exploration of this length. Of two limits, the one that is likely to be reached first is
+    /// used.
     #[must_use]
     pub fn of(length: Length) -> Fit {
         let in_time = length.host_ns.map(|ns| (ns / NS_PER_S).saturating_mul(BRANCHES_PER_S));
@@ -87,9 +89,9 @@ mod tests {
         );
     }
 
-    /// Layers are the purpose of a fit: an exploration of 64 branches or more has at least 8 layers of K branches.
+    /// A fit exists to give an exploration several layers of K branches.
     #[test]
-    fn there_are_always_layers() {
+    fn explorations_of_64_branches_or_more_have_8_layers() {
         for branches in [64, 150, 256, 1_000, 1_024, 5_000, 1_000_000] {
             let Fit { in_flight, .. } = Fit::of(Length { branches: Some(branches), host_ns: None });
             assert!(branches / u64::from(in_flight) >= 8, "{branches}");

@@ -1,15 +1,15 @@
-//! Everett's exploration logic that needs no machine: fault plans, the search tree, coverage, checks of results and reports.
+//! The part of exploration that needs no machine: fault plans, the search tree, coverage, checks of results, reports.
 //!
 //! Map:
 //! - [`plan`]: reading, checking, writing, walking and drawing fault plans
 //! - [`config`]: the `[explore]` table of a world file; [`fate`]: fault plan and end of the timeline at a path
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the course of an exploration: choosing branches, handing them out, recording and merging results
-//! - [`fit`]: numbers of branches in flight and of checked branches that fit an exploration's length
+//! - [`fit`]: number of branches in flight and share of checked branches, chosen from an exploration's length
 //! - [`coverage`]: points that timelines reached, and estimates of what is unseen
 //! - [`composer`]: the schedule of a test template's commands
 //! - [`property`] and [`history`]: checks of logs, consoles and clients' histories
-//! - [`run`]: the run directory and the state derived from it; [`report`]: the same as JSON and Markdown
+//! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
 //! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files
 //!
@@ -17,9 +17,9 @@
 //! (`tools/`).
 //!
 //! **Invariants.**
-//! - Decisions are functions of the input and of the world's streams. They use no host time, no unordered map and no floats.
-//!   Figures that are only shown may be floats.
-//! - Text is untrusted. Any bytes become either a value or errors that name the place, and take bounded memory.
+//! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map
+//!   and no floats. Figures that are only shown may be floats.
+//! - Text is untrusted. Any bytes are parsed to a value or to errors that name their place, in bounded memory.
 
 pub mod composer;
 pub mod config;

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 
 /// Maximum length of a regular expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1024;
-/// Maximum size of a compiled expression, in bytes. The automata that are built lazily from it have the same limit.
+/// Maximum size of a compiled expression, in bytes. The cache of its lazily built automata has the same limit.
 pub const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Reason why a regular expression is refused.
@@ -64,16 +64,16 @@ mod tests {
 
     #[test]
     fn errors_are_one_line() {
-        let told = |text: &str| expression(text).unwrap_err().to_string();
-        assert_eq!(told("("), "regex parse error: unclosed group");
-        assert_eq!(told("a\nerror: x\n["), "regex parse error: unclosed character class");
-        assert_eq!(told("(?x)\n(\n"), "regex parse error: unclosed group");
-        assert!(told("a{1000}{1000}").starts_with("Compiled regex exceeds size limit"));
-        assert_eq!(told(&"a".repeat(REGEX_BYTES_MAX + 1)), "at most 1024 bytes");
+        let message = |text: &str| expression(text).unwrap_err().to_string();
+        assert_eq!(message("("), "regex parse error: unclosed group");
+        assert_eq!(message("a\nerror: x\n["), "regex parse error: unclosed character class");
+        assert_eq!(message("(?x)\n(\n"), "regex parse error: unclosed group");
+        assert!(message("a{1000}{1000}").starts_with("Compiled regex exceeds size limit"));
+        assert_eq!(message(&"a".repeat(REGEX_BYTES_MAX + 1)), "at most 1024 bytes");
         assert!(expression(&"a".repeat(REGEX_BYTES_MAX)).is_ok());
     }
 
-    /// Tries every way to fill the stars.
+    /// Simple form of `fits`: tries each number of characters for each `*`.
     fn fits_slowly(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),
@@ -84,13 +84,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stars_are_any_characters(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
+        fn stars_match_any_characters(pattern in "[ab*]{0,7}", name in "[ab]{0,9}") {
             let chars = |text: &str| text.chars().collect::<Vec<char>>();
             prop_assert_eq!(fits(&pattern, &name), fits_slowly(&chars(&pattern), &chars(&name)));
         }
 
         #[test]
-        fn no_expression_is_too_odd(text in "\\PC{0,40}|[(\\[{?*+\\\\a\n-]{0,12}") {
+        fn errors_of_random_expressions_are_one_line(text in "\\PC{0,40}|[(\\[{?*+\\\\a\n-]{0,12}") {
             if let Err(error) = expression(&text) {
                 prop_assert_eq!(error.to_string().lines().count(), 1);
             }

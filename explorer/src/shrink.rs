@@ -1,10 +1,11 @@
-//! Delta debugging: finds few items that still reproduce a finding (Zeller and Hildebrandt, "Simplifying and Isolating
-//! Failure-Inducing Input", 2002).
+//! Delta debugging: reduces a set of items that reproduces a finding to a smaller one that still does (Zeller and
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
 //!
-//! The caller runs the sets of a round, in parallel or one after the other, and reports the first set in the round's order
-//! that reproduces the finding. The result therefore does not depend on how many sets ran at a time.
+//! The caller runs the sets of a round, in parallel or one after the other, and reports the first set in the round's
+//! order that reproduces the finding. The result therefore does not depend on how many sets run at a time.
 //!
-//! **Invariants.** The kept items reproduce the finding. At the end, they no longer do if any single one is removed.
+//! **Invariants.** The kept items reproduce the finding. At the end, no single one of them can be removed without
+//! losing it.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +52,7 @@ impl Shrink {
     }
 
     /// Takes the outcome of a round: the index of the first set that reproduces the finding, or `None` if no set of the
-    /// round does. All sets before that index were tried.
+    /// round does. The caller must have tried all sets before that index.
     pub fn tell(&mut self, shows: Option<usize>) {
         let mut round = self.round();
         if round.is_empty() && !self.over {
@@ -75,6 +76,7 @@ impl Shrink {
         self.skip();
     }
 
+    /// Doubles the number of parts. Ends the reduction if each part has a single item already.
     fn finer(&mut self) {
         match self.parts {
             parts if self.kept.len() <= parts.max(1) => self.over = true,
@@ -121,16 +123,16 @@ mod tests {
     proptest! {
         /// If the finding needs all of some items, exactly these are kept.
         #[test]
-        fn what_is_needed_is_kept(items in 0..80usize, needed in prop::collection::btree_set(0..80usize, 0..6)) {
+        fn needed_items_are_kept(items in 0..80usize, needed in prop::collection::btree_set(0..80usize, 0..6)) {
             let needed: Vec<usize> = needed.into_iter().filter(|&item| item < items).collect();
             let (kept, tried) = shrink(items, |set| needed.iter().all(|item| set.contains(item)));
             prop_assert_eq!(&kept, &needed);
             prop_assert!(tried <= items * items + 3 * items + 1, "{} of {}", tried, items);
         }
 
-        /// For any set of reproducing sets: the kept items reproduce, and do not without any single one.
+        /// Whichever sets reproduce the finding: the kept items do, and no longer do without any single one of them.
         #[test]
-        fn no_item_is_kept_in_vain(items in 1..12usize, shown in prop::collection::vec(any::<bool>(), 1 << 12)) {
+        fn no_kept_item_can_be_removed(items in 1..12usize, shown in prop::collection::vec(any::<bool>(), 1 << 12)) {
             let bits = |set: &[usize]| set.iter().fold(0usize, |bits, item| bits | 1 << item);
             let all = bits(&(0..items).collect::<Vec<_>>());
             let shows = |set: &[usize]| bits(set) == all || shown[bits(set)];

@@ -4,7 +4,7 @@
 /// alphabetical order.
 #[must_use]
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // Up to a third of the letters may differ, and one letter of a name of two. Beyond that it is a different word.
+    // At most a third of the letters may differ, but always one in a name of two letters or more.
     let letters = name.chars().count();
     let most = if letters < 2 { 0 } else { (letters / 3).max(1) };
     known

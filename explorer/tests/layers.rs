@@ -6,7 +6,7 @@ use everett_explorer::fit::{Fit, Length};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
 
-/// Each branch can be extended, and every third one reached something new.
+/// World in which each branch can be extended, and every third one reached something new.
 struct World;
 
 impl Ledger for World {
@@ -41,9 +41,9 @@ fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
 }
 
 #[test]
-fn what_fits_150_branches_leads_deep() {
+fn the_fit_of_150_branches_leads_deep() {
     let Fit { in_flight, .. } = Fit::of(Length { branches: Some(150), host_ns: None });
-    let (fitted, endless) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
+    let (fitted, unlimited) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
     assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");
-    assert!(endless.1 <= 3 && endless.0 < fitted.0, "{endless:?}: 150 branches with 64 in flight");
+    assert!(unlimited.1 <= 3 && unlimited.0 < fitted.0, "{unlimited:?}: 150 branches with 64 in flight");
 }

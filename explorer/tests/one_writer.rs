@@ -1,6 +1,6 @@
-//! Two processes and one run directory. This is a program of its own, because a started process holds its parent's locks
-//! for a moment, and no other test may be running then. The other process is the same program; its `main` decides which of
-//! the two it is.
+//! Two processes use one run directory. The test is a program of its own, because a process that is being started holds
+//! its parent's locks for a moment, and no other test may run then. The second process runs the same program; an
+//! environment variable tells `main` which of the two it is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use everett_explorer::run::{Header, Journal, Reading, SCHEMA_VERSION, StrategyNa
 use libtest_mimic::{Arguments, Trial};
 use tempfile::tempdir;
 
-/// Environment variable that tells the other process which run to hold.
+/// Environment variable with the run directory that the second process holds. It is not set in the first process.
 const HELD: &str = "EVERETT_TEST_RUN_HELD";
 
 fn main() -> ExitCode {

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_in_it_until_they_are_taken_out() {
+    fn numbers_are_in_the_set_until_they_are_removed() {
         let mut bits = Bits::none(130);
         for i in [0, 63, 64, 129] {
             assert!(!bits.has(i));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_those_of_the_range() {
+    fn halves_cover_the_range() {
         let mut bits = Bits::none(192);
         bits.set(1, true);
         bits.set(96, true);

@@ -1,14 +1,15 @@
 //! Configurations that a search has visited.
 //!
-//! A configuration is a set of placed operations, in whatever order, and the state after them. The acknowledged operations
-//! and the state are identified by a hash that is long enough to make collisions and forgeries infeasible. The used
-//! operations of unknown outcome are stored in full: if a configuration led nowhere, one that has used the same and more
-//! leads nowhere either.
+//! A configuration is a set of placed operations, in whatever order, and the state after them. The acknowledged
+//! operations and the state are identified by a hash that is long enough to make collisions and forgeries infeasible.
+//! The used operations of unknown outcome are stored in full: if a configuration led to no valid order, a configuration
+//! that has used the same operations and more leads to none either.
 
 use std::collections::BTreeMap;
 
-/// Approximate memory of a name, and of an entry without its words, in bytes.
+/// Approximate memory of a name, in bytes.
 const NAME_BYTES: u64 = 64;
+/// Approximate memory of an entry without its words, in bytes.
 const ENTRY_BYTES: u64 = 32;
 
 /// Hash of a set of acknowledged operations and a state.
@@ -20,8 +21,8 @@ struct Entry {
     full: bool,
 }
 
-/// Visited configurations, each with a flag: true if all acknowledged operations but the suspect were put in order from
-/// there.
+/// Visited configurations. Each has the flag `full`: true if all acknowledged operations except the suspect were put in
+/// order from there.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     names: BTreeMap<Name, Vec<Entry>>,
@@ -37,10 +38,11 @@ impl Cache {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared with.
+    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared
+    /// with.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
-        // A full entry says nothing about configurations that have used more.
+        // A configuration that has used more may lead to other possible states than a full entry did.
         let says = |entry: &&Entry| *entry.used == *used || !entry.full && is_within(&entry.used, used);
         (entries.iter().find(says).map(|entry| entry.full), entries.len())
     }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_used_up_more_is_known() {
+    fn configurations_that_have_used_more_are_known() {
         let mut cache = Cache::default();
         let (one, other) = (cache.name(&[1, 2]), cache.name(&[1, 3]));
         assert_ne!(one, other);

@@ -16,8 +16,8 @@ use super::search::Allowance;
 /// Bounds on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Search steps of all keys together. Each key gets an equal share of the steps that earlier keys left over. The search that
-    /// follows up each of the first violations gets as many steps again.
+    /// Search steps of all parts together. Each part gets an equal share of the steps that earlier parts left over. The
+    /// search that traces each of the first violations gets as many steps again as its part.
     pub steps: u64,
     /// Bytes of the cache of visited search states. One search runs at a time.
     pub cache_bytes: u64,
@@ -50,7 +50,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
             steps_left = steps_left.saturating_sub(taken);
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
-                // A lost write is reported already, and its key's history has no order for the same cause.
+                // If a write of the key is lost, the loss is reported already, and explains the violation.
                 if !lost.keys.contains(&number) {
                     causes.add(kind, evidence);
                 }
@@ -81,7 +81,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
 fn worse(one: Verdict, other: Verdict) -> Verdict {
     match (one, other) {
         (Verdict::Violation(mut one), Verdict::Violation(mut other)) => {
-            // The first impossible operation is known only if both parts know theirs.
+            // The first impossible operation of the key is known only if that of both parts is known.
             let earliest = one.earliest && other.earliest;
             (one.earliest, other.earliest) = (earliest, earliest);
             let end = |evidence: &Evidence| evidence.operation.completed.map(|moment| moment.line);

@@ -40,27 +40,31 @@ pub enum Limit {
 pub struct Evidence {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together with it.
+    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together
+    /// with it.
     pub operation: Told,
-    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`, and an earlier
-    /// operation may be the first.
+    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`,
+    /// and an earlier operation may be the first.
     pub earliest: bool,
-    /// True if the operation saw a value that is not the key's initial one, and that no operation on the key can have left.
+    /// True if the operation saw a value that is not the key's initial one and that no operation on the key can have
+    /// produced.
     pub foreign: bool,
-    /// Possible states of the object at the point where the operation does not fit and all others do. Each includes at most one
-    /// operation of unknown outcome that no other operation requires. Empty if the states were not determined.
+    /// Possible states of the object at the point where all other operations fit and this one does not. Each includes
+    /// at most one operation of unknown outcome that no other operation requires. Empty if the states were not
+    /// determined.
     pub possible: Vec<String>,
     /// True if the object has more possible states than `possible` lists.
     pub more: bool,
-    /// The moment since which the object was in that state, if it has only one possible state.
+    /// The moment since which the object was in its only possible state. `None` if it has several, or if the moment is
+    /// unknown.
     pub since: Option<Moment>,
-    /// Number of operations before it that can be ordered.
+    /// Number of operations that were ordered before the impossible one.
     pub placed: usize,
-    /// The last of these operations, in an order that is possible.
+    /// The last of these operations, in a valid order.
     pub order: Vec<Told>,
-    /// State of the object after these operations.
+    /// State of the object after this order.
     pub state: Option<String>,
-    /// Operations that could have left the value that the operation saw, at any time.
+    /// Operations that could have produced the value that the operation saw, at any time.
     pub origins: Vec<Told>,
     /// Operations that were open at the same time.
     pub concurrent: Vec<Told>,
@@ -94,28 +98,24 @@ impl Evidence {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.to_string()];
         if !self.earliest {
-            lines.push("an earlier operation may be the first that cannot be".to_owned());
+            lines.push("an earlier operation may be the first impossible one".to_owned());
         }
         let mut list = |title: String, operations: &[Told]| {
             if !operations.is_empty() {
                 lines.push(title);
-                lines.extend(operations.iter().map(|told| format!("  {told}")));
+                lines.extend(operations.iter().map(|operation| format!("  {operation}")));
             }
         };
-        let last = if self.placed > self.order.len() { ", the last of which are" } else { "" };
-        list(format!("the {} operations before it can be in this order{last}:", self.placed), &self.order);
-        list("what it saw may come from:".to_owned(), &self.origins);
-        list("at the same time:".to_owned(), &self.concurrent);
+        let last = if self.placed > self.order.len() { " (the last ones)" } else { "" };
+        list(format!("a valid order of the {} operations before it{last}:", self.placed), &self.order);
+        list("operations that can have produced the value that it saw:".to_owned(), &self.origins);
+        list("operations that were open at the same time:".to_owned(), &self.concurrent);
         if let Some(state) = &self.state {
-            lines.push(format!("after those before it: {state}"));
+            lines.push(format!("after the operations before it: {state}"));
         }
-        if self.earliest && self.origins.is_empty() {
-            lines.extend(self.nothing_left_it());
+        if self.earliest && self.origins.is_empty() && matches!(self.operation.f, "read" | "dequeue") {
+            lines.push("no operation can have produced the value that it saw".to_owned());
         }
         lines
-    }
-
-    fn nothing_left_it(&self) -> Option<String> {
-        matches!(self.operation.f, "read" | "dequeue").then(|| "nothing left behind what it saw".to_owned())
     }
 }

@@ -1,5 +1,5 @@
-//! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves out values,
-//! lists, counts, keys, processes and times, since these differ between the timelines on which one cause shows.
+//! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves
+//! out values, lists, counts, keys, processes and times, because these differ between timelines with the same cause.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::evidence::Evidence;
 use super::model::ModelKind;
 use super::problem::Wrong;
 
-/// All violations of a report that have one cause.
+/// All violations of a report that have the same cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gist<T> {
-    /// Text that names the cause: equal for equal causes.
+    /// Text that identifies the cause. It becomes the signature of a finding.
     pub cause: String,
     /// First violation with this cause.
     pub first: T,
@@ -20,7 +20,7 @@ pub struct Gist<T> {
     pub count: u64,
 }
 
-/// Gists by cause. Their number is small for any history.
+/// Gists by cause. Any history has only a few causes.
 #[derive(Debug)]
 pub(super) struct Gists<T>(BTreeMap<String, Gist<T>>);
 
@@ -29,7 +29,7 @@ impl<T> Gists<T> {
         Gists(BTreeMap::new())
     }
 
-    /// Counts a violation of a cause. If it is the first of its cause, `value` makes the one that is kept.
+    /// Counts a violation of a cause. `value` is called for the first violation of each cause.
     pub(super) fn add(&mut self, cause: String, value: impl FnOnce() -> T) {
         if let Some(gist) = self.0.get_mut(&cause) {
             gist.count += 1;
@@ -38,7 +38,7 @@ impl<T> Gists<T> {
         }
     }
 
-    /// Returns the gists in the order of the causes' texts: an order by keys or elements would depend on values.
+    /// Returns the gists in the order of the causes' texts. An order by keys or elements would depend on values.
     pub(super) fn all(self) -> Vec<Gist<T>> {
         self.0.into_values().collect()
     }
@@ -61,16 +61,16 @@ impl Violations {
         gists.add(evidence.cause(model), || evidence.clone());
     }
 
-    /// Returns one violation for each certain cause. If the operation is not known to be the first impossible one, it is the one at
-    /// which the search got stuck, so a single cause can show in several operations. So if no cause is certain, only the first by name
-    /// is returned.
+    /// Returns one violation for each certain cause. A cause is certain if the operation is known to be the first
+    /// impossible one. Otherwise it is the operation at which the search got stuck, and several operations can have the
+    /// same cause. If no cause is certain, only the first uncertain one by name is returned.
     pub(super) fn all(self) -> Vec<Gist<Evidence>> {
-        let mut told = self.certain.all();
-        if told.is_empty() {
-            told = self.uncertain.all();
-            told.truncate(1);
+        let mut all = self.certain.all();
+        if all.is_empty() {
+            all = self.uncertain.all();
+            all.truncate(1);
         }
-        told
+        all
     }
 }
 
@@ -79,9 +79,9 @@ impl Violations {
 pub(super) enum LossKind {
     /// A write was acknowledged, and its effect is missing.
     Gone,
-    /// An element came out that never went in.
+    /// An element was dequeued that was never enqueued.
     NeverIn,
-    /// An element came out more often than it went in.
+    /// An element was dequeued more often than it was enqueued.
     TooOften,
 }
 

@@ -1,6 +1,7 @@
 //! One line of a history, parsed to an event.
 //!
-//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events (`super::reader`).
+//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events
+//! (`super::reader`).
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -42,7 +43,7 @@ impl EventKind {
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
-    /// Name of the client as JSON: the client 3 is not the client `"3"`.
+    /// Name of the client as JSON: client `3` is not client `"3"`.
     pub(super) process: String,
     pub(super) f: Option<String>,
     /// Key as JSON. A missing key and null are the same.
@@ -71,7 +72,7 @@ pub(super) fn read(text: &str) -> Result<Event, Wrong> {
     if text.len() > LINE_BYTES_MAX {
         return Err(Wrong::LineTooLong);
     }
-    // Serde would accept an array of the fields in their order.
+    // Serde would also accept an array with the fields in order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Wrong::NotAnObject);
     }
@@ -115,10 +116,10 @@ fn reason(error: &serde_json::Error) -> String {
     format!("{what} at column {}", error.column())
 }
 
-/// Returns the value with each number in one form: 1.0 becomes 1. `None` if a number is too large to be exact, e.g. an
-/// integer beyond 64 bits.
+/// Returns the value with each number in canonical form: 1.0 becomes 1. `None` if a number is too large to be exact,
+/// e.g. an integer beyond 64 bits.
 ///
-/// Histories have floating-point numbers only here; from here on, numbers are text.
+/// Only this function handles floating-point numbers. In the rest of a history, numbers are text.
 pub(super) fn exact(value: Value) -> Option<Value> {
     Some(match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {

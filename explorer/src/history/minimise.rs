@@ -1,8 +1,9 @@
 //! Finds the first completion with which a history has no valid order.
 //!
-//! If a whole history has an order, each of its prefixes has one. So there is a first completion with which no order
-//! exists: its result is impossible, whatever comes later. The search over the whole history stops at this completion or
-//! before it, because operations that complete later are still of unknown outcome there.
+//! If a whole history has a valid order, each of its prefixes has one. A history without a valid order therefore has
+//! a first completion with which its prefix has none: this result is impossible, whatever comes later. The search
+//! over the whole history gets stuck at this completion or before it: in a prefix, operations that complete later are
+//! still of unknown outcome, which allows more orders.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ pub(super) struct Judge<'p, 'h, F> {
 }
 
 impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
-    /// Judges the part. Returns the verdict and the number of steps, without the steps of tracing a violation.
+    /// Judges the part. Returns the verdict, and the number of steps without those of tracing a violation.
     pub(super) fn verdict(&self) -> (Verdict, u64) {
         let mut left = self.allowance.steps;
         let outcome = self.search(u64::MAX, None, &mut left);
@@ -49,7 +50,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let outcome = search.run();
         *left = left.saturating_sub(search.steps);
         match outcome {
-            // Several searches share one allowance, so the reported limit is that of all of them.
+            // Several searches share one allowance, so the whole allowance is reported as the limit.
             Outcome::Spent(Limit::Steps(_)) => Outcome::Spent(Limit::Steps(self.allowance.steps)),
             outcome => outcome,
         }
@@ -68,10 +69,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let mut since = None;
         if let Outcome::Order(order, state) = self.search(end.line - 1, None, &mut left) {
             let (done, open) = until(self.part, end.line - 1);
-            evidence.state = Some((self.model)(&done, &open).told(&state, None, self.history));
+            evidence.state = Some((self.model)(&done, &open).describe(&state, None, self.history));
             evidence.placed = order.len();
             let shown = order.iter().skip(order.len().saturating_sub(ORDER_SHOWN_MAX));
-            evidence.order = shown.map(|operation| self.history.told(operation)).collect();
+            evidence.order = shown.map(|operation| self.history.describe(operation)).collect();
             since = order.iter().rfind(|operation| operation.call.changes()).copied();
         }
         if let Outcome::None { possible, .. } = self.search(end.line, Some(first), &mut left) {
@@ -85,7 +86,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         evidence
     }
 
-    /// Returns the first completion with which there is no order, and true if it is known to be the first.
+    /// Returns the first operation with whose completion no valid order exists. The flag is true if it is known to be
+    /// the first.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part
@@ -94,7 +96,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             .collect();
         ends.sort_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
-        // Completions before `good` have an order; the one at `bad` has none. In most cases the first probe is the answer.
+        // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has
+        // none. In most cases the first probe finds the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -115,10 +118,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
 
     /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
-        let told = |operation: &Operation| self.history.told(operation);
+        let describe = |operation: &Operation| self.history.describe(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
             let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
-            kept.take(ORDER_SHOWN_MAX).map(|other| told(other)).collect()
+            kept.take(ORDER_SHOWN_MAX).map(|other| describe(other)).collect()
         };
         let seen: BTreeSet<V> = match operation.answer() {
             Some(Answer::Value(v)) => [*v].into(),
@@ -134,7 +137,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let end = operation.completed().map_or(u64::MAX, |moment| moment.line);
         Evidence {
             key: self.history.key(operation.key).map(short),
-            operation: told(operation),
+            operation: describe(operation),
             earliest: false,
             foreign: self.is_foreign(operation),
             possible: Vec::new(),
@@ -145,7 +148,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             state: None,
             origins: some(&|other| leaves(other.call).is_some_and(|v| seen.contains(&v))),
             concurrent: some(&|other| {
-                // Of operations that never ended, only those that may have changed something are of interest.
+                // An operation that was never acknowledged is listed only if it may have changed the object.
                 !other.precedes(operation)
                     && other.invoked.line < end
                     && (other.completed().is_some() || other.call.changes())
@@ -153,7 +156,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         }
     }
 
-    /// True if the operation saw a value that no operation of the part can have left, and that is not the initial value.
+    /// True if the operation saw a value that is not the initial one and that no operation of the part can have
+    /// produced.
     fn is_foreign(&self, operation: &Operation) -> bool {
         let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);
@@ -166,7 +170,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     }
 }
 
-/// Returns the value that an operation leaves behind.
+/// Returns the value that an operation writes or adds.
 fn leaves(call: Call) -> Option<V> {
     match call {
         Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),

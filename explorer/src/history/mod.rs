@@ -1,29 +1,32 @@
-//! Operation histories: the requests and results of clients, and the check whether any correct server could have given
+//! Operation histories: the requests and results of clients, and the check whether a correct server could have given
 //! these results.
 //!
-//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds the
-//! time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each key whether the
-//! history is linearizable and whether acknowledged writes are lost.
+//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds
+//! the time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each
+//! key whether the history is linearizable and whether acknowledged writes are lost.
 //!
 //! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line
-//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an operation
+//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an
+//!   operation
 //! - `reader`: builds a [`History`] from lines
 //! - `model`: the objects that servers implement, and the effect of each operation
 //! - `partition`: the parts of a history that can be judged alone
-//! - `search`, with `window`, `bits` and `cache`: the search for an order; `minimise`: the shortest history without one
+//! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
+//!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with the
-//!   same cause
+//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with
+//!   the same cause
 //!
-//! Not here: how lines leave a guest, who runs the drivers, and how a run uses a report.
+//! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
 //!
 //! **Invariants.**
-//! - The order of lines is the order of the world. One operation precedes another if the line of its completion comes
-//!   before the line of the other's invocation. Times are only reported, never compared.
+//! - Lines are in the order in which the world wrote them. One operation precedes another if the line of its completion
+//!   comes before the line of the other's invocation. Times are only reported, never compared.
 //! - A report is a function of the lines, the model and the budget.
-//! - A violation is a proof, given the lines that could be read. If the budget does not suffice, the verdict is unknown.
-//! - Lines are untrusted. Whatever their bytes, memory is bounded, and a line that cannot be read is a problem with its
-//!   place.
+//! - A reported violation is proved by the lines that could be read. If the budget does not suffice, the verdict is
+//!   unknown.
+//! - Lines are untrusted. Memory is bounded for any bytes in them, and a line that cannot be read is reported as a
+//!   problem with its place.
 
 mod bits;
 mod cache;

@@ -9,7 +9,7 @@ use everett_input::units::write_duration_ns;
 
 use super::values::V;
 
-/// A requested operation. `shape` says which model has which.
+/// A requested operation. `super::shape` lists the operations of each model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     Read,
@@ -66,7 +66,7 @@ pub(super) enum Answer {
 /// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The operation may have taken effect at any time since its invocation, may still do so, or may never.
+    /// The operation may have taken effect at any time since its invocation, may do so later, or never.
     Unknown,
     /// The operation did not happen.
     Failed,
@@ -77,7 +77,7 @@ pub(super) enum Ending {
 /// A place in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Moment {
-    /// Number of the line, from 1; 0 is before all lines.
+    /// Number of the line, from 1; 0 if the line is unknown and may be before all others.
     pub line: u64,
     /// Time at which the line was written, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -122,7 +122,7 @@ impl Operation {
     }
 }
 
-/// Description of an operation, with everything that distinguishes it from others.
+/// Description of an operation, with all that distinguishes it from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Told {
     /// Name of the client process, as JSON.

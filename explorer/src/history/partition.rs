@@ -50,8 +50,8 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
     parts
 }
 
-/// Returns the part as of `line`: acknowledged operations, and operations of unknown outcome that may have changed
-/// something. Both are in the order of invocations.
+/// Returns the prefix of the part that ends with `line`: the operations that are acknowledged there, and the open ones
+/// that may have changed the object. Both are in the order of invocations.
 pub(super) fn until<'h>(part: &[&'h Operation], line: u64) -> (Vec<Op<'h>>, Vec<Op<'h>>) {
     let invoked = part.iter().take_while(|operation| operation.invoked.line <= line);
     let ops = invoked.map(|operation| {

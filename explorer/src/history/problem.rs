@@ -56,7 +56,7 @@ pub struct Problem {
     pub what: Wrong,
 }
 
-/// Problem with a line. Names and values in it are quoted and shortened.
+/// Problem with a line. Its names and values are quoted and shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Wrong {
@@ -108,7 +108,7 @@ pub enum Wrong {
     TooLarge,
 }
 
-/// Returns JSON of the history, shortened.
+/// Returns a text of the history, shortened to [`QUOTED_CHARS_MAX`] characters.
 pub(super) fn short(json: &str) -> String {
     match json.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", json.get(..end).unwrap_or_default()),

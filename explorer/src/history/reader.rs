@@ -1,9 +1,9 @@
 //! Builds a history from its lines as they arrive.
 //!
 //! **Invariants.**
-//! - A line with a problem never makes a history stricter. An operation whose completion cannot be read is of unknown
-//!   outcome. A completion whose invocation was not read stands for an operation that may have been invoked at any time and
-//!   may never happen. Only an invocation that is lost together with its completion is missing altogether.
+//! - A line with a problem adds no constraint. An operation whose completion cannot be read is of unknown outcome. A
+//!   completion whose invocation was not read stands for an operation that may have been invoked at any time and may
+//!   never happen. An operation is missing only if both its invocation and its completion could not be read.
 //! - Memory is bounded: past a bound nothing more is read, and the result is a history that ended early.
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl History {
         &self.spec
     }
 
-    /// Returns the number of operations whose invocation could be read.
+    /// Returns the number of operations, including those of which only the completion could be read.
     #[must_use]
     pub fn operations(&self) -> usize {
         self.operations.len()
@@ -68,7 +68,7 @@ impl History {
         self.problems
     }
 
-    /// Returns the number of keys. Keys have the numbers below it.
+    /// Returns the number of keys. They are numbered from 0.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
     }
@@ -94,7 +94,7 @@ impl History {
     }
 
     /// Describes an operation.
-    pub(super) fn told(&self, operation: &Operation) -> Told {
+    pub(super) fn describe(&self, operation: &Operation) -> Told {
         let value = |v: V| self.value(v);
         let call = operation.call;
         let f = call.name();
@@ -292,8 +292,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Handles a completion without an invocation. The invocation's line may have been unreadable, so the operation may
-    /// have happened; or the completion may be a duplicate, so it need not have.
+    /// Handles a completion without an invocation. The operation may have happened, because its invocation's line may
+    /// have been unreadable. It need not have happened, because the completion may be a duplicate.
     fn stray(&mut self, client: (String, String), event: Event) -> Wrong {
         let wrong = Wrong::NotInvoked { process: short(&event.process) };
         if matches!(event.kind, EventKind::Ok | EventKind::Info) {

@@ -33,8 +33,8 @@ pub struct Report {
     pub lost_count: u64,
     /// Losses by cause, in the order of the causes' texts.
     pub losses: Vec<Gist<Lost>>,
-    /// Violations by cause, in the order of the causes' texts. Keys with a loss are left out: the loss explains why their history has
-    /// no order. A cause that is not certain is left out if others are: see [`Evidence::earliest`].
+    /// Violations by cause, in the order of the causes' texts. Keys with a loss are left out, because the loss explains
+    /// their violation. Causes whose [`Evidence::earliest`] is false are left out if it is true for another cause.
     pub causes: Vec<Gist<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,
@@ -76,7 +76,7 @@ impl Report {
         lines.extend(self.lost.iter().map(ToString::to_string));
         match self.lost_count - self.lost.len() as u64 {
             0 => {}
-            more => lines.push(format!("and {more} more that are lost")),
+            more => lines.push(format!("and {more} more lost writes")),
         }
         lines.extend(self.violations().flat_map(Evidence::lines));
         for (key, why) in self.unknown() {

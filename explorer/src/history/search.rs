@@ -1,11 +1,13 @@
-//! Search for a valid order of operations: one in which each acknowledged operation has its recorded result, and which
-//! respects precedence. The algorithm is Wing and Gong's, with Lowe's cache of visited configurations.
+//! Search for a valid order of operations, i.e. an order in which each acknowledged operation has its recorded result
+//! and comes after all operations that precede it. The algorithm is Wing and Gong's, with Lowe's cache of visited
+//! configurations.
 //!
-//! Acknowledged operations are tried first. An operation of unknown outcome is tried only for one that cannot happen
-//! without it, as `super::model` says. Of several that are alike, the one that was invoked first is tried.
+//! Acknowledged operations are tried first. An open operation, i.e. one of unknown outcome, is tried to enable an
+//! acknowledged one that cannot happen without it; `super::model` explains this. Of several equal open operations, the
+//! one that was invoked first is tried.
 //!
-//! Not here: the partition of operations (`super::partition`), and the completion at which a history stops having an order
-//! (`super::minimise`).
+//! Not here: the partition of operations (`super::partition`), and the first completion with which no valid order
+//! exists (`super::minimise`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,14 +30,14 @@ pub(super) struct Allowance {
 /// Result of a search.
 #[derive(Debug)]
 pub(super) enum Outcome<'h, S> {
-    /// A valid order, without the operations that do not happen in it, and the state after it.
+    /// A valid order, without the open operations that do not happen in it, and the state after it.
     Order(Vec<&'h Operation>, S),
     /// No valid order exists.
     None {
         /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
-        /// Descriptions of the states that the object could have where the suspect could have happened, with all other
-        /// operations in order. Empty without a suspect.
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect.
+        /// Empty without a suspect.
         possible: BTreeSet<String>,
     },
     /// The search met a limit.
@@ -51,7 +53,7 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Acknowledged operation that this choice is to enable.
+    /// Acknowledged operation that this open operation is tried for.
     aim: Option<usize>,
 }
 
@@ -62,13 +64,13 @@ struct Frame<U> {
     aim: Option<usize>,
     choices: Vec<Choice>,
     tried: usize,
-    /// Line of the first end. Only operations that were invoked before it can happen here.
+    /// Line at which the first remaining operation ends. Only operations that were invoked before it can happen here.
     first_end: u64,
     /// Acknowledged operations that cannot happen here.
     cannot: Vec<usize>,
     /// True if the choices include operations of unknown outcome.
     extended: bool,
-    /// True if all acknowledged operations but the suspect were put in order from here.
+    /// True if all acknowledged operations except the suspect were put in order from here.
     full: bool,
 }
 
@@ -78,7 +80,7 @@ pub(super) struct Search<'m, 'h, M: Model> {
     history: &'h History,
     done: &'m [Op<'h>],
     open: &'m [Op<'h>],
-    /// For each open operation, the previous one that is alike.
+    /// For each open operation, the previous equal one.
     twins: Vec<Option<usize>>,
     suspect: Option<usize>,
     allowance: Allowance,
@@ -273,8 +275,8 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    /// Returns the name of the current configuration. All operations before the first remaining one are placed, and none
-    /// after the candidates is, so the bits in between identify the set.
+    /// Returns the name of the current configuration. All operations before the first remaining one are placed, and no
+    /// operation after the candidates is, so the bits in between identify the set.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();
@@ -309,7 +311,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // For a set, the report shows what is wrong after all helpful operations have happened.
+            // For a set, the report shows the difference that remains after all helpful operations have happened.
             if !open.iter().any(|op| self.model.helps(&self.state, op, &suspect)) {
                 self.note(&suspect);
             }
@@ -326,7 +328,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
 
     fn note(&mut self, suspect: &Op<'_>) {
         if self.possible.len() <= POSSIBLE_MAX {
-            self.possible.insert(self.model.told(&self.state, Some(suspect), self.history));
+            self.possible.insert(self.model.describe(&self.state, Some(suspect), self.history));
         }
     }
 }

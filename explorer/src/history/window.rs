@@ -1,7 +1,7 @@
 //! Acknowledged operations that are not yet placed, as a linked list of their starts and ends.
 //!
-//! **Invariant.** Operations are removed and put back like a stack: the one removed last comes back first. At that time,
-//! each of the neighbours that it remembers is in the list.
+//! **Invariant.** The operation that was removed last is put back first. At that time, both neighbours that its nodes
+//! remember are in the list.
 
 use super::model::Op;
 
@@ -9,13 +9,14 @@ use super::model::Op;
 struct Node {
     next: usize,
     previous: usize,
-    /// Rank of its operation.
+    /// Rank of the operation.
     rank: usize,
     is_end: bool,
     line: u64,
 }
 
-/// The list. An operation's rank is its position among the acknowledged operations in the order of invocations.
+/// The list of starts and ends. An operation's rank is its position among the acknowledged operations in the order of
+/// invocations.
 #[derive(Debug)]
 pub(super) struct Window {
     /// List nodes. The first is the head, the last is the tail.

@@ -8,7 +8,7 @@ use crate::run::Merged;
 
 /// Command of a test template, over all branches.
 ///
-/// A command that runs at a fork can end on each of the children. There can therefore be more ends than starts.
+/// A command that runs at a fork can end once on each of the children, so there can be more ends than starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestCommand {
     /// Name of the command.
@@ -47,7 +47,7 @@ impl TestCommand {
         self.counts == Counts::default()
     }
 
-    /// Returns a text with the counts of a command that never succeeded.
+    /// Returns a text with the numbers of starts and failures of a command that never succeeded.
     #[must_use]
     pub fn counts_told(&self) -> String {
         let Counts { started, failed, .. } = self.counts;

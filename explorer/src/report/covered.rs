@@ -1,4 +1,4 @@
-//! Coverage, and estimates of what is unseen.
+//! Coverage, and estimates of the unseen points.
 
 use serde::Serialize;
 
@@ -20,8 +20,8 @@ pub struct CoveredKind {
     pub recent: u64,
     /// Lower bound of the number of unseen points: Chao's estimate.
     pub more: u64,
-    /// Probability that the next point that is hit is new, in parts of a million: the Good-Turing estimate. `None` if there
-    /// are no points.
+    /// Probability that the next point that is hit is new, in parts of a million: the Good-Turing estimate. `None` if
+    /// no point was reached.
     pub unseen_ppm: Option<u32>,
     /// Growth curve.
     pub growth: Vec<GrowthPoint>,
@@ -61,7 +61,7 @@ impl CoveredKind {
     }
 }
 
-/// Returns the number of points after this many branches, according to the last sample that is not later.
+/// Returns the number of points after this many branches, according to the last sample at or before that number.
 pub(super) fn points_at(growth: &[GrowthPoint], branches: u64) -> u64 {
     let after = growth.partition_point(|point| point.branches <= branches);
     after.checked_sub(1).and_then(|i| growth.get(i)).map_or(0, |point| point.points)

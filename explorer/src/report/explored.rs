@@ -19,7 +19,8 @@ pub struct Explored {
     pub vtime_ns: u64,
     /// CPU time and instructions.
     pub cost: Cost,
-    /// Number of instructions that the host actually executed. It is higher than in `cost` if parts were run again.
+    /// Number of instructions that the host actually executed. It is higher than in `cost` if parts were run again, and
+    /// lower if parts were stored.
     pub executed: u64,
     /// Number of faults that were applied.
     pub faults: u64,

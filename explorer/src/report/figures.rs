@@ -1,6 +1,6 @@
 //! Numbers for people, with three significant digits and a unit.
 
-/// Formats a count. Below a million it is in full, with commas.
+/// Formats a count. A count below a million is written in full, with commas.
 pub(super) fn count(n: u64) -> String {
     const NAMES: [(&str, u64); 5] = [
         ("quintillion", 1_000_000_000_000_000_000),

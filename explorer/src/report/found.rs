@@ -6,14 +6,14 @@ use crate::coverage::statistics::{Findability, Fraction, Prior};
 use crate::run::{Cost, Finding, Hit, Merged};
 use crate::search::Path;
 
-/// Probability of missing a bug that is still present, for which a clean time is given: 5 %.
+/// Probability of missing a bug that is still present, for which the clean time is computed: 5 %.
 const ALPHA: f64 = 0.05;
 /// Unit of rates in CPU time: an hour.
 const HOUR_NS: f64 = 3.6e12;
 /// Unit of rates in instructions: a trillion.
 const TRILLION: f64 = 1e12;
 
-/// Finding.
+/// A finding, with its rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
     /// Number of the finding, from 1.
@@ -35,13 +35,13 @@ pub struct Found {
 /// Rates at which something is found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Findable {
-    /// True if the start of branches depended on results. The rates are then those of this search, not of the world.
+    /// True unless the strategy is `uniform`. The rates are then those of this search, not of the world.
     pub adaptive: bool,
     /// Cost of the exploration up to the first hit.
     pub first: Cost,
-    /// In CPU time, in nanoseconds; the rate is per hour.
+    /// Frequency in CPU time. Costs are in nanoseconds, the rate is per hour.
     pub cpu: Pace,
-    /// In instructions; the rate is per trillion.
+    /// Frequency in instructions. The rate is per trillion.
     pub instructions: Pace,
 }
 
@@ -56,7 +56,7 @@ pub struct Pace {
     pub rate: Option<f64>,
     /// Mean cost until a hit.
     pub mean: Option<u64>,
-    /// Clean cost after which a bug that is still present would have been missed with a probability of 5 %.
+    /// Cost without a hit after which a bug that is still present would have been missed with a probability of 5 %.
     pub clean: Option<u64>,
 }
 

@@ -7,7 +7,7 @@ use crate::run::{Merged, Totals};
 /// Counts of missing data, by cause. Normally all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Branches that are recorded, but wait for an earlier one.
+    /// Branches that are recorded but not merged, because an earlier one is missing.
     pub waiting: u64,
     /// Branches that could not be run to their end.
     pub broken: u64,
@@ -27,7 +27,7 @@ pub struct Missing {
     pub strange: u64,
     /// Lines of operation histories that could not be read.
     pub history_problems: u64,
-    /// True if a record could not be merged, nor any after it. This is a defect of Everett.
+    /// True if a record could not be merged, and therefore no record after it. This is a defect of Everett.
     pub stray: bool,
 }
 
@@ -54,21 +54,19 @@ impl Missing {
         let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;
         let Missing { findings, sometimes, strange, history_problems, stray, .. } = *self;
         let numbers = [
-            (waiting, "branches that are recorded and not in this report, since an earlier one is missing"),
+            (waiting, "branches that are recorded but not merged, because an earlier one is missing"),
             (broken, "branches that could not be run to their end"),
-            (
-                logs_cut,
-                "branches whose logs were cut off, so that what came later was not judged by its lines",
-            ),
-            (deltas_full, "branches that reached more points than a branch can"),
+            (logs_cut, "branches whose logs were cut off, so that their later lines were not judged"),
+            (deltas_full, "branches that reached more points than can be recorded for one"),
             (
                 points,
-                "times that a point was reached for which there was no room, so that numbers of points are lower bounds",
+                "times that a point was reached for which there was no room, so that numbers of points are lower \
+                 bounds",
             ),
-            (hits_full, "branches that have as many hits as are kept, and may have had more"),
+            (hits_full, "branches with the maximum number of hits, which may have had more"),
             (findings, "hits of findings for which there was no room"),
             (sometimes, "times that a `sometimes` property was seen for which there was no room"),
-            (strange, "events that named a node which the world does not have"),
+            (strange, "events of nodes that the world does not have"),
             (
                 history_problems,
                 "lines of operation histories that could not be read, so that operations may be missing",
@@ -80,10 +78,7 @@ impl Missing {
             .map(|(number, what)| format!("{what} ({})", super::figures::count(number)))
             .collect();
         if stray {
-            lines.push(
-                "a record came out of order, and nothing after it was taken in: a defect of Everett"
-                    .to_owned(),
-            );
+            lines.push("a record could not be merged, nor any after it: a defect of Everett".to_owned());
         }
         lines
     }

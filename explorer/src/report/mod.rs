@@ -1,17 +1,18 @@
 //! Reports of an exploration: findings, coverage and gaps, as JSON and Markdown.
 //!
-//! - `explored`: size of the exploration; `covered`: coverage and estimates of what is unseen; `found`: findings and their
-//!   rates
-//! - `worth`: thoroughness of the exploration; `promise`: the guarantee of random priorities; `commands`: results of test
-//!   commands; `missing`: data that the report lacks because of a bound
+//! - `explored`: size of the exploration; `covered`: coverage and estimates of the unseen points; `found`: findings and
+//!   their rates
+//! - `worth`: thoroughness of the exploration; `promise`: the guarantee of random priorities; `commands`: results of
+//!   test commands; `missing`: data that the report lacks because of a bound or a failure
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
 //! Not here: the data ([`crate::run`], [`crate::coverage`]), and the place where reports are written.
 //!
 //! **Invariants.**
-//! - A report decides nothing, so its figures may be floats.
-//! - Texts of worlds are in code spans and blocks that they cannot leave, with control characters escaped.
+//! - No decision of Everett depends on a report, so its figures may be floats.
+//! - In Markdown, texts of worlds and guests are in code spans and blocks that they cannot leave, with control
+//!   characters escaped.
 
 mod commands;
 mod covered;
@@ -113,7 +114,7 @@ pub struct Sometimes {
 pub struct Histories {
     /// Number of branches with a history.
     pub branches: u64,
-    /// Number of these branches with keys whose check remained undecided.
+    /// Number of these branches with a key whose verdict is unknown.
     pub branches_unknown: u64,
     /// Counts over all histories.
     pub count: HistoryCount,
@@ -158,7 +159,7 @@ impl Report {
     /// Returns the report as JSON.
     ///
     /// # Errors
-    /// Returns an error if serialization fails, which no report causes.
+    /// Returns an error if serialization fails. No report is known to cause this.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
     }

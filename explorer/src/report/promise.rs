@@ -9,9 +9,10 @@ use crate::run::{Header, Merged};
 
 /// Guarantee of random priorities.
 ///
-/// A run is a subtree: its first branch draws priorities under a key of its own. Later branches of the subtree keep the
-/// latencies that last and get more of them, so they are not independent runs. The number of messages of a run is that of
-/// the timeline with the most, because the times of priority changes are drawn over the whole time up to the horizon.
+/// A run is a subtree: its first branch draws priorities from its own random stream. Later branches of the subtree
+/// keep the latencies that have not ended and add others, so they are not independent runs. The number of messages of
+/// a run is the maximum over all timelines, because the times of priority changes are drawn from the whole time up to
+/// the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Promise {
     /// Parameters of the bound.
@@ -21,8 +22,8 @@ pub struct Promise {
     pub probability: f64,
     /// Lower bound of the probability that at least one run finds the bug.
     pub accumulated: f64,
-    /// True if a timeline reached the horizon. Before that, a run may have more messages than were counted, and the true
-    /// bound is lower.
+    /// True if a timeline reached the horizon. If none did, a run may have more messages than were counted, and the
+    /// true bound may be lower.
     pub whole: bool,
 }
 

@@ -12,7 +12,7 @@ pub(super) fn code(text: &str) -> String {
         return "(empty)".to_owned();
     }
     let fence = "`".repeat(longest_run(&text) + 1);
-    // A backtick at an end would join the fence. Of two spaces at both ends, one would be removed.
+    // A backtick at an end would join the fence. If the text had a space at both ends, Markdown would remove both.
     let edge = |c: Option<char>| c == Some('`') || c == Some(' ');
     let pad = if edge(text.chars().next()) || edge(text.chars().last()) { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
@@ -20,7 +20,8 @@ pub(super) fn code(text: &str) -> String {
 
 /// Returns a code span for a table.
 pub(super) fn cell(text: &str) -> String {
-    // A bar ends a cell even in code, and the effect of a backslash depends on the characters before it.
+    // A bar ends a cell even in a code span. It cannot be escaped with a backslash, whose effect depends on the
+    // characters before it.
     code(&one_line(text).replace('|', "\\u{7c}"))
 }
 
@@ -76,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the text of a code span as CommonMark reads it, or `None` if it is not one code span as a whole.
+    /// Returns the text of a code span as CommonMark reads it, or `None` if `span` is not exactly one code span.
     fn read(span: &str) -> Option<String> {
         let fence = span.len() - span.trim_start_matches('`').len();
         let inner = span.get(fence..span.len().checked_sub(fence)?)?;
@@ -89,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_span_says_the_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
+        fn a_span_shows_its_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
             let expected = one_line(&text);
             let read = read(&code(&text));
             // A text that consists only of spaces may differ.
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_paths_are_told_by_their_ends() {
+    fn long_paths_are_shortened_to_their_ends() {
         let long: Vec<String> = (1..100).map(|i| format!("{i}000.{i}")).collect();
         let long = long.join("/").parse().unwrap();
         assert_eq!(path(&long), "`1000.1` and 98 forks later `99000.99`");

@@ -39,7 +39,7 @@ mod tests {
         assert_eq!(curve(&[1, 2, 3, 4, 5, 6, 7]), "▂▃▄▅▆▇█");
         assert_eq!(curve(&[9; 100]), "█".repeat(24));
         assert_eq!(curve(&(1..=48).collect::<Vec<u64>>()).chars().count(), 24);
-        // Between samples, the last earlier one counts.
+        // Between samples, the curve keeps the value of the last one.
         let few = [GrowthPoint { branches: 4, points: 1 }, GrowthPoint { branches: 8, points: 2 }];
         assert_eq!(sparkline(&few), "▁▁▁▅▅▅▅█");
     }

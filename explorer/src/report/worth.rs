@@ -10,8 +10,9 @@ use crate::run::{Header, Merged};
 
 /// Thoroughness of an exploration.
 ///
-/// A trial is a subtree: its first branch is drawn under a key of its own, and later branches are not independent of it.
-/// Many properties are judged only by checks, so only subtrees with a check count.
+/// The share of subtrees with a finding is estimated, not that of branches: the first branches of subtrees are drawn
+/// independently, later branches depend on their first one. Many properties are judged only by checks, so only subtrees
+/// with a checked branch count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worth {
     /// Number of branches.
@@ -28,9 +29,10 @@ pub struct Worth {
     pub subtrees_checked: u64,
     /// Number of findings.
     pub findings: u64,
-    /// If nothing was found: upper bound of the share of such subtrees with a finding, at a confidence of 95 %.
+    /// Upper bound of the share of such subtrees that have a finding, at a confidence of 95 %. `None` if there is a
+    /// finding, or if no branch was followed by checks.
     pub finding_below: Option<f64>,
-    /// True if the start of branches depended on results. The bound is then only a guide.
+    /// True unless the strategy is `uniform`. The bound is then only a guide.
     pub adaptive: bool,
 }
 
@@ -59,8 +61,8 @@ impl fmt::Display for Worth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Worth { branches, checked, faults, depth, depth_max, subtrees_checked, findings, .. } = *self;
         let faults = match faults {
-            1 => "1 fault was done".to_owned(),
-            n => format!("{} faults were done", count(n)),
+            1 => "1 fault was applied".to_owned(),
+            n => format!("{} faults were applied", count(n)),
         };
         write!(
             f,
@@ -76,19 +78,19 @@ impl fmt::Display for Worth {
                 let (percent, confidence) = (below * 100.0, CONFIDENCE * 100.0);
                 write!(
                     f,
-                    "; nothing in {subtrees} with checks: less than {percent:.1} % of subtrees like these show something, with \
-                     {confidence:.0} % confidence"
+                    "; no finding in {subtrees} with checks: with {confidence:.0} % confidence, less than \
+                     {percent:.1} % of such subtrees have a finding"
                 )?;
                 if self.adaptive {
                     f.write_str(
-                        " (a guide and no proof, since this strategy extends some more than others)",
+                        " (a guide and no proof, because this strategy extends some subtrees more than others)",
                     )?;
                 }
                 Ok(())
             }
             None if findings > 0 => Ok(()),
             None => {
-                f.write_str("; no subtree had checks, so problems that only checks show are not ruled out")
+                f.write_str("; no branch had checks, so problems that only checks show are not ruled out")
             }
         }
     }
@@ -113,11 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn in_one_line() {
-        let thorough = "53 of 150 branches had checks, 312 faults were done, and the deepest timeline has 6 of 10 segments";
+    fn thoroughness_is_one_line() {
+        let thorough = "53 of 150 branches had checks, 312 faults were applied, and the deepest timeline has \
+                        6 of 10 segments";
         let clean = format!(
-            "{thorough}; nothing in 21 subtrees with checks: less than 13.3 % of subtrees like these show something, with 95 % \
-             confidence"
+            "{thorough}; no finding in 21 subtrees with checks: with 95 % confidence, less than 13.3 % of such \
+             subtrees have a finding"
         );
         assert_eq!(worth().to_string(), clean);
         let adaptive = Worth { adaptive: true, ..worth() }.to_string();

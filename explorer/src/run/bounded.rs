@@ -32,7 +32,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST>
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
-        // The length that a file claims is trusted only up to this many values.
+        // Room for the length that the file claims, at most 1024 values: more is allocated only as values are read.
         let room = values.size_hint().unwrap_or(0).min(MOST).min(1 << 10);
         let mut list = Vec::with_capacity(room);
         while let Some(value) = values.next_element()? {

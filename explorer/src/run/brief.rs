@@ -1,16 +1,16 @@
-//! A record in the form in which it is merged: points by number, and a digest in place of parts that are only compared.
+//! A record in the form in which it is merged: points are numbers, and a digest replaces parts that are only compared.
 
 use super::merged::exact;
 use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;
 
-/// The parts of a record that are merged: all but the trail's digests and the texts of points.
+/// The parts of a record that are merged: all except the trail, its marks and the texts of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
     /// The record without its delta, trail and marks.
     pub(super) record: Record,
-    /// Points that the branch reached, as numbers of one dictionary.
+    /// Points that the branch reached, as numbers in one dictionary.
     pub(super) numbers: Numbers,
     /// Digest of all parts of the record that are a function of the exploration.
     pub(super) exact: blake3::Hash,

@@ -6,7 +6,7 @@ use super::header::Header;
 use super::one_line;
 use crate::coverage::text::clip;
 
-/// The most bytes of a reported value.
+/// Maximum length of a reported value, in bytes.
 const VALUE_BYTES_MAX: usize = 120;
 
 /// First difference between two explorations.
@@ -24,8 +24,8 @@ pub struct Difference {
 impl Header {
     /// Checks that both headers describe the same exploration, so that each may use the other's records.
     ///
-    /// The path of the world file does not matter; its content does. Everett's version matters, because another version may
-    /// choose differently.
+    /// The path of the world file may differ, its content may not. Everett's version may not differ, because another
+    /// version may choose differently.
     ///
     /// Returns the first difference as an error.
     pub fn same_exploration(&self, other: &Header) -> Result<(), Difference> {
@@ -34,7 +34,7 @@ impl Header {
         same("schema_version", schema_version, &other.schema_version)?;
         same("everett", everett, &other.everett)?;
         same("machine_version", machine_version, &other.machine_version)?;
-        // The world is compared before the identity, because its difference says more.
+        // The world is compared before the identity, because a difference of worlds names the setting that differs.
         same_value("world", world, &other.world)?;
         same("image", image, &other.image)?;
         same("nodes", nodes, &other.nodes)?;
@@ -88,10 +88,10 @@ fn same_value(field: &str, this: &Value, other: &Value) -> Result<(), Difference
 }
 
 fn differ(field: &str, this: Option<&Value>, other: Option<&Value>) -> Difference {
-    let told = |value: Option<&Value>| match value {
+    let shown = |value: Option<&Value>| match value {
         Some(value) => one_line(&clip(&value.to_string(), VALUE_BYTES_MAX)),
         None => "nothing".to_owned(),
     };
     let field = one_line(&clip(field, VALUE_BYTES_MAX));
-    Difference { field, this: told(this), other: told(other) }
+    Difference { field, this: shown(this), other: shown(other) }
 }

@@ -37,15 +37,15 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns the reason as the end of a sentence: "It ended since …".
+    /// Returns the reason as a clause: "The exploration ended: …".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Why::Branches => "all branches were run",
-            Why::Time => "its time was over",
+            Why::Time => "its time limit was reached",
             Why::Found => "something was found",
             Why::Stopped => "it was stopped",
-            Why::Failed => "it could not go on",
+            Why::Failed => "an error prevented it from continuing",
         }
     }
 }

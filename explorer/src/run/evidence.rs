@@ -13,8 +13,8 @@ pub(super) fn place(run: &Path, id: u32) -> PathBuf {
     run.join(folder::FINDINGS).join(id.to_string())
 }
 
-/// Stores the files of a finding: all of them, or none if this fails. An existing folder is left alone, because it belongs
-/// to the same finding.
+/// Stores the files of a finding: all of them, or none if this fails. If the finding's folder exists, it is not
+/// changed.
 pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
     let mut names = BTreeSet::new();
     for (name, _) in files {
@@ -31,7 +31,7 @@ pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), R
     }
     let temporary = findings.join(format!("{}{id}", folder::TEMPORARY));
     if temporary.try_exists().map_err(RunError::io("look at", &temporary))? {
-        // Left by an attempt that failed.
+        // An earlier attempt failed and left this folder.
         fs::remove_dir_all(&temporary).map_err(RunError::io("remove", &temporary))?;
     }
     fs::create_dir(&temporary).map_err(RunError::io("create", &temporary))?;

@@ -1,6 +1,6 @@
 //! Files that are replaced atomically, and the lock on the run directory.
 //!
-//! Only the holder of the lock writes, so a temporary file that it finds was left by a writer that is dead.
+//! Only the holder of the lock writes, so any temporary file that it finds is from a writer that was killed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,15 +12,15 @@ use serde::de::DeserializeOwned;
 use super::end::End;
 use super::limits::HEADER_BYTES_MAX;
 use super::problem::RunError;
-use super::problem::told;
+use super::problem::reason;
 
-/// Name of the file that says what is explored.
+/// Name of the file with the header.
 pub(super) const HEADER: &str = "run.json";
 /// Name of the file of records.
 pub(super) const BRANCHES: &str = "branches.bin";
 /// Name of the folder of evidence.
 pub(super) const FINDINGS: &str = "findings";
-/// Name of the file that says how the run ended.
+/// Name of the file with the end of the run.
 pub(super) const END: &str = "end.json";
 const LOCK: &str = "lock";
 /// Prefix of the names of temporary files.
@@ -37,8 +37,8 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Opens a file of the run directory for reading and writing, and makes it if `create` is set. It must be a regular file and no link,
-/// so that no file outside of the folder is written to or cut.
+/// Opens a file of the run directory for reading and writing; creates it if `create` is true. The file must be a
+/// regular file and not a link, so that no file outside of the folder is changed.
 pub(super) fn open(path: &Path, create: bool) -> Result<File, RunError> {
     let opened = everett_input::file::open_own(path, create).map_err(io::Error::from);
     opened.map_err(RunError::io("open", path))
@@ -79,13 +79,13 @@ pub(super) fn read(run: &Path, name: &str) -> Result<Option<Vec<u8>>, RunError> 
 /// Parses a file's JSON.
 pub(super) fn from_json<T: DeserializeOwned>(run: &Path, name: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes)
-        .map_err(|error| RunError::Json { path: run.join(name), problem: told(&error) })
+        .map_err(|error| RunError::Json { path: run.join(name), problem: reason(&error) })
 }
 
 /// Formats a value as the JSON of a file.
 pub(super) fn to_json<T: Serialize>(run: &Path, name: &str, value: &T) -> Result<Vec<u8>, RunError> {
     let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|error| RunError::Json { path: run.join(name), problem: told(&error) })?;
+        .map_err(|error| RunError::Json { path: run.join(name), problem: reason(&error) })?;
     bytes.push(b'\n');
     if bytes.len() > HEADER_BYTES_MAX {
         return Err(RunError::FileTooLong(run.join(name)));
@@ -121,7 +121,7 @@ pub(super) fn remove(run: &Path, name: &str) -> Result<(), RunError> {
     }
 }
 
-/// Removes the temporary files that dead writers left.
+/// Removes the temporary files and folders of writers that were killed.
 pub(super) fn sweep(folder: &Path) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).map_err(RunError::io("list", folder))? {
         let entry = entry.map_err(RunError::io("list", folder))?;

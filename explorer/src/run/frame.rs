@@ -8,7 +8,7 @@
 //! | 8 | number of bytes of the file that were on stable storage when the record was written |
 //! | 8 | first bytes of a BLAKE3 hash over the offset in the file, the fields above and the record's text |
 //!
-//! Numbers are little-endian. No changed byte goes unnoticed, and no record is valid at another offset.
+//! Numbers are little-endian. The hash detects any change of a byte, and makes a record invalid at any other offset.
 
 /// First bytes of each record.
 pub(super) const MAGIC: [u8; 4] = *b"\x89EvB";

@@ -28,14 +28,14 @@ pub struct Header {
     pub image: String,
     /// Path of the world file.
     pub world_file: String,
-    /// The world as plain data, for comparison and for readers. It has integers and texts only: fractions might not be read
-    /// back exactly.
+    /// The world as plain data, for comparison and for readers. It has integers and texts only, because fractions might
+    /// not be read back exactly.
     pub world: serde_json::Value,
     /// Seed of all choices.
     pub seed: u64,
     /// Strategy that chooses the moments from which branches start.
     pub strategy: StrategyName,
-    /// Number of branches that run at a time.
+    /// K, the number of branches that may be chosen before the first one's result is known.
     pub in_flight: u32,
     /// Time of the root moment, in nanoseconds of vtime.
     pub root_ns: u64,
@@ -45,16 +45,17 @@ pub struct Header {
     pub horizon_ns: u64,
     /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another one may resume the
-    /// run.
+    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another exact engine
+    /// may resume the run.
     #[serde(default = "soft")]
     pub engine: String,
-    /// True if the engine had been proved exact. If false, results may depend on the host, and another run may give others.
+    /// True if the engine was proved exact on its host. If false, results may depend on the host and differ in another
+    /// run.
     #[serde(default = "proved")]
     pub exact: bool,
 }
 
-/// Returns the engine of headers that name none.
+/// Returns the engine of headers that do not name an engine.
 fn soft() -> String {
     "soft".to_owned()
 }
@@ -70,7 +71,7 @@ fn proved() -> bool {
 pub struct StrategyName(pub String);
 
 impl StrategyName {
-    /// True if branches are drawn without regard to earlier results, so that rates of hits are those of the world.
+    /// True if the strategy ignores earlier results, so that rates of hits do not depend on the search.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.0 == StrategyKind::Uniform.name()
@@ -83,7 +84,7 @@ impl StrategyName {
     }
 }
 
-/// The one field that a header of any format has.
+/// The only field that headers of all format versions have.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u32,

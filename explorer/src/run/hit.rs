@@ -38,7 +38,7 @@ pub struct Evidence {
 }
 
 impl Hit {
-    /// Clips the hit to its bounds; texts that are too long end in their hash.
+    /// Clips the hit to its bounds. A text that is too long is cut and ends with a hash of the whole text.
     pub(super) fn bound(&mut self) {
         cut(&mut self.property, NAME_BYTES_MAX);
         cut(&mut self.signature, SIGNATURE_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! Index of the file of records: the place of each choice's record, and the points that records name by number.
+//! Index of the file of records: the offset of each choice's record, and the points that records name by number.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -34,7 +34,7 @@ pub(super) struct Index {
     length: u64,
     dictionary: Dictionary,
     words: Words,
-    /// The lowest choice that was recorded with a hit, by property and signature.
+    /// The lowest recorded choice with a hit, by property and signature.
     evidence: BTreeMap<(String, String), u64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Index {
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Brief) -> Result<(), RunError>;
 
 impl Index {
-    /// Reads the first `length` bytes of a file. Returns their index, and the tail behind the last whole record.
+    /// Reads the first `length` bytes of a file. Returns their index, and the tail after the last whole record.
     pub(super) fn of(
         source: Source,
         length: u64,
@@ -80,7 +80,7 @@ impl Index {
             stored::heading(&frame.text).map_err(|damage| damaged(&self.source, damage))?;
         self.learn(&mut heading).map_err(|damage| damaged(&self.source, damage))?;
         let choice = heading.choice;
-        heading.hits.0.iter().for_each(|hit| self.put_down_evidence(hit.key(), choice));
+        heading.hits.0.iter().for_each(|hit| self.note_evidence(hit.key(), choice));
         let brief = match wanted {
             true => Some(stored::brief(heading, rest, self.dictionary.len())),
             false => None,
@@ -91,12 +91,12 @@ impl Index {
 
     /// Assigns numbers to the points that a record introduces.
     fn learn(&mut self, heading: &mut Heading) -> Result<(), Damage> {
-        if heading.told.0.is_empty() {
+        if heading.points.0.is_empty() {
             return Ok(());
         }
         let mut entries = self.dictionary.write();
-        for told in std::mem::take(&mut heading.told.0) {
-            let point = self.words.read(told)?;
+        for new_point in std::mem::take(&mut heading.points.0) {
+            let point = self.words.read(new_point)?;
             entries.add(Arc::new(point)).ok_or(Damage::Again)?;
         }
         Ok(())
@@ -116,14 +116,15 @@ impl Index {
             }
         }
         let entries = self.dictionary.read();
-        let told = entries.from(before).map(|point| self.words.tell(point)).collect();
+        let new_points = entries.from(before).map(|point| self.words.introduce(point)).collect();
         drop(entries);
-        let text = stored::encode(record, &brief, told)
+        let text = stored::encode(record, &brief, new_points)
             .map_err(|damage| RunError::Encode { choice, problem: damage.to_string() })?;
         Ok((brief, text))
     }
 
-    /// Encodes the bytes of a record as a frame for the end of the file; `synced` is the number of bytes of the file that are durable.
+    /// Encodes the bytes of a record as a frame for the end of the file. `synced` is the number of bytes of the file
+    /// that are durable.
     pub(super) fn frame(&self, choice: u64, text: &[u8], synced: u64) -> Result<Vec<u8>, RunError> {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
@@ -139,23 +140,24 @@ impl Index {
         (self.dictionary.len(), self.words.len())
     }
 
-    /// Removes the points and texts that were added since [`Index::known`] returned these numbers: their record was not written.
+    /// Removes the points and texts that were added since [`Index::known`] returned these numbers, because their record
+    /// was not written.
     pub(super) fn forget(&mut self, (points, words): (usize, usize)) {
         self.dictionary.write().forget_from(points);
         self.words.forget_from(words);
     }
 
-    /// Adds a record that was written to the end of the file.
+    /// Adds to the index a record that was written to the end of the file.
     pub(super) fn written(&mut self, brief: &Brief, bytes: usize) -> Result<(), RunError> {
         let choice = brief.record.choice;
         self.add(choice, bytes)?;
         for hit in &brief.record.hits {
-            self.put_down_evidence((hit.property.clone(), hit.signature.clone()), choice);
+            self.note_evidence((hit.property.clone(), hit.signature.clone()), choice);
         }
         Ok(())
     }
 
-    fn put_down_evidence(&mut self, key: (String, String), choice: u64) {
+    fn note_evidence(&mut self, key: (String, String), choice: u64) {
         if self.evidence.len() < EVIDENCE_KEYS_MAX || self.evidence.contains_key(&key) {
             let least = self.evidence.entry(key).or_insert(choice);
             *least = choice.min(*least);
@@ -234,7 +236,8 @@ impl Index {
         self.spots.len() as u64
     }
 
-    /// Returns the error for a run whose records are not those with which it ended; `damage` is the damage behind the last whole record.
+    /// Returns the error for a run that has ended and whose records are damaged or missing. `damage` is the damage
+    /// after the last whole record.
     pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
         RunError::Damaged {
             path: self.source.path.clone(),

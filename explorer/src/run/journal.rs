@@ -26,9 +26,9 @@ pub struct Journal {
     index: Index,
     /// Bytes of the file that are durable, i.e. survive a loss of power.
     synced: u64,
-    /// Number of records behind the durable ones.
+    /// Number of records after the durable ones.
     unsynced: u64,
-    /// True if a write failed and may have left a part of a record behind the last whole one.
+    /// True if a write failed and may have left a part of a record after the last whole one.
     torn: bool,
     /// True if a sync failed. Later syncs may report success for data that is lost, so nothing more is written.
     sync_failed: bool,
@@ -37,14 +37,14 @@ pub struct Journal {
     _lock: File,
 }
 
-/// Part of the file that was cut off when a run was resumed, since a crash or a loss of power had damaged it.
+/// Part of the file that was cut off when a run was resumed, because a crash or a loss of power had damaged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The file.
     pub path: PathBuf,
-    /// The first record that is gone, from 1.
+    /// The damaged record, from 1.
     pub record: u64,
-    /// Number of whole records behind it. They are cut off, too, since their contents may depend on the damaged one.
+    /// Number of whole records after it. They are cut off, too, because their contents may depend on the damaged one.
     pub more: u64,
     /// Number of bytes that were cut off.
     pub bytes: u64,
@@ -53,21 +53,22 @@ pub struct Cut {
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Cut { path, record, more, bytes } = self;
-        write!(f, "{}: record {record} was not written to its end: cut off there, ", path.display())?;
+        write!(f, "{}: record {record} is damaged; it ", path.display())?;
         match more {
-            0 => {}
-            1 => f.write_str("with 1 whole record behind it, ")?,
-            more => write!(f, "with {more} whole records behind it, ")?,
+            0 => f.write_str("was")?,
+            1 => f.write_str("and 1 whole record after it were")?,
+            more => write!(f, "and {more} whole records after it were")?,
         }
-        write!(f, "{bytes} bytes in all; what is missing is run again")
+        write!(f, " cut off ({bytes} bytes); the missing branches are run again")
     }
 }
 
 impl Journal {
-    /// Begins a run. The folder is made if it does not exist.
+    /// Begins a run. The folder is created if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call fails.
+    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call
+    /// fails.
     pub fn create(run: &Path, header: &Header) -> Result<Journal, RunError> {
         fs::create_dir_all(run).map_err(RunError::io("create", run))?;
         let lock = folder::lock(run)?;
@@ -90,18 +91,18 @@ impl Journal {
         if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder::sync(parent)?;
         }
-        // This makes the folder a run: all other files that a run needs exist by now.
+        // A folder with a header is a run, so the header is written last, when all other files that a run needs exist.
         header.write(run)?;
         let (index, _) = Index::of(source, 0, None)?;
         Ok(Journal::new(run, index, lock))
     }
 
-    /// Resumes a run if it is the exploration of `header`; otherwise nothing is changed. Removes the damaged end that a crash left, and
-    /// `end.json`. Nothing is cut off of a run that has ended: all damage in it is an error.
+    /// Resumes a run if it is the exploration of `header`; otherwise changes nothing. Removes `end.json`, and cuts off
+    /// the damaged end that a crash left. From a run that has ended nothing is cut off: any damage in it is an error.
     ///
     /// # Errors
-    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its lock, if durable
-    /// records are damaged, or if a system call fails.
+    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its
+    /// lock, if durable records are damaged, or if a system call fails.
     pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
         // The header is read first, so that a folder without a run gets no lock file.
         let recorded = Header::read(run)?;
@@ -115,7 +116,7 @@ impl Journal {
         if let Some(end) = &ended
             && (damage.is_some() || !index.has_first(end.branches))
         {
-            // All records were synced before the end was written, so no crash explains that one is missing.
+            // All records were synced before the end was written, so a crash cannot have damaged or removed one.
             return Err(index.damaged_end(damage));
         }
         let findings = run.join(folder::FINDINGS);
@@ -148,13 +149,13 @@ impl Journal {
         }
     }
 
-    /// Adds a record, cut to its bounds. If the choice is recorded with the same result, nothing is added. The evidence of a hit is
-    /// kept only if the hit may be the first of its finding.
+    /// Adds a record, cut to its bounds. If the choice is recorded with the same result, nothing is added. The evidence
+    /// of a hit is recorded only if no earlier choice with a hit of the same finding is recorded.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its record is damaged, if
-    /// the file is full, if a system call fails, or if an earlier sync failed. If only the sync behind the record fails, the record stays
-    /// in the file; after any other error nothing was added.
+    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its
+    /// record is damaged, if the file is full, if a system call fails, or if an earlier sync failed. If only the sync
+    /// after the record fails, the record stays in the file; after any other error nothing was added.
     pub fn append(&mut self, mut record: Record) -> Result<Brief, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
@@ -190,7 +191,8 @@ impl Journal {
         }
         let source = self.index.source();
         if let Err(error) = source.file.write_all_at(&frame, self.index.length()) {
-            // A part of the record may be in the file. If it cannot be removed now, it is before the next write, or on resume.
+            // A part of the record may be in the file. If it cannot be removed now, it is removed before the next
+            // write, at the end of the run, or when the run is resumed.
             let error = RunError::io("write", &source.path)(error);
             self.torn = true;
             let _ = self.cut_off();
@@ -232,8 +234,8 @@ impl Journal {
     /// Returns the brief of a choice's record, if it is recorded.
     ///
     /// # Errors
-    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or if it cannot be
-    /// read.
+    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or
+    /// if it cannot be read.
     pub fn recorded(&self, choice: &Choice) -> Result<Option<Brief>, RunError> {
         let Some(brief) = self.index.brief(choice.number)? else { return Ok(None) };
         if brief.is_of(choice) {
@@ -270,8 +272,8 @@ impl Journal {
         self.cut.as_ref()
     }
 
-    /// Keeps evidence of a finding, as files with these names: all of them, or none if this fails. The evidence of a finding that has
-    /// some is not changed.
+    /// Stores evidence of a finding, as files with these names: all of them, or none if this fails. If evidence of the
+    /// finding is stored already, it is not changed.
     ///
     /// # Errors
     /// Returns an error if a name is not valid, if there are too many files, or if a system call fails.
@@ -289,7 +291,7 @@ impl Journal {
         self.index.use_file(file);
     }
 
-    /// Cuts off all bytes behind the last whole record.
+    /// Cuts off all bytes after the last whole record.
     fn cut_off(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
         source.file.set_len(self.index.length()).map_err(RunError::io("cut", &source.path))?;

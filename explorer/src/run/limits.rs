@@ -3,48 +3,53 @@
 use crate::composer::limits::{COMMANDS_MAX, NAME_BYTES_MAX as COMMAND_BYTES_MAX};
 use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 
-/// The most records of a run.
+/// Maximum number of records of a run.
 pub const RECORDS_MAX: usize = 1 << 22;
-/// The most bytes of what a record says. What a branch can reach at the most fits in; see below.
+/// Maximum length of a record without its head, in bytes. Every record that is within its bounds is shorter: see
+/// `FRAME_BYTES_WORST`.
 pub const FRAME_BYTES_MAX: usize = 1 << 28;
-/// The most bytes behind damage that may be a crash's, and the most that are read there in search of whole records.
+/// Maximum length of a damaged tail that a crash can leave, in bytes, and maximum number of bytes that are read there
+/// in search of whole records.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
-/// The most texts that points are made of and that are written once; others are written with each point that has them.
+/// Maximum number of texts of points that get a number and are written once. Further texts are written with each new
+/// point that has them.
 pub const WORDS_MAX: usize = 1 << 20;
-/// The most signatures of which it is known whether a record has evidence; hits of others are all recorded with theirs.
+/// Maximum number of signatures whose first recorded choice is tracked. Hits with other signatures are all recorded
+/// with their evidence.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
-/// After so many records at the latest, what was written is made to last.
+/// Maximum number of records that are written without a sync.
 pub const SYNC_RECORDS: u64 = 64;
-/// The most bytes of `run.json` and of `end.json`.
+/// Maximum length of `run.json` and of `end.json`, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 20;
 
-/// The most hits of a branch, each with another signature.
+/// Maximum number of hits of a branch, each with its own property and signature.
 pub const HITS_MAX: usize = 128;
-/// The most bytes of names: of properties, nodes and strategies.
+/// Maximum length of the name of a property or node, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
-/// The most bytes of a signature.
+/// Maximum length of a signature, in bytes.
 pub const SIGNATURE_BYTES_MAX: usize = 256;
-/// The most bytes of what a hit says, and of why a branch broke.
+/// Maximum length of a hit's text, and of the reason why a branch broke, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
-/// The most lines of each sort of evidence.
+/// Maximum number of lines of each kind of evidence.
 pub const EVIDENCE_LINES_MAX: usize = 64;
-/// The most bytes of each of them.
+/// Maximum length of a line of evidence, in bytes.
 pub const EVIDENCE_BYTES_MAX: usize = 512;
-/// The most `sometimes` properties that a branch can see.
+/// Maximum number of `sometimes` properties that are recorded for a branch.
 pub const SOMETIMES_MAX: usize = 1024;
-/// The most of them in a run; others are counted.
+/// Maximum number of `sometimes` properties of a run. Further ones are only counted.
 pub const SOMETIMES_ALL_MAX: usize = 1 << 16;
-/// The most bytes of a trail's digest.
+/// Maximum length of a trail's digest, in bytes.
 pub const TRAIL_BYTES_MAX: usize = 128;
 
-/// The most findings of a run, and the most properties that have some; hits of others are counted.
+/// Maximum number of findings of a run. Hits of further findings are only counted.
 pub const FINDINGS_MAX: usize = 1024;
-/// The most files of a finding's evidence.
+/// Maximum number of files of a finding's evidence.
 pub const FILES_MAX: usize = 64;
-/// The most bytes of such a file's name.
+/// Maximum length of the name of a file of evidence, in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// A point has at most three texts, none longer than a state, and takes four whole numbers of at most ten bytes.
+/// Upper bound of the length of a record that is within its bounds, in bytes. A point has at most three texts, none
+/// longer than a state, and four integers of at most ten bytes each.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
     + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
@@ -54,5 +59,5 @@ const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
 const _: () = assert!(FRAME_BYTES_WORST < FRAME_BYTES_MAX);
-/// The most places of a branch of which a digest is recorded.
+/// Maximum number of marks, i.e. digests along the trail, that are recorded for a branch.
 pub const MARKS_MAX: usize = 100_000;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::problem::RunError;
 
-/// Operations on the file of records. Tests replace it with one that loses writes or fails.
+/// Operations on the file of records. Tests implement them for files that lose writes or return errors.
 pub(super) trait Media: Debug + Send + Sync {
-    /// Reads some bytes; returns 0 at the end of the file.
+    /// Reads up to `bytes.len()` bytes. Returns their number, which is 0 only at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all bytes. On an error, any part of them may have been written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
@@ -37,7 +37,7 @@ impl Media for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // Also makes the file's length durable: without it the data could not be read.
+        // This makes the file's length durable, too, because the data cannot be read without it.
         self.sync_data()
     }
 

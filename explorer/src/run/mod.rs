@@ -1,37 +1,41 @@
 //! The run directory: results that an exploration writes while it runs, and the summary that is computed from them.
 //!
-//! An exploration that is killed makes the same choices again when it is resumed. It takes the results that were recorded, and runs
-//! the missing branches. So the folder keeps results and nothing else:
+//! An exploration that was killed makes the same choices again when it is resumed. It uses the recorded results, and
+//! runs the missing branches. The folder therefore stores results and no state of the search:
 //!
 //! ```text
-//! run.json          what is explored; written once, first
+//! run.json          identity and parameters of the exploration; written once, when the folder is complete
 //! branches.bin      one record for each branch, in the order in which they ended, each with a checksum
 //! findings/ID/…     evidence of a finding; each folder is complete or absent
-//! end.json          how the run ended; present if it ended and was not resumed since
+//! end.json          how the run ended; present if it has ended and was not resumed since
 //! lock              held by the process that writes
 //! ```
 //!
 //! - `limits`: every bound by name; `problem`: errors
 //! - `header`, `difference`: description of the exploration, and comparison of two
-//! - `record`, `hit`: the result of a branch, and the hits of properties in it; `end`: how the run ended
-//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts of points by
-//!   number
-//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the place of each record
+//! - `record`, `hit`: the result of a branch, and its violations of properties; `end`: how the run ended
+//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts
+//!   of points by number
+//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
+//!   offset of each record
 //! - `media`: the file itself; `bounded`: lists with a maximum length
-//! - `folder`: files that are replaced atomically, and the lock; `evidence`: files that are kept for findings
+//! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
 //! - `journal`: the writer; `reading`: readers
 //! - `merged`: the summary of the records, merged in the order of choices
 //!
-//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing ([`crate::report`]).
+//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
+//! ([`crate::report`]).
 //!
 //! **Invariants.**
-//! - The folder can be resumed after the writer was killed at any byte, and after a loss of power that left any of the sectors
-//!   unwritten. A lost record costs one more run of its branch.
-//! - A record that is read is, to the byte, one that was written. Damage that no crash explains is an error with its place. In a run
-//!   that has ended a crash explains no damage: its records were synced before `end.json` was written.
-//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So the file up to
-//!   any record is complete without the rest.
-//! - The merged summary is a function of the records in the order of choices. Host time is carried, never compared.
+//! - A run can be resumed after its writer was killed at any byte, and after a loss of power that left any of the
+//!   sectors unwritten. A lost record costs one more run of its branch.
+//! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error with
+//!   its place. In a run that has ended this is all damage, because its records were synced before `end.json` was
+//!   written.
+//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So
+//!   the file can be read up to any record without the rest.
+//! - The merged summary is a function of the records in the order of choices. Host time is recorded, but never
+//!   compared.
 //! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
 
 mod bounded;

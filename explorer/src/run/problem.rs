@@ -11,8 +11,8 @@ use super::record::RecordProblem;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::text::clip;
 
-/// Maximum bytes of a JSON reader's message.
-const TOLD_BYTES_MAX: usize = 200;
+/// Maximum length of a JSON reader's message, in bytes.
+const REASON_BYTES_MAX: usize = 200;
 
 /// Damage of a record in the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,28 +21,28 @@ pub enum Damage {
     #[error("the file ends within it")]
     Short,
     /// The record is malformed.
-    #[error("it does not have a record's form")]
+    #[error("it is malformed")]
     Form,
     /// The checksum does not match the record's bytes.
-    #[error("its checksum is not that of its bytes")]
+    #[error("its checksum does not match its bytes")]
     Sum,
     /// The record's length is above the bound for records.
-    #[error("it is longer than records are")]
+    #[error("it is longer than {FRAME_BYTES_MAX} bytes")]
     TooLong,
     /// The record's digest does not match its contents.
-    #[error("its digest is not that of what it says")]
+    #[error("its digest does not match its contents")]
     Exact,
-    /// The record is missing: the run has ended, with more records.
-    #[error("it is not there, and the run ended with more records")]
+    /// The record is missing, although the run ended with more records.
+    #[error("it is missing, although the run ended with more records")]
     Missing,
     /// The record has a text of a point that is above the bound for texts.
-    #[error("it tells a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
+    #[error("it has a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
     LongText,
     /// The record names a text by a number that no text has.
-    #[error("it names a text that was not told before it")]
+    #[error("it names a text by a number that no earlier text has")]
     Word,
-    /// The record introduces a point that has a number, or for which the dictionary has no room.
-    #[error("it tells a point that has a number, or for which there is none")]
+    /// The record introduces a point that has a number already, or for which the dictionary has no room.
+    #[error("it introduces a point that has a number already, or for which no number is left")]
     Again,
     /// The checksum is right, but the contents cannot be decoded: another program wrote them.
     #[error("{0}")]
@@ -52,9 +52,9 @@ pub enum Damage {
     Record(RecordProblem),
 }
 
-/// Returns a JSON reader's message on one line of at most [`TOLD_BYTES_MAX`] bytes.
-pub(super) fn told(error: &serde_json::Error) -> String {
-    one_line(&clip(&error.to_string(), TOLD_BYTES_MAX))
+/// Returns a JSON reader's message on one line of at most [`REASON_BYTES_MAX`] bytes.
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    one_line(&clip(&error.to_string(), REASON_BYTES_MAX))
 }
 
 /// Error of a run directory.
@@ -76,10 +76,8 @@ pub enum RunError {
     /// The folder for a new run has a run already.
     #[error("{} has a run already: resume it, or name another folder", .0.display())]
     Exists(PathBuf),
-    /// The folder has records, but no `run.json` that says what they belong to.
-    #[error(
-        "{} has records and no run.json that says of what: name another folder, or remove this one to begin anew", .0.display()
-    )]
+    /// The folder has records, but no `run.json` that identifies their exploration.
+    #[error("{} has records, but no run.json: name another folder, or remove this one to start again", .0.display())]
     Orphans(PathBuf),
     /// The folder has no run to resume or to read.
     #[error("{} has no run: there is no run.json in it", .0.display())]
@@ -96,7 +94,7 @@ pub enum RunError {
     #[error("{} has more than {HEADER_BYTES_MAX} bytes", .0.display())]
     FileTooLong(PathBuf),
     /// The run was written by a version of Everett with another format.
-    #[error("{}: its format is {found}, and this version knows {known}", path.display())]
+    #[error("{}: its format version is {found}; this version of Everett reads only version {known}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -106,18 +104,21 @@ pub enum RunError {
         known: u32,
     },
     /// The run is another exploration's.
-    #[error("{} is another exploration's: name another folder, or remove this one to begin anew", path.display())]
+    #[error(
+        "{} belongs to another exploration: name another folder, or remove this one to start again",
+        path.display()
+    )]
     Other {
         /// The folder.
         path: PathBuf,
         /// The first difference between the explorations.
         source: Difference,
     },
-    /// A record is damaged that was durable. A crash damages only records that are not durable yet, and these are cut off. All records
-    /// of a run that has ended are durable.
+    /// A durable record is damaged. A crash damages only records that are not durable yet, and these are cut off. All
+    /// records of a run that has ended are durable.
     #[error(
-        "{}: record {record} is damaged, which no crash explains: {damage}; cut to {offset} bytes, and without {END}, the run can be \
-         resumed",
+        "{}: record {record} is damaged, and a crash cannot have done this: {damage}; to resume the run, truncate the \
+         file to {offset} bytes and remove {END} if there is one",
         path.display()
     )]
     Damaged {
@@ -131,7 +132,7 @@ pub enum RunError {
         damage: Damage,
     },
     /// The file has two records of one choice.
-    #[error("{}: record {record} is of choice {choice}, and so is record {first}", path.display())]
+    #[error("{}: records {first} and {record} are both of choice {choice}", path.display())]
     Twice {
         /// The file.
         path: PathBuf,
@@ -154,7 +155,7 @@ pub enum RunError {
         source: RecordProblem,
     },
     /// A record is too long.
-    #[error("the record of choice {choice} takes {bytes} bytes, and one has at most {FRAME_BYTES_MAX}")]
+    #[error("the record of choice {choice} has {bytes} bytes; the maximum is {FRAME_BYTES_MAX}")]
     RecordTooLong {
         /// Its choice.
         choice: u64,
@@ -170,16 +171,16 @@ pub enum RunError {
         problem: String,
     },
     /// An earlier sync failed.
-    #[error("{}: the disk has failed to keep what was written before; nothing more is written", .0.display())]
+    #[error("{}: an earlier sync failed, so nothing more is written", .0.display())]
     SyncFailed(PathBuf),
     /// Two runs of one branch had different results: something is not deterministic.
-    #[error("choice {choice} has another result than the one that was recorded")]
+    #[error("the result of choice {choice} differs from the recorded one")]
     OtherResult {
         /// The choice.
         choice: u64,
     },
     /// The search made another choice than the recorded one: something is not deterministic.
-    #[error("choice {choice} is {chosen}, and {recorded} was recorded")]
+    #[error("choice {choice} is {chosen} now, but {recorded} was recorded")]
     OtherChoice {
         /// The choice.
         choice: u64,
@@ -190,7 +191,8 @@ pub enum RunError {
     },
     /// A name is not valid for a file of a finding.
     #[error(
-        "{0:?} is no name of a file: 1 to {FILE_NAME_BYTES_MAX} of a-z, 0-9, \"-\", \"_\" and \".\", which it does not begin with"
+        "{0:?} is not a valid file name: use 1 to {FILE_NAME_BYTES_MAX} of a-z, 0-9, \"-\", \"_\" and \".\", and no \
+         \".\" at the start"
     )]
     FileName(String),
     /// A finding has too many files, or two with one name.

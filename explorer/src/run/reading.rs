@@ -18,7 +18,7 @@ use super::record::Record;
 use super::scan::Tail;
 use crate::coverage::Dictionary;
 
-/// A run directory as it was when it was opened. Nothing in it is changed.
+/// A run directory as it was when it was opened. A reader changes nothing in it.
 #[derive(Debug)]
 pub struct Reading {
     run: PathBuf,
@@ -28,8 +28,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Opens a run directory. Bytes behind the last whole record are ignored, since another process may be writing them. A run that has
-    /// ended must have all records with which it ended.
+    /// Opens a run directory. Bytes after the last whole record are ignored, because another process may be writing
+    /// them. A run that has ended must have all branches that `end.json` counts.
     ///
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
@@ -41,8 +41,8 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Opens a run directory, and merges its records while they are read: all that `end.json` counts, or if the run has not ended, all
-    /// up to the first that is missing.
+    /// Opens a run directory, and merges its records while they are read: those that `end.json` counts, or if the run
+    /// has not ended, those before the first missing choice.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -76,7 +76,7 @@ impl Reading {
         let length = source.length()?;
         let (index, tail, more) = read(source, length, end.as_ref())?;
         if end.as_ref().is_some_and(|end| !index.has_first(end.branches)) {
-            // A writer that resumes a run that has ended adds records and removes none.
+            // If a writer has resumed the run, it added records and removed none.
             return Err(index.damaged_end(tail.damage));
         }
         Ok((Reading { run: run.to_owned(), header, end, index }, more))
@@ -114,7 +114,7 @@ impl Reading {
         self.index.get(choice)
     }
 
-    /// Merges the records of the first choices, up to the first that is missing, and at most `most` of them.
+    /// Merges the records before the first missing choice, at most `most` of them.
     ///
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.
@@ -129,16 +129,16 @@ impl Reading {
     }
 }
 
-/// Merges records in the order of choices while the file is read. Records that come far too early are dropped, and read again at the
-/// end.
+/// Merges records in the order of choices while the file is read. If too many records wait for an earlier choice, the
+/// last ones are dropped and read again at the end.
 struct Taking {
     most: u64,
     merged: Option<Merged>,
-    /// Records that wait for an earlier one, by choice; at most [`WAITING_MAX`].
+    /// Records that wait for the record of an earlier choice, by choice; at most [`WAITING_MAX`].
     waiting: BTreeMap<u64, Brief>,
 }
 
-/// Maximum number of records that wait for an earlier one.
+/// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
 
 impl Taking {

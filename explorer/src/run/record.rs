@@ -11,54 +11,58 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, Path, Place};
 
-/// Recorded result of a branch. All fields but `executed` and `cpu_ns` are a function of the exploration.
+/// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` are functions of the
+/// exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Its place in the order of choices, from 0.
+    /// Position of the branch in the order of choices, from 0.
     pub choice: u64,
-    /// Choice of the branch that it extends; `None` for the root moment.
+    /// Choice of the branch that it extends; `None` if it starts at the root moment.
     pub from: Option<u64>,
-    /// Its path.
+    /// Path of the branch.
     pub path: Path,
-    /// Vtime of the moment at its end, in nanoseconds; `None` if no branch can extend it.
+    /// Vtime of the moment at the branch's end, in nanoseconds; `None` if no branch can extend it.
     pub open_ns: Option<u64>,
-    /// Vtime at which it ended, in nanoseconds.
+    /// Vtime at which the branch ended, in nanoseconds.
     pub end_ns: u64,
     /// Cost of the branch, in instructions.
     pub instructions: u64,
-    /// Instructions that this host executed for it: more than `instructions` if a part was run again, fewer if a part was stored.
+    /// Instructions that the host executed for the branch: more than `instructions` if a part was run again, fewer if a
+    /// part was stored.
     pub executed: u64,
     /// CPU time on the host, in nanoseconds.
     pub cpu_ns: u64,
-    /// The digest of its trail, in hexadecimal digits.
+    /// Digest of the trail, in hexadecimal digits.
     pub trail: String,
-    /// Shortened digests at the points of its trail and at its ends, by vtime in nanoseconds. They show where a replay diverges.
+    /// Shortened digests at the points of the trail and at its ends, by vtime in nanoseconds. They show where a replay
+    /// diverges.
     pub marks: Vec<(u64, String)>,
-    /// True if the branch had an epilogue with checks.
+    /// True if the branch was followed by checks.
     pub checked: bool,
     /// Number of faults that were applied.
     pub faults: u64,
-    /// Number of times that frames or unflushed writes were lost.
+    /// Number of times that a disk lost unflushed writes in a power loss.
     pub losses: u64,
-    /// Number of messages between nodes that arrived before its checks, late ones included. A copy that a fault made is not counted.
+    /// Number of messages between nodes that arrived before the checks, late ones included. Copies that a fault made
+    /// are not counted.
     pub messages: u64,
-    /// Coverage points that it reached.
+    /// Coverage points that the branch reached.
     pub delta: Delta,
     /// Hits of properties in the order of vtime: the first of each property and signature.
     pub hits: Vec<Hit>,
-    /// The `sometimes` properties that it saw, in the order of names.
+    /// The `sometimes` properties that the branch saw, in the order of names.
     pub sometimes: Vec<String>,
-    /// Outcomes of a test template's commands on it, commands that were not started included. A command that it started may end on a
-    /// branch that extends it.
+    /// Outcomes of a test template's commands on the branch, including commands that were not started. A command that
+    /// it started may end on a branch that extends it.
     pub commands: Tally,
-    /// Counts of its operation history, if it has one.
+    /// Counts of the operation history, if there is one.
     pub history: Option<HistoryCount>,
-    /// Bytes of its log.
+    /// Length of the log, in bytes.
     pub log_bytes: u64,
-    /// True if its log was cut off.
+    /// True if the log was cut off.
     pub log_cut: bool,
-    /// The reason why this host could not run it to its end, if so.
+    /// Reason why the host could not run the branch to its end, if it could not.
     pub broken: Option<String>,
 }
 
@@ -82,7 +86,7 @@ pub struct HistoryCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
     /// The branch that it extends was not chosen before it.
-    #[error("it extends choice {0}, which was not made before it")]
+    #[error("it extends choice {0}, which is not an earlier one")]
     From(u64),
     /// The number of the path's forks does not fit the branch that it extends.
     #[error("its path does not extend the path of the branch before it")]
@@ -116,13 +120,13 @@ impl Record {
         self.end_ns.saturating_sub(begin)
     }
 
-    /// True if its timeline reached the horizon.
+    /// True if the timeline reached the horizon.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.open_ns.is_none() && self.broken.is_none()
     }
 
-    /// Cuts the record to its bounds, and brings it into a canonical form. A record that has both is not changed.
+    /// Cuts the record to its bounds, and brings it into a canonical form. A second call changes nothing.
     pub fn bound(&mut self) {
         cut(&mut self.trail, TRAIL_BYTES_MAX);
         self.marks.truncate(MARKS_MAX);

@@ -1,9 +1,9 @@
 //! Scan of the file's records in order, up to the place where the writer was interrupted.
 //!
-//! A record is durable only once the file was synced after it. Until then a loss of power may leave any of its sectors unwritten, and
-//! the file longer than the data that was written. Each record says how many bytes of the file were durable when it was written. So
-//! damage behind the greatest such number of any whole record can come from a crash, and is cut off. Damage before it is an error: no
-//! crash explains it.
+//! A record is durable only once the file was synced after it. Until then a loss of power may leave any of its sectors
+//! unwritten, and the file longer than the data that was written. Each record says how many bytes of the file were
+//! durable when it was written. The largest of these numbers is the durable length. Damage after it can come from a
+//! crash, and is cut off. Damage before it is an error, because a crash cannot have caused it.
 
 use std::io::{BufReader, Read};
 
@@ -14,7 +14,8 @@ use super::problem::{Damage, RunError};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bytes that are read at a time in search of the next record behind damage. Each place where one may begin costs that many.
+/// Bytes that are read at a time in the search for the next record after damage. Each place where a record may begin
+/// costs one read of this size.
 const SEARCH_BUFFER_BYTES: usize = 64 << 10;
 
 /// Record whose bytes match its checksum.
@@ -38,14 +39,14 @@ pub(super) struct Scan {
     length: u64,
 }
 
-/// End of a file, behind the whole records at its beginning.
+/// End of a file, after the whole records at its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
     /// Number of whole records in the tail.
     pub(super) records: u64,
     /// Length of the tail in bytes.
     pub(super) bytes: u64,
-    /// Damage of the record at its beginning; `None` if the tail is empty.
+    /// Damage of the record at the beginning of the tail; `None` if the tail is empty.
     pub(super) damage: Option<Damage>,
 }
 
@@ -57,10 +58,10 @@ impl Scan {
         Scan { source, from, offset: 0, number: 0, length }
     }
 
-    /// Returns the next record, or as the inner `Err` the tail if no whole record follows.
+    /// Returns the next record, or the tail, as the inner `Err`, if no whole record follows.
     ///
     /// # Errors
-    /// Returns an error if a record is damaged that was durable, or if a system call fails.
+    /// Returns an error if a durable record is damaged, or if a system call fails.
     pub(super) fn next(&mut self) -> Result<Result<Frame, Tail>, RunError> {
         let left = self.length - self.offset;
         if left == 0 {
@@ -100,7 +101,7 @@ impl Scan {
         Ok(Ok(frame))
     }
 
-    /// Returns the tail from a damaged record on. Returns an error if no crash explains the damage.
+    /// Returns the tail from a damaged record on. Returns an error if a crash cannot have caused the damage.
     fn tail(&self, damage: Damage) -> Result<Tail, RunError> {
         let damaged = || RunError::Damaged {
             path: self.source.path.clone(),
@@ -117,7 +118,7 @@ impl Scan {
         while let Some(place) = self.find(from, &mut searched)? {
             let whole = self.whole_at(place, &mut searched)?;
             if searched > SEARCH_BYTES_MAX {
-                // Nor does it leave so many places that look like a record and are not.
+                // Nor does a crash leave this many places that look like records.
                 return Err(damaged());
             }
             match whole {
@@ -149,8 +150,8 @@ impl Scan {
         Ok(found)
     }
 
-    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written; `None` if the place has
-    /// no whole record. Adds the record's bytes to `searched`.
+    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written;
+    /// `None` if there is no whole record. Adds the record's bytes to `searched`.
     fn whole_at(&self, place: u64, searched: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
         let left = self.length - place;
         if left < HEAD_BYTES as u64 {

@@ -1,10 +1,11 @@
-//! Encoding of records as bytes: points by number, digests as bytes, times as differences. A record has three parts:
+//! Encoding of records as bytes: points as numbers, digests as bytes, times as differences. A record has three parts:
 //!
 //! - [`Heading`]: the fields that the index needs: the choice, new points, and hits
 //! - [`Main`]: the fields that are merged
 //! - `Rest`: digests along the trail, which only a replay needs
 //!
-//! The parts follow each other in the `postcard` format. A change to them needs a new [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+//! The parts follow each other in the `postcard` format. A change of the parts needs a new
+//! [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use super::limits::{
 };
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
-use super::words::Told;
+use super::words::NewPoint;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
@@ -31,7 +32,7 @@ use crate::search::{FORKS_MAX, Fork, Path};
 pub(super) struct Heading {
     pub(super) choice: u64,
     /// Points that no earlier record has, in the order of their numbers.
-    pub(super) told: Bounded<Told, DELTA_POINTS_MAX>,
+    pub(super) points: Bounded<NewPoint, DELTA_POINTS_MAX>,
     pub(super) hits: Bounded<StoredHit, HITS_MAX>,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct StoredHit {
 struct Main<'b> {
     exact: [u8; blake3::OUT_LEN],
     from: Option<u64>,
-    /// Forks of the path: the vtime since the fork before in nanoseconds, and the child.
+    /// Forks of the path: the vtime since the previous fork, in nanoseconds, and the child's number.
     path: Bounded<(u64, u64), FORKS_MAX>,
     open_ns: Option<u64>,
     end_ns: u64,
@@ -62,7 +63,7 @@ struct Main<'b> {
     faults: u64,
     losses: u64,
     messages: u64,
-    /// [`Numbers::pack`].
+    /// Numbers of points, as [`Numbers::pack`] encodes them.
     reached: &'b [u8],
     unnumbered: Bounded<(Point, u64), DELTA_POINTS_MAX>,
     overflow: u64,
@@ -131,10 +132,10 @@ impl StoredHit {
     }
 }
 
-/// Encodes a record that is within bounds. `told` are its new points.
-pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<Vec<u8>, Damage> {
+/// Encodes a record that is within bounds. `new_points` lists the points that it introduces.
+pub(super) fn encode(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<Vec<u8>, Damage> {
     let hits = brief.record.hits.iter().map(StoredHit::of).collect();
-    let heading = Heading { choice: record.choice, told: Bounded(told), hits: Bounded(hits) };
+    let heading = Heading { choice: record.choice, points: Bounded(new_points), hits: Bounded(hits) };
     let mut before = 0;
     let mut later = |ns: u64| ns.wrapping_sub(std::mem::replace(&mut before, ns));
     let path = record.path.forks().iter().map(|fork| (later(fork.vtime_ns), fork.child)).collect();
@@ -177,22 +178,23 @@ pub(super) fn encode(record: &Record, brief: &Brief, told: Vec<Told>) -> Result<
         times: Bounded(times.collect()),
         digests: Bounded(record.marks.iter().map(|(_, digest)| Digits::of(digest)).collect()),
     };
-    let bytes = postcard::to_extend(&heading, Vec::new()).map_err(told_by_postcard)?;
-    let bytes = postcard::to_extend(&main, bytes).map_err(told_by_postcard)?;
-    postcard::to_extend(&rest, bytes).map_err(told_by_postcard)
+    let bytes = postcard::to_extend(&heading, Vec::new()).map_err(postcard_damage)?;
+    let bytes = postcard::to_extend(&main, bytes).map_err(postcard_damage)?;
+    postcard::to_extend(&rest, bytes).map_err(postcard_damage)
 }
 
-/// The heading of a record, and what follows it.
+/// Decodes the heading of a record. Returns it, and the bytes after it.
 pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
-    postcard::take_from_bytes(bytes).map_err(told_by_postcard)
+    postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// A record as it is taken in, of what follows its heading, where so many points were told.
+/// Decodes a record's brief from its heading and the bytes after it. `points` is the number of points that have a
+/// number.
 pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize) -> Result<Brief, Damage> {
     main(heading, bytes, points).map(|(brief, _)| brief)
 }
 
-/// All of a record.
+/// Decodes a whole record. `points` is the number of points that have a number.
 pub(super) fn whole(
     bytes: &[u8],
     points: usize,
@@ -201,7 +203,7 @@ pub(super) fn whole(
     let (heading, bytes) = heading(bytes)?;
     let (Brief { mut record, numbers, exact }, bytes) = main(heading, bytes, points)?;
     let (Rest { trail, times, digests }, bytes) =
-        postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
+        postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
     if !bytes.is_empty() || times.0.len() != digests.0.len() {
         return Err(Damage::Form);
     }
@@ -219,7 +221,7 @@ pub(super) fn whole(
 }
 
 fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]), Damage> {
-    let (main, bytes): (Main<'_>, _) = postcard::take_from_bytes(bytes).map_err(told_by_postcard)?;
+    let (main, bytes): (Main<'_>, _) = postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
     let Main { exact, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } = main;
     let Main { faults, losses, messages, sometimes, commands, history, log_bytes, log_cut, broken, .. } =
         main;
@@ -266,6 +268,6 @@ fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]),
     Ok((Brief { record, numbers, exact: exact.into() }, bytes))
 }
 
-fn told_by_postcard(error: postcard::Error) -> Damage {
+fn postcard_damage(error: postcard::Error) -> Damage {
     Damage::Text(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Texts of points by number: points are made of few texts, of which each is written once.
+//! Texts of points by number: many points share few texts, and each text is written once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub(super) struct Words {
 /// A text of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
-    /// It was written before.
+    /// Number of a text that was written before.
     Old(u32),
-    /// It is written here. It has the next number, if there is room for one more.
+    /// A text that is written here. It gets the next number, if there is room for one more.
     New(String),
 }
 
-/// A point, of such texts.
+/// A point, with its texts as words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum NewPoint {
     State(Word),
     Phase(Word),
     Fault(Word, Word),
@@ -50,36 +50,40 @@ impl Words {
         }
     }
 
-    /// A point as it is written next.
-    pub(super) fn tell(&mut self, point: &Point) -> Told {
+    /// Converts a point to the form in which it is written next. Its new texts get numbers.
+    pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
-            Point::State { state } => Told::State(self.word(state)),
-            Point::Phase { phase } => Told::Phase(self.word(phase)),
-            Point::Fault { fault, phase } => Told::Fault(self.word(fault), self.word(phase)),
+            Point::State { state } => NewPoint::State(self.word(state)),
+            Point::Phase { phase } => NewPoint::Phase(self.word(phase)),
+            Point::Fault { fault, phase } => NewPoint::Fault(self.word(fault), self.word(phase)),
             Point::FaultPair { faults: [a, b], phase } => {
-                Told::FaultPair([self.word(a), self.word(b)], self.word(phase))
+                NewPoint::FaultPair([self.word(a), self.word(b)], self.word(phase))
             }
-            Point::Order { first, then, across } => Told::Order(self.word(first), self.word(then), *across),
-            Point::Value { variable, value } => Told::Value(self.word(variable), self.word(value)),
+            Point::Order { first, then, across } => {
+                NewPoint::Order(self.word(first), self.word(then), *across)
+            }
+            Point::Value { variable, value } => NewPoint::Value(self.word(variable), self.word(value)),
         }
     }
 
-    /// The point that is read next.
+    /// Converts the point that was read next. Its new texts get numbers.
     ///
     /// # Errors
-    /// A text of it was not written before, or is longer than texts of points are.
-    pub(super) fn read(&mut self, told: Told) -> Result<Point, Damage> {
-        Ok(match told {
-            Told::State(state) => Point::State { state: self.text(state)? },
-            Told::Phase(phase) => Point::Phase { phase: self.text(phase)? },
-            Told::Fault(fault, phase) => Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? },
-            Told::FaultPair([a, b], phase) => {
+    /// Returns an error if a text's number is not that of an earlier text, or if a text is too long.
+    pub(super) fn read(&mut self, new_point: NewPoint) -> Result<Point, Damage> {
+        Ok(match new_point {
+            NewPoint::State(state) => Point::State { state: self.text(state)? },
+            NewPoint::Phase(phase) => Point::Phase { phase: self.text(phase)? },
+            NewPoint::Fault(fault, phase) => {
+                Point::Fault { fault: self.text(fault)?, phase: self.text(phase)? }
+            }
+            NewPoint::FaultPair([a, b], phase) => {
                 Point::FaultPair { faults: [self.text(a)?, self.text(b)?], phase: self.text(phase)? }
             }
-            Told::Order(first, then, across) => {
+            NewPoint::Order(first, then, across) => {
                 Point::Order { first: self.text(first)?, then: self.text(then)?, across }
             }
-            Told::Value(variable, value) => {
+            NewPoint::Value(variable, value) => {
                 Point::Value { variable: self.text(variable)?, value: self.text(value)? }
             }
         })
@@ -98,7 +102,7 @@ impl Words {
             Word::Old(number) => {
                 self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::Word)
             }
-            // Each point that names it has a copy of it.
+            // The bound is checked here, because each point that names the text gets a copy of it.
             Word::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
             Word::New(text) => {
                 self.add(&text);

@@ -1,5 +1,5 @@
-//! The search: a tree of timelines that grows from a root moment, in an order that depends on nothing but the seed and
-//! results.
+//! The search: a tree of timelines that grows from a root moment. Its order depends only on the seed, the strategy, K
+//! and the results of branches.
 //!
 //! - `path`: position of a timeline in the tree, also as text
 //! - `tree`: the branches in the order of choices
@@ -11,7 +11,7 @@
 //!
 //! **Invariants.**
 //! - Choice n depends only on the seed, the strategy and the results of choices up to n - K.
-//! - A search of fewer branches is the beginning of one of more.
+//! - A search of fewer branches is a prefix of a search of more.
 
 mod path;
 pub mod strategy;

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of forks in a path.
 pub const FORKS_MAX: usize = 4096;
 
-/// Point at which a timeline becomes a child.
+/// Point at which a branch leaves its parent's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fork {
     /// Virtual time of the fork, in nanoseconds.
     pub vtime_ns: u64,
-    /// Number of the child among those of the moment, from 1.
+    /// Number of the branch among the children of the moment, from 1.
     pub child: u64,
 }
 
@@ -28,11 +28,11 @@ pub struct Path(Vec<Fork>);
 pub enum PathError {
     /// A part of the text is not a fork.
     #[error(
-        "\"{0}\" is no fork: a vtime in nanoseconds, a dot and a child's number from 1 on, as in 4500000000.7"
+        "\"{0}\" is not a fork: expected a vtime in nanoseconds, a dot and a child's number, e.g. 4500000000.7"
     )]
     Fork(String),
     /// A fork is not later than the one before it.
-    #[error("the fork {1} comes no later than {0}, which it follows")]
+    #[error("the fork {1} is not later than the fork before it, {0}")]
     Order(Fork, Fork),
     /// The path has more than [`FORKS_MAX`] forks.
     #[error("more than {FORKS_MAX} forks")]
@@ -43,8 +43,8 @@ impl Path {
     /// Returns this path extended by a fork.
     ///
     /// # Errors
-    /// Returns an error if the fork is not later than the last one, if its child number is 0, or if the path already has
-    /// [`FORKS_MAX`] forks.
+    /// Returns an error if the fork is not later than the last one, if its child number is 0, or if the path already
+    /// has [`FORKS_MAX`] forks.
     pub fn child(&self, fork: Fork) -> Result<Path, PathError> {
         let mut path = self.clone();
         path.push(fork)?;
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_path_is_its_text(path in paths()) {
+        fn a_path_survives_a_round_trip_as_text(path in paths()) {
             prop_assert_eq!(&path.to_string().parse::<Path>(), &Ok(path.clone()));
             let json = serde_json::to_string(&path).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Path>(&json).unwrap(), &path);
@@ -176,7 +176,7 @@ mod tests {
 
         /// An accepted text is written back unchanged.
         #[test]
-        fn there_is_one_text_for_a_path(text in "[0-9./ +-]{0,24}|\\PC{0,8}") {
+        fn a_path_has_exactly_one_text(text in "[0-9./ +-]{0,24}|\\PC{0,8}") {
             if let Ok(path) = text.parse::<Path>() {
                 prop_assert_eq!(path.to_string(), text);
             }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_says_why() {
+    fn invalid_paths_are_refused_with_a_reason() {
         for bad in [
             "7",
             "7.",
@@ -202,7 +202,7 @@ mod tests {
             assert!(matches!(bad.parse::<Path>(), Err(PathError::Fork(_))), "{bad}");
         }
         let error = "5.1/5.2".parse::<Path>().unwrap_err();
-        assert_eq!(error.to_string(), "the fork 5.2 comes no later than 5.1, which it follows");
+        assert_eq!(error.to_string(), "the fork 5.2 is not later than the fork before it, 5.1");
         let long: Vec<String> = (0..=FORKS_MAX).map(|i| format!("{i}.1")).collect();
         assert_eq!(long.join("/").parse::<Path>(), Err(PathError::TooLong));
         assert_eq!("".parse::<Path>(), Ok(Path::default()));

@@ -30,7 +30,11 @@ impl Ledger for Seen {
     type Outcome = Outcome;
 
     fn take(&mut self, choice: u64, outcome: Outcome) -> Standing {
-        assert_eq!(self.taken.last().map_or(0, |last| last + 1), choice, "in their order");
+        assert_eq!(
+            self.taken.last().map_or(0, |last| last + 1),
+            choice,
+            "results come in the order of choices"
+        );
         self.taken.push(choice);
         let before = self.points.len();
         self.points.extend(outcome.points);
@@ -76,7 +80,7 @@ fn explore<S: Chooses>(
                 assert_eq!(
                     known,
                     (choice.number + 1).saturating_sub(u64::from(in_flight.get())),
-                    "no more, no less"
+                    "exactly the results that the choice may use are known"
                 );
                 running.push(choice);
                 continue;
@@ -107,7 +111,9 @@ proptest! {
     }
 
     #[test]
-    fn a_shorter_search_is_a_beginning(seed: u64, in_flight in 1..20u32, branches in 1..200u64, cut: prop::sample::Index) {
+    fn a_shorter_search_is_a_prefix(
+        seed: u64, in_flight in 1..20u32, branches in 1..200u64, cut: prop::sample::Index,
+    ) {
         let shorter = cut.index(branches as usize) as u64;
         let strategy = Novelty::default();
         let (long, _) = explore(strategy, seed, in_flight, branches, 3, 5);
@@ -119,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tree_is_one(seed: u64, branches in 1..300u64) {
+    fn branches_agree_with_their_parents_and_paths(seed: u64, branches in 1..300u64) {
         let (tree, _) = explore(Novelty { fresh_ppm: 100_000 }, seed, 4, branches, 4, seed);
         let mut paths = BTreeSet::new();
         let mut subtrees = 0;
@@ -138,7 +144,7 @@ proptest! {
                     prop_assert_eq!(parent.standing.unwrap().open_ns, Some(branch.fork.vtime_ns));
                 }
             }
-            prop_assert!(paths.insert(path), "each has a path of its own");
+            prop_assert!(paths.insert(path), "each branch has a path of its own");
         }
         prop_assert_eq!(tree.subtrees(), subtrees);
     }
@@ -192,7 +198,7 @@ impl Chooses for Naive {
 proptest! {
     /// Running sums lead to the same choices as sums over the whole tree.
     #[test]
-    fn kept_sums_change_no_choice(
+    fn running_sums_change_no_choice(
         seed: u64, in_flight in 1..20u32, branches in 0..400u64,
         kind in prop::sample::select(StrategyKind::ALL.to_vec()),
     ) {
@@ -202,7 +208,7 @@ proptest! {
     }
 }
 
-/// A choice in a large tree looks at no more branches than the logarithm of their number.
+/// A choice among n branches looks at about log2(n) of them at most.
 #[test]
 fn a_choice_looks_at_few_branches() {
     const BRANCHES: u64 = 200_000;
@@ -231,7 +237,8 @@ fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(Pla
     move |place| drawn.iter().filter(|other| **other == place).count() as u32
 }
 
-/// Three branches from the root moment and one from the first of them, with these rewards. The third branch is not open.
+/// Returns a tree of three branches from the root moment and one from the first of them, with these rewards. The third
+/// branch is not open.
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
@@ -252,11 +259,11 @@ fn uniform_prefers_no_depth_and_no_moment() {
     near(Place::After(0), 1_667);
     near(Place::After(1), 1_667);
     near(Place::After(3), 3_333);
-    assert_eq!(share(Place::After(2)), 0, "nothing goes on from there");
+    assert_eq!(share(Place::After(2)), 0, "no branch can start there");
 }
 
 #[test]
-fn pct_draws_half_of_the_branches_afresh() {
+fn pct_starts_half_of_the_branches_at_the_root() {
     let share = shares(&small([9, 0, 0, 5]), &Pct, 0);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
@@ -264,12 +271,12 @@ fn pct_draws_half_of_the_branches_afresh() {
     near(Place::After(0), 1_667);
     near(Place::After(1), 1_667);
     near(Place::After(3), 1_667);
-    assert_eq!(share(Place::After(2)), 0, "nothing goes on from there");
-    assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(Place::Root), 10_000, "there is nothing else");
+    assert_eq!(share(Place::After(2)), 0, "no branch can start there");
+    assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(Place::Root), 10_000, "the tree has no other moment");
 }
 
 #[test]
-fn kinds_are_their_strategies() {
+fn kinds_choose_as_their_strategies_do() {
     let tree = small([8, 1, 50, 1]);
     let chosen = |strategy: &dyn Chooses| -> Vec<Place> {
         let mut rng = ChaCha20Rng::from_seed([9; 32]);
@@ -285,7 +292,7 @@ fn kinds_are_their_strategies() {
 }
 
 #[test]
-fn novelty_follows_what_is_new_and_decays() {
+fn novelty_prefers_moments_with_rewards_and_few_children() {
     let strategy = Novelty { fresh_ppm: 200_000 };
     // The first branch has one child, so its reward of 8 counts as 2.
     let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
@@ -299,18 +306,18 @@ fn novelty_follows_what_is_new_and_decays() {
 }
 
 #[test]
-fn where_little_is_unseen_branches_are_fresh_draws() {
+fn if_little_is_unseen_branches_start_at_the_root() {
     let strategy = Novelty { fresh_ppm: 200_000 };
     let tree = small([8, 1, 0, 1]);
     let fresh = |unseen_ppm| shares(&tree, &strategy, unseen_ppm)(Place::Root);
     assert_eq!(fresh(0), 10_000);
     assert!(fresh(25_000).abs_diff(6_000) < 250, "{}", fresh(25_000));
     assert!(fresh(50_000).abs_diff(2_000) < 250);
-    assert_eq!(shares(&small([0; 4]), &strategy, 1_000_000)(Place::Root), 10_000, "nothing to follow");
+    assert_eq!(shares(&small([0; 4]), &strategy, 1_000_000)(Place::Root), 10_000, "no branch has a reward");
 }
 
 #[test]
-fn what_cannot_be_gone_on_from_is_not() {
+fn branches_that_cannot_be_extended_are_not() {
     let mut tree = Tree::new(ROOT_NS);
     tree.add(Place::Root);
     // An end at the time of the fork would lead to an invalid path.

@@ -25,7 +25,7 @@ pub struct Choice {
     pub path: Path,
 }
 
-/// Result of a branch that strategies may use.
+/// The part of a branch's result that strategies may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Virtual time of the moment at the branch's end, in nanoseconds. `None` if no branch can start there.
@@ -43,7 +43,7 @@ pub struct Branch {
     pub from: Place,
     /// Fork at which it leaves that moment.
     pub fork: Fork,
-    /// Number of the branch that starts at the root moment and leads to this one; its own number if it starts there itself.
+    /// Number of the ancestor that starts at the root moment, or of the branch itself if it starts there.
     pub subtree: u64,
     /// Number of branches from the root moment to the end of this one.
     pub depth: u32,
@@ -99,7 +99,8 @@ impl Tree {
         self.branches.get(usize::try_from(number).ok()?)
     }
 
-    /// Returns the open branches, i.e. those at whose end others can start, in the order in which their results were taken.
+    /// Returns the open branches, i.e. those at whose end others can start, in the order in which their results were
+    /// taken.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Branch, Standing)> {
         self.open.iter().filter_map(|&number| {
             #[cfg(test)]
@@ -127,7 +128,7 @@ impl Tree {
         self.weights.total()
     }
 
-    /// Returns the first open branch at which the running sum of weights exceeds `drawn`.
+    /// Returns the first open branch at which the running sum of weights exceeds `drawn`; `None` if no sum does.
     #[must_use]
     pub fn open_at_weight(&self, drawn: u64) -> Option<u64> {
         self.open.get(self.weights.find(drawn)?).copied()
@@ -204,7 +205,7 @@ impl Tree {
         }
     }
 
-    /// Lowers the weight of a place at which one more branch starts.
+    /// Lowers the weight of a place after a branch was added that starts there.
     fn weigh_again(&mut self, from: Place) {
         let Place::After(number) = from else { return };
         let Some(i) = usize::try_from(number).ok() else { return };

@@ -1,9 +1,9 @@
 //! Weights of open branches with running sums. A draw looks at a number of sums that is logarithmic in the number of
 //! branches.
 
-/// Factor of weights, so that quotients of small rewards differ.
+/// Scale of weights. It keeps the quotients of small rewards distinct.
 const UNIT: u64 = 1 << 16;
-/// Greatest reward that counts. With this bound the sum of a billion weights fits 64 bits.
+/// Maximum reward; higher rewards are lowered to it. With this bound the sum of a billion weights fits in 64 bits.
 const REWARD_MAX: u64 = 1 << 17;
 
 /// Returns the weight of a branch: its reward divided by (children + 1)^2, scaled by [`UNIT`].
@@ -11,8 +11,8 @@ pub(super) fn weight(reward: u64, children: u64) -> u64 {
     reward.min(REWARD_MAX) * UNIT / children.saturating_add(1).saturating_pow(2)
 }
 
-/// Sequence of weights as a Fenwick tree: entry n, counted from 1, is the sum of the last 2^k weights up to n, where 2^k is
-/// the lowest set bit of n.
+/// Sequence of weights as a Fenwick tree: entry n, counted from 1, is the sum of the last 2^k weights up to n, where
+/// 2^k is the lowest set bit of n.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Weights {
     sums: Vec<u64>,
@@ -75,12 +75,12 @@ pub(super) mod looked {
 
     thread_local!(static LOOKED: Cell<u64> = const { Cell::new(0) });
 
-    /// Counts one more.
+    /// Counts one branch.
     pub(in super::super) fn at_one() {
         LOOKED.set(LOOKED.get() + 1);
     }
 
-    /// Returns how many were counted since this was called last.
+    /// Returns the count, and resets it.
     pub(in super::super) fn take() -> u64 {
         LOOKED.take()
     }
@@ -98,7 +98,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_those_of_the_row(steps in prop::collection::vec((any::<bool>(), 0..5u64, any::<prop::sample::Index>()), 0..200)) {
+        fn sums_equal_those_of_a_plain_list(
+            steps in prop::collection::vec((any::<bool>(), 0..5u64, any::<prop::sample::Index>()), 0..200),
+        ) {
             let (mut row, mut weights) = (Vec::<u64>::new(), Weights::default());
             for (push, weight, at) in steps {
                 if push || row.is_empty() {

@@ -1,8 +1,8 @@
 //! The order of an exploration: the sequence of choices, and the results that each of them may use.
 //!
-//! Choice n is made when exactly the results of the choices up to n - K have been taken in, in their order. Choices
-//! therefore do not depend on the number of workers, on how long branches take, or on the order in which they end. K
-//! branches can run at a time.
+//! Choice n is made when exactly the results of the choices up to n - K have been taken in, in the order of choices. It
+//! therefore does not depend on the number of workers, on how long branches take, or on the order in which they end. Up
+//! to K branches can run at a time.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -90,15 +90,15 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         Next::Run(self.tree.add(from))
     }
 
-    /// Delivers the result of a branch. Results of branches that were not chosen, and second results, are ignored.
+    /// Delivers the result of a branch. A result is ignored if its branch was not chosen or has a result already.
     pub fn deliver(&mut self, choice: u64, outcome: L::Outcome) {
         if (self.taken..self.tree.branches().len() as u64).contains(&choice) {
             self.waiting.entry(choice).or_insert(outcome);
         }
     }
 
-    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and the
-    /// ledger.
+    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and
+    /// the ledger.
     pub fn finish(mut self, most: u64) -> (Tree, L) {
         while self.taken < most
             && let Some(outcome) = self.waiting.remove(&self.taken)

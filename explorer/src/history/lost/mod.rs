@@ -1,14 +1,14 @@
 //! Acknowledged writes that are gone.
 //!
-//! Each of these is a violation of linearizability, too. They are reported apart because people ask for them first, because they
-//! are found without a search, and because they can be explained without an order of operations.
+//! A lost write is a violation of linearizability, too. It is reported separately because it matters most to users, is
+//! found without a search, and can be explained without an order of operations.
 //!
 //! - `register`: a final read shows a value that an acknowledged write has replaced
 //! - `set`: a final read does not show an element that was added
-//! - `queue`: an element never came out though the queue is empty, or came out twice
+//! - `queue`: an element was never dequeued although the queue is empty, or was dequeued too often
 //!
-//! A read is final if it was invoked after all acknowledged operations that affect it had completed. Operations of unknown outcome
-//! never make a write lost: each excuses all losses that it can explain.
+//! A read is final if it was invoked after all acknowledged operations that affect it had completed. A write that an
+//! operation of unknown outcome can have replaced or removed is not lost.
 
 mod queue;
 mod register;
@@ -26,12 +26,12 @@ use super::operation::{Operation, Told};
 use super::problem::short;
 use super::reader::History;
 
-/// Acknowledged write that is gone, or element that came out too often.
+/// Acknowledged write that is gone, or element that was dequeued too often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
-    /// The acknowledged operation. For an element that came out too often, the dequeue that returned it last.
+    /// The acknowledged operation. For an element that was dequeued too often, the last dequeue of it.
     pub operation: Told,
     /// Proof of the loss.
     pub loss: Loss,
@@ -41,30 +41,30 @@ pub struct Lost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
-    /// A later read shows something else, which nothing since can have written.
+    /// A later read shows another value, which no operation since the write can have written.
     Replaced {
         /// The read.
         read: Told,
     },
-    /// A later read does not show the element, which nothing since can have removed.
+    /// A later read does not show the element, which no operation since the add can have removed.
     Missing {
         /// The read.
         read: Told,
     },
-    /// The queue is empty and the element never came out of it.
+    /// The queue is empty and the element was never dequeued.
     Stuck {
-        /// The dequeue that found it empty.
+        /// The dequeue that found the queue empty.
         empty: Told,
         /// Number of elements that are missing in all.
         missing: u64,
         /// Number of missing elements that dequeues of unknown outcome may have taken.
         excused: u64,
     },
-    /// The element came out of the queue more often than it went in.
+    /// The element was dequeued more often than it was enqueued.
     Twice {
-        /// Number of times that the element came out.
+        /// Number of times that the element was dequeued.
         dequeued: u64,
-        /// Number of times that the element may have gone in.
+        /// Number of times that the element may have been enqueued.
         enqueued: u64,
     },
 }
@@ -119,7 +119,7 @@ pub(super) struct Tally<'h> {
     pub(super) lost: Vec<Lost>,
     /// Number of all losses.
     pub(super) count: u64,
-    /// The numbers of the keys that lost something.
+    /// Numbers of the keys with a loss.
     pub(super) keys: BTreeSet<u32>,
     /// One loss for each cause.
     pub(super) gists: Gists<Lost>,
@@ -132,7 +132,7 @@ impl Tally<'_> {
         let history = self.history;
         let lost = || Lost {
             key: history.key(operation.key).map(short),
-            operation: history.told(operation),
+            operation: history.describe(operation),
             loss: loss(history),
         };
         self.gists.add(kind.cause(history.spec.kind(), operation.call.name()), lost);

@@ -1,9 +1,9 @@
 //! Lost and doubled elements of queues.
 //!
-//! Elements are counted by value, so that equal ones may be enqueued again. An element has come out twice if there are
-//! more acknowledged dequeues of it than enqueues, unless these failed. Elements are lost if a dequeue that was invoked
-//! after the end of every acknowledged enqueue found nothing, and more of them never came out than dequeues of unknown
-//! outcome can have taken.
+//! Elements are counted by value, so that a value may be enqueued several times. An element was dequeued too often if
+//! it has more acknowledged dequeues than enqueues that did not fail. Elements are lost if a dequeue that was invoked
+//! after the end of every acknowledged enqueue found the queue empty, and if there are more elements without a
+//! dequeue than dequeues of unknown outcome.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         }
         if let (Some(enqueue), Some(empty), true) = (element.enqueue, empty, stuck(element) > 0) {
             tally.add(LossKind::Gone, enqueue, |history| Loss::Stuck {
-                empty: history.told(empty),
+                empty: history.describe(empty),
                 missing,
                 excused,
             });

@@ -1,8 +1,8 @@
 //! Lost writes of registers.
 //!
-//! A final read has value v. It is explained by a write of v that is of unknown outcome, or that is acknowledged and after
-//! whose end no acknowledged write was invoked; the initial value is explained if nothing was acknowledged. If nothing
-//! explains it, the acknowledged write that was invoked last is gone.
+//! Two kinds of writes explain a final read of value v: a write of v of unknown outcome, and an acknowledged write of v
+//! after whose end no acknowledged write was invoked. If no write explains the read, the acknowledged write that was
+//! invoked last is gone. If no write was acknowledged, nothing is lost.
 
 use std::collections::BTreeSet;
 
@@ -22,12 +22,13 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     let mut open: BTreeSet<V> = BTreeSet::new();
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
-        // Reads are in the order of their starts: what may explain one may explain the next.
+        // Writes of unknown outcome that were invoked before the end of a read may also explain later reads: these were
+        // invoked later.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }
         if !current.contains(v) && !open.contains(v) {
-            tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.told(read) });
+            tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.describe(read) });
             return;
         }
     }

@@ -1,8 +1,9 @@
 //! Lost elements of sets.
 //!
-//! An element has to be there from the end of an acknowledged add on, if each remove of it was acknowledged before that
-//! add was invoked. What shows it is the last read of the whole set, and each contains, if it was invoked after the end of
-//! every acknowledged add and remove of the element.
+//! An element must be in the set from the end of an acknowledged add on, if each remove of it was acknowledged before
+//! that add was invoked. It is lost if the last read of the whole set, or the last contains that is false, says that it
+//! is absent. Such a read counts only if it was invoked after the end of every acknowledged add and remove of the
+//! element.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,11 @@ use crate::history::values::V;
 struct Element<'h> {
     /// The acknowledged add that was invoked last.
     add: Option<&'h Operation>,
-    /// The end of the last acknowledged add or remove.
+    /// Line of the end of the last acknowledged add or remove.
     over: u64,
-    /// The end of the last remove.
+    /// Line of the end of the last remove; `u64::MAX` if a remove has an unknown outcome.
     removed: u64,
-    /// The last contains that says it is not there.
+    /// The last contains whose result is false.
     absent: Option<&'h Operation>,
 }
 
@@ -53,7 +54,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         let is_final = |read: &&Operation| read.invoked.line > element.over;
         let not_in = whole.filter(|(_, members)| members.binary_search(&v).is_err()).map(|(read, _)| read);
         if let Some(read) = not_in.filter(is_final).or(element.absent.filter(is_final)) {
-            tally.add(LossKind::Gone, add, |history| Loss::Missing { read: history.told(read) });
+            tally.add(LossKind::Gone, add, |history| Loss::Missing { read: history.describe(read) });
         }
     }
 }

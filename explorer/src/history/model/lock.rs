@@ -1,8 +1,8 @@
 //! A lock.
 //!
-//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open operations
-//! can be put off: an open acquire until right before its process' release, an open release until right before the next
-//! acquire.
+//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open
+//! operations can be put off: an open acquire until right before its process's release, an open release until right
+//! before the next acquire.
 
 use super::{Model, Op};
 use crate::history::operation::Call;
@@ -55,7 +55,7 @@ impl Model for Lock {
         false
     }
 
-    fn told(&self, state: &Option<u32>, _: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &Option<u32>, _: Option<&Op<'_>>, history: &History) -> String {
         match state {
             Some(process) => format!("{} held it", history.process(*process)),
             None => "it was free".to_owned(),

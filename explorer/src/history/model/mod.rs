@@ -3,11 +3,12 @@
 //! - `kind`: names and initial values
 //! - `register`, `queue`, `set`, `lock`: effects of the operations
 //!
-//! **Operations of unknown outcome.** An operation that was never acknowledged may take effect anywhere after its
-//! invocation, or never. Trying every position makes searches long, and is mostly needless: such an operation can be put
-//! off until right before an acknowledged one that could not happen without it, and left out if there is none.
-//! [`Model::helps`] says which open operations to try for which acknowledged one; each model explains why putting off is
-//! sound. The exception are operations that must keep their place among others; [`Model::eager`] names them.
+//! **Open operations.** An operation of unknown outcome is called open here. It may take effect anywhere after its
+//! invocation, or never. Trying every position makes searches long, and is mostly needless: an open operation can be
+//! put off until right before an acknowledged one that could not happen without it, and left out if there is no such
+//! operation. [`Model::helps`] says which open operations to try for which acknowledged one; each model explains why
+//! putting off is sound. Operations that must keep their place among others cannot be put off; [`Model::eager`] names
+//! them.
 
 mod kind;
 mod lock;
@@ -47,13 +48,13 @@ pub(super) trait Model {
     type State: Clone;
     type Undo;
 
-    /// True if, of several open operations that help, it suffices to try the first.
+    /// True if it suffices to try the first of several open operations that help.
     const FIRST_HELP_DOES: bool;
 
     fn start(&self) -> Self::State;
 
-    /// Applies an operation. Returns `None` if the operation cannot have its result in this state, or, for an open one, if
-    /// it would have no effect.
+    /// Applies an operation. Returns `None` if the operation cannot happen in this state with its result. May return
+    /// `None` for an open operation that would have no effect.
     fn apply(&self, state: &mut Self::State, op: &Op<'_>) -> Option<Self::Undo>;
 
     /// Undoes the last operation that was applied.
@@ -65,9 +66,9 @@ pub(super) trait Model {
     /// True if the open operation may enable `target`, which cannot happen in this state.
     fn helps(&self, state: &Self::State, open: &Op<'_>, target: &Op<'_>) -> bool;
 
-    /// True if an open operation may have to happen before any other operation needs it.
+    /// True if an open operation may have to happen before an acknowledged operation needs it.
     fn eager(&self, open: &Op<'_>) -> bool;
 
     /// Returns the state as text, limited to the part that concerns the operation.
-    fn told(&self, state: &Self::State, op: Option<&Op<'_>>, history: &History) -> String;
+    fn describe(&self, state: &Self::State, op: Option<&Op<'_>>, history: &History) -> String;
 }

@@ -1,9 +1,9 @@
 //! A queue.
 //!
-//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the next
-//! acknowledged dequeue. An open enqueue cannot: later dequeues see its place among other enqueues. It need not happen at
-//! all if no acknowledged dequeue returned its value: only an open dequeue can take it out again, and that one need not
-//! happen either.
+//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the
+//! next acknowledged dequeue. An open enqueue cannot be put off: its place among other enqueues affects later
+//! dequeues. If no acknowledged dequeue returned its value, it need not happen at all: only an open dequeue can take
+//! the element out again, and this dequeue need not happen either.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -79,7 +79,7 @@ impl Model for Queue {
         matches!(open.call(), Call::Enqueue(v) if self.seen.contains(&v))
     }
 
-    fn told(&self, state: &VecDeque<V>, op: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &VecDeque<V>, op: Option<&Op<'_>>, history: &History) -> String {
         match (op, state.front()) {
             (_, None) => "it was empty".to_owned(),
             (Some(_), Some(v)) => format!("{} was first in it", history.value(*v)),

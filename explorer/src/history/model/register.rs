@@ -1,8 +1,8 @@
 //! A register: `register`, `cas`, and a key of `kv`.
 //!
-//! Open operations can be put off. Right before an acknowledged write or delete, open ones are overwritten and can be left
-//! out. Right before an acknowledged read or cas, only the value that the last open one leaves matters, so those before the
-//! last open write can be left out.
+//! Open operations can be put off. Right before an acknowledged write or delete, their effect is overwritten, so they
+//! can be left out. Right before an acknowledged read or cas, only the value that the last one writes matters, so
+//! those before the last open write can be left out.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::history::values::{NULL, V};
 
 pub(in crate::history) struct Register {
     initial: V,
-    /// Values that open cas operations start from: each of them can become another value.
+    /// Values that an open cas can replace with another value.
     chained: BTreeSet<V>,
 }
 
@@ -77,7 +77,7 @@ impl Model for Register {
         false
     }
 
-    fn told(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
         format!("it held {}", history.value(*state))
     }
 }

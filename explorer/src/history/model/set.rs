@@ -1,7 +1,7 @@
 //! A set.
 //!
-//! An acknowledged add or remove happened whether or not the element was in the set. Open ones can be put off until right
-//! before the next acknowledged operation that depends on the element. Before a contains or read, only the last of an
+//! An acknowledged add or remove can happen whether or not the element is in the set. Open ones can be put off until
+//! right before the next acknowledged operation on the element. Before a contains or read, only the last of the
 //! element's open operations matters; before an add or remove of the element, none does.
 
 use std::collections::BTreeSet;
@@ -23,7 +23,8 @@ impl Model for Set {
     type State = BTreeSet<V>;
     type Undo = Undo;
 
-    // All operations that help are needed, each for another element, and their order does not matter.
+    // Each element that differs needs one operation that helps. All of these are needed, and their order does not
+    // matter.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> BTreeSet<V> {
@@ -73,7 +74,7 @@ impl Model for Set {
         false
     }
 
-    fn told(&self, state: &BTreeSet<V>, op: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, state: &BTreeSet<V>, op: Option<&Op<'_>>, history: &History) -> String {
         match op.map(|op| (op.call(), op.answer())) {
             Some((Call::Contains(v), _)) => {
                 format!(

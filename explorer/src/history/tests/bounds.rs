@@ -5,7 +5,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::*;
 
-/// Many concurrent writes, and readers that could agree on an order of most of them but not of all.
+/// Returns a history of many concurrent writes, with an impossible read at the end.
 fn hard() -> History {
     let mut text: String = (0..9).map(|i| format!("{i} invoke write {i}\n")).collect();
     text += &(20..23).map(|i| format!("{i} invoke read\n")).collect::<String>();
@@ -18,7 +18,7 @@ fn hard() -> History {
 }
 
 #[test]
-fn past_the_budget_nothing_is_claimed() {
+fn beyond_the_budget_the_verdict_is_unknown() {
     let history = hard();
     let tight = Budget { steps: 2_000, ..Budget::default() };
     let small = Budget { cache_bytes: 64 * 500, ..Budget::default() };
@@ -73,11 +73,13 @@ fn a_hard_key_does_not_starve_others() {
     );
 }
 
-/// The value to write, or `None` for a read, and the value after the operation took effect.
+/// An open operation: the value to write (`None` for a read), and the value of the key after it took effect (`None`
+/// if it has not).
 type Asked = (Option<u64>, Option<Option<u64>>);
 
-/// A history of real keys, one after the other: clients start, take effect and end at random. `unknown` is the number of
-/// operations of unknown outcome per thousand.
+/// Returns the lines of a correct history of `keys` registers with five clients each. Operations begin, take effect and
+/// end in random order. `different` is the number of values, `unknown` the number of operations of unknown outcome per
+/// thousand.
 fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
     let mut draws = ChaCha8Rng::seed_from_u64(7);
     let mut values: Vec<Option<u64>> = vec![None; keys as usize];
@@ -131,7 +133,7 @@ fn unknown_outcomes_do_not_blow_up_large_histories() {
     let (history, _) = History::read(Spec::new(ModelKind::Register), lines.clone());
     let report = check(&history, Budget { steps: 1_000_000, ..Budget::default() });
     assert!(report.is_fine(), "{report}");
-    // A violation at the end, behind all of them, is found, too.
+    // A violation after all of these operations is found, too.
     let mut spoilt = lines;
     for key in 0..10 {
         for text in [

@@ -1,4 +1,4 @@
-//! The user's page lists all models with all of their operations, and nothing else.
+//! The manual's table of models lists exactly the models and operations that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ fn quoted(cell: &str) -> Vec<String> {
 }
 
 #[test]
-fn models_have_these_operations() {
+fn the_manual_lists_all_models_and_operations() {
     let (_, table) = PAGE.split_once("| model | `f` (other names) |").expect("the table of models");
     let mut models: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut model = String::new();

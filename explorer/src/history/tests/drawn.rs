@@ -1,11 +1,12 @@
-//! Random histories against the oracle: several clients use a real object; the history is checked unchanged and altered.
+//! Random histories, compared with the oracle. Several clients use a correct object; the history is checked unchanged
+//! and altered.
 
 use proptest::prelude::*;
 
 use super::naive::{End, Naive, happen, linearizable, lines, nothing, until};
 use super::*;
 
-/// The most operations of a history. The oracle tries all of their orders.
+/// Maximum number of operations of a history. It is small, because the oracle tries all of their orders.
 const OPERATIONS: usize = 7;
 
 /// Returns a client's request, from two small numbers.
@@ -29,15 +30,15 @@ fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
     (f, argument)
 }
 
-/// Next action of a client: start an operation, let it take effect, or end it.
+/// Next action of a client. It starts an operation, lets the open one take effect, or ends it.
 #[derive(Debug, Clone)]
 struct Step {
     process: u8,
     verb: u8,
     a: u8,
     b: u8,
-    /// For an operation that happened: true if its end is recorded. For one that did not: true if the client gives up on
-    /// it.
+    /// For an open operation that has not taken effect: true if it takes effect now; if false, the client gives up on
+    /// it. For one that has: true if its result is recorded.
     known: bool,
 }
 
@@ -47,8 +48,8 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..most)
 }
 
-/// Returns what clients see that take these steps on a real object. A client behind a network partition may be left with an
-/// operation of unknown outcome.
+/// Returns the operations of clients that take these steps on a correct object. An operation of a client that gives up
+/// has an unknown outcome.
 fn seen(kind: ModelKind, steps: &[Step]) -> Vec<Naive> {
     let mut object = nothing(kind);
     let mut operations: Vec<Naive> = Vec::new();
@@ -109,8 +110,8 @@ fn checked(kind: ModelKind, operations: &[Naive]) -> Report {
     report_on(Spec::new(kind), lines(operations))
 }
 
-/// Compares a check with the oracle: verdicts agree, and the evidence names the completion at which the oracle's verdict
-/// changes.
+/// Compares a check with the oracle. The verdicts must agree, and the evidence must name the completion at which the
+/// oracle's verdict changes.
 fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     let report = checked(kind, operations);
     let expected = linearizable(kind, operations);
@@ -121,7 +122,7 @@ fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     prop_assert!(report.lost.is_empty() || !expected, "{:?}", report.lines());
     for evidence in report.violations() {
         prop_assert!(evidence.earliest);
-        // Lines are counted from 1 there and from 0 here.
+        // The evidence counts lines from 1, the oracle from 0.
         let end = evidence.operation.completed.unwrap().line as usize - 1;
         prop_assert!(!linearizable(kind, &until(operations, end)), "{}", evidence);
         prop_assert!(end > 0 && linearizable(kind, &until(operations, end - 1)), "{}", evidence);
@@ -156,13 +157,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn what_a_real_object_showed_is_fine(kind in kinds(), steps in steps(40)) {
+    fn histories_of_a_correct_object_are_fine(kind in kinds(), steps in steps(40)) {
         let operations = seen(kind, &steps);
         prop_assert!(checked(kind, &operations).is_fine(), "{:?}", checked(kind, &operations).lines());
     }
 
     #[test]
-    fn what_was_spoilt_is_what_the_oracle_says(
+    fn verdicts_on_altered_histories_are_the_oracles(
         kind in kinds(),
         steps in steps(40),
         spoilt in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4),
@@ -174,9 +175,9 @@ proptest! {
         agrees(kind, &operations)?;
     }
 
-    /// Most operations have an unknown outcome; searches save the most there.
+    /// Many operations have an unknown outcome: searches leave out most orders of these.
     #[test]
-    fn unknown_outcomes_are_what_the_oracle_says(
+    fn verdicts_with_unknown_outcomes_are_the_oracles(
         kind in kinds(),
         steps in steps(40),
         forgotten in any::<u8>(),
@@ -225,9 +226,9 @@ proptest! {
     }
 }
 
-/// The generated histories are meaningful: for each model, many are linearizable and many are not.
+/// For each model, many of the generated histories are linearizable and many are not.
 #[test]
-fn both_sorts_are_drawn() {
+fn histories_with_and_without_an_order_are_drawn() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();

@@ -85,12 +85,12 @@ fn a_write_that_is_lost_at_a_fail_over() {
             "acknowledged write of 2 by process 2 of n1 (300ms to 400ms, lines 3 and 4) is gone: \
              later read of 1 by process 3 of n1 (500ms to 600ms, lines 5 and 6)",
             "read of 1 by process 3 of n1 (500ms to 600ms, lines 5 and 6) cannot be: it held 2 since 400ms",
-            "the 2 operations before it can be in this order:",
+            "a valid order of the 2 operations before it:",
             "  write of 1 by process 1 of n1 (100ms to 200ms, lines 1 and 2)",
             "  write of 2 by process 2 of n1 (300ms to 400ms, lines 3 and 4)",
-            "what it saw may come from:",
+            "operations that can have produced the value that it saw:",
             "  write of 1 by process 1 of n1 (100ms to 200ms, lines 1 and 2)",
-            "after those before it: it held 2",
+            "after the operations before it: it held 2",
         ]
     );
 }
@@ -116,9 +116,9 @@ fn a_write_of_unknown_outcome_is_seen_late_or_never() {
     assert!(history("2 fail write", &[1, 2]).contains("read of 2 by process 3"));
 }
 
-/// A process continues after an operation of unknown outcome, which may take effect in the middle of the next.
+/// A process continues after an operation of unknown outcome. This operation may take effect during or after the next.
 #[test]
-fn a_process_goes_on_after_an_unknown_outcome() {
+fn a_process_continues_after_an_unknown_outcome() {
     fine(
         ModelKind::Register,
         "1 invoke write 1
@@ -153,7 +153,7 @@ fn an_element_that_is_dequeued_twice() {
 
 /// Two clients hold the lock, because the lease of the first has expired.
 #[test]
-fn a_lock_that_two_hold() {
+fn a_lock_that_two_processes_hold() {
     let text = "1 invoke acquire
          1 ok acquire
          2 invoke acquire
@@ -167,7 +167,8 @@ fn a_lock_that_two_hold() {
     fine(ModelKind::Lock, &text.replacen("2 invoke", "1 invoke release\n 2 invoke", 1));
 }
 
-/// Elements of a set that is never read as a whole are judged independently; the evidence is about the wrong one.
+/// Elements of a set that is never read as a whole are judged independently; the evidence lists only operations on the
+/// wrong element.
 #[test]
 fn elements_of_a_set_are_judged_alone() {
     let text = "1 invoke add 1
@@ -184,19 +185,19 @@ fn elements_of_a_set_are_judged_alone() {
 
 /// If several elements are wrong, the report names the one that was wrong first, whichever appeared first.
 #[test]
-fn the_first_of_the_elements_that_are_wrong_is_told() {
-    let told = said(
+fn the_first_of_several_wrong_elements_is_reported() {
+    let text = said(
         ModelKind::Set,
         "1 invoke contains 1
          2 invoke contains 2
          2 ok contains [2,true]
          1 ok contains [1,true]",
     );
-    assert!(told.starts_with("contains of 2 with true by process 2"), "{told}");
+    assert!(text.starts_with("contains of 2 with true by process 2"), "{text}");
 }
 
 #[test]
-fn reports_are_the_same_each_time_and_data_too() {
+fn reports_are_deterministic_and_serializable() {
     let text = "1 invoke write 1\n 2 invoke read\n 2 ok read 1\n 1 info write\n 2 invoke read\n 2 ok read 3";
     let report = |()| super::report(ModelKind::Cas, text);
     assert_eq!(report(()), report(()));

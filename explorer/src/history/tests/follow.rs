@@ -1,4 +1,5 @@
-//! Tracing violations: to their first completion, the possible states there, and the last change.
+//! Evidence of violations: the first completion that makes the history impossible, the possible states before it, and
+//! their last change.
 
 use super::*;
 
@@ -8,7 +9,7 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
 
 /// The first of many violations is reported, and later operations have no influence.
 #[test]
-fn the_first_completion_that_cannot_be_is_told() {
+fn the_first_impossible_completion_is_reported() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();
     for i in 0..40 {
         text += &format!("2 invoke read\n 2 ok read {}\n", if i == 23 { 7 } else { 1 });
@@ -18,15 +19,15 @@ fn the_first_completion_that_cannot_be_is_told() {
     assert!(evidence.earliest);
     assert_eq!((evidence.operation.invoked.line, evidence.placed), (49, 24));
     assert_eq!(evidence.order.len(), crate::history::limits::ORDER_SHOWN_MAX);
-    let origins: Vec<u64> = evidence.origins.iter().map(|told| told.invoked.line).collect();
+    let origins: Vec<u64> = evidence.origins.iter().map(|operation| operation.invoked.line).collect();
     assert_eq!(origins, [83]);
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
 
-/// The search gets stuck at an operation before the impossible one: the write is known to be over only late, and the first
-/// read of another value behind it, which is open when the write ends, later still.
+/// The search gets stuck at the dequeue of `null`, before the impossible operation: until line 6 the other dequeue may
+/// have taken the 1.
 #[test]
-fn where_a_search_ends_is_not_where_a_history_stops_having_an_order() {
+fn a_search_may_get_stuck_before_the_impossible_operation() {
     let text = "1 invoke enqueue 1
          1 ok enqueue
          2 invoke dequeue
@@ -37,11 +38,14 @@ fn where_a_search_ends_is_not_where_a_history_stops_having_an_order() {
     // The other dequeue explains the empty queue until its result turns out to be another value.
     assert_eq!(evidence.operation.completed.unwrap().line, 6);
     assert!(evidence.earliest);
-    assert_eq!(evidence.lines().last().map(String::as_str), Some("nothing left behind what it saw"));
+    assert_eq!(
+        evidence.lines().last().map(String::as_str),
+        Some("no operation can have produced the value that it saw")
+    );
 }
 
 #[test]
-fn what_goes_on_at_the_same_time_is_listed() {
+fn concurrent_operations_are_listed() {
     let text = "1 invoke write 1
          1 ok write
          2 invoke write 2
@@ -53,7 +57,7 @@ fn what_goes_on_at_the_same_time_is_listed() {
          2 ok write
          5 ok read 1";
     let evidence = evidence(ModelKind::Register, text);
-    let concurrent: Vec<u64> = evidence.concurrent.iter().map(|told| told.invoked.line).collect();
+    let concurrent: Vec<u64> = evidence.concurrent.iter().map(|operation| operation.invoked.line).collect();
     assert_eq!(concurrent, [3, 5, 7]);
     assert_eq!(evidence.possible, ["it held 1", "it held 2", "it held 4"]);
     assert_eq!(evidence.since, None);
@@ -61,7 +65,7 @@ fn what_goes_on_at_the_same_time_is_listed() {
 
 /// Only a bounded number of violations is traced; the others are reported all the same.
 #[test]
-fn many_violations_are_all_told() {
+fn many_violations_are_all_reported() {
     let count = crate::history::limits::FOLLOWED_MAX + 3;
     let mut lines = Vec::new();
     for key in 0..count {
@@ -73,5 +77,5 @@ fn many_violations_are_all_told() {
     let earliest: Vec<bool> = report.violations().map(|evidence| evidence.earliest).collect();
     assert_eq!(earliest.len(), count);
     assert!(earliest.iter().enumerate().all(|(i, earliest)| *earliest == (i < count - 3)));
-    assert!(report.lines().contains(&"an earlier operation may be the first that cannot be".to_owned()));
+    assert!(report.lines().contains(&"an earlier operation may be the first impossible one".to_owned()));
 }

@@ -19,7 +19,7 @@ fn loss(kind: ModelKind, text: &str) -> String {
     losses.remove(0)
 }
 
-/// The only cause of all that has no order, where nothing is lost.
+/// Returns the only cause of the violations of linearizability. Panics if there are several, or if a loss is reported.
 fn violation(kind: ModelKind, text: &str) -> String {
     let (losses, mut violations) = causes(kind, text);
     assert_eq!((losses.len(), violations.len()), (0, 1), "{text}");
@@ -27,7 +27,7 @@ fn violation(kind: ModelKind, text: &str) -> String {
 }
 
 #[test]
-fn a_loss_is_one_whatever_shows_it() {
+fn a_loss_has_one_cause_whichever_read_shows_it() {
     let adds = "1 invoke add 1\n 1 ok add\n 1 invoke add 2\n 1 ok add\n";
     for read in [
         "read\n 9 ok read []",
@@ -54,26 +54,27 @@ fn a_loss_is_one_whatever_shows_it() {
 }
 
 #[test]
-fn losses_of_several_kinds_are_told_each() {
-    // One element came twice and another one never: which value has which does not matter.
+fn losses_of_several_kinds_are_all_reported() {
+    // One element was dequeued twice and another one never. The causes do not depend on which is which.
     for (twice, never) in [("1", "2"), ("2", "1")] {
         let text = format!(
-            "1 invoke enqueue 1\n 1 ok enqueue\n 1 invoke enqueue 2\n 1 ok enqueue\n 9 invoke dequeue\n 9 ok dequeue {twice}\n \
-             9 invoke dequeue\n 9 ok dequeue {twice}\n 9 invoke dequeue\n 9 ok dequeue null"
+            "1 invoke enqueue 1\n 1 ok enqueue\n 1 invoke enqueue 2\n 1 ok enqueue\n 9 invoke dequeue\n \
+             9 ok dequeue {twice}\n 9 invoke dequeue\n 9 ok dequeue {twice}\n 9 invoke dequeue\n 9 ok dequeue null"
         );
-        let told = report(ModelKind::Queue, &text);
+        let report = report(ModelKind::Queue, &text);
         assert_eq!(
-            causes_of(&told).0,
+            causes_of(&report).0,
             ["queue: acknowledged enqueue is gone", "queue: dequeue more often than it went in"]
         );
-        let texts: Vec<&str> = told.losses.iter().map(|gist| &*gist.first.operation.what).collect();
+        let texts: Vec<&str> = report.losses.iter().map(|gist| &*gist.first.operation.what).collect();
         assert_eq!(
             texts,
             [format!("enqueue of {never}"), format!("dequeue of {twice}")],
-            "each text is of its cause"
+            "each cause has its own loss"
         );
     }
-    let taken = "1 invoke enqueue 1\n 1 ok enqueue\n 9 invoke dequeue\n 9 ok dequeue 1\n 9 invoke dequeue\n 9 ok dequeue 1";
+    let taken = "1 invoke enqueue 1\n 1 ok enqueue\n 9 invoke dequeue\n 9 ok dequeue 1\n 9 invoke dequeue\n \
+                 9 ok dequeue 1";
     assert_eq!(loss(ModelKind::Queue, taken), "queue: dequeue more often than it went in");
     assert_eq!(
         loss(ModelKind::Queue, "9 invoke dequeue\n 9 ok dequeue 5"),
@@ -82,12 +83,12 @@ fn losses_of_several_kinds_are_told_each() {
 }
 
 #[test]
-fn violations_are_told_apart_by_operation_and_role() {
+fn causes_distinguish_operations_and_roles() {
     let read = |first: &str, second: &str| {
-        // The last write comes after the reads: what they show is no loss.
+        // The last write comes after the reads, so the reads show no loss.
         let text = format!(
-            "1 invoke write {first}\n 1 ok write\n 2 invoke write {second}\n 2 ok write\n 3 invoke read\n 3 ok read {first}\n 3 \
-             invoke read\n 3 ok read {second}\n 1 invoke write 9\n 1 ok write"
+            "1 invoke write {first}\n 1 ok write\n 2 invoke write {second}\n 2 ok write\n 3 invoke read\n \
+             3 ok read {first}\n 3 invoke read\n 3 ok read {second}\n 1 invoke write 9\n 1 ok write"
         );
         violation(ModelKind::Register, &text)
     };
@@ -98,7 +99,7 @@ fn violations_are_told_apart_by_operation_and_role() {
         violation(ModelKind::Register, nobody),
         "register: read of what nothing left behind cannot be"
     );
-    // With which it began is not from nowhere.
+    // The initial value is not foreign.
     let before =
         "1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read null\n 1 invoke write 2\n 1 ok write";
     assert_eq!(violation(ModelKind::Register, before), "register: read cannot be");
@@ -112,7 +113,7 @@ fn violations_are_told_apart_by_operation_and_role() {
     );
 }
 
-/// A history of several keys, of lines `key process type f value`.
+/// Returns a history of several keys, from lines `key process type f value`.
 fn keyed(kind: ModelKind, text: &str) -> Vec<Line> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate();
     lines
@@ -128,40 +129,43 @@ fn keyed(kind: ModelKind, text: &str) -> Vec<Line> {
         .collect()
 }
 
-const LOST: &str = "lost 1 invoke write 1\nlost 1 ok write\nlost 2 invoke write 2\nlost 2 ok write\nlost 3 invoke read\nlost 3 ok read 1\n";
-const STALE: &str = "stale 1 invoke write 1\nstale 1 ok write\nstale 2 invoke read\nstale 2 ok read null\nstale 2 invoke write 3\nstale 2 ok write\n";
+const LOST: &str = "lost 1 invoke write 1\nlost 1 ok write\nlost 2 invoke write 2\nlost 2 ok write\n\
+                    lost 3 invoke read\nlost 3 ok read 1\n";
+const STALE: &str = "stale 1 invoke write 1\nstale 1 ok write\nstale 2 invoke read\nstale 2 ok read null\n\
+                     stale 2 invoke write 3\nstale 2 ok write\n";
 const FOREIGN: &str =
     "foreign 1 invoke write 1\nforeign 1 ok write\nforeign 2 invoke cas [7,8]\nforeign 2 ok cas\n";
 
-/// A loss or a violation on one key hides none on other keys, and a loss is not reported as a violation as well.
+/// A loss or a violation on one key does not hide those on other keys, and a loss is not also reported as a violation.
 #[test]
-fn each_cause_is_told() {
-    let told = |text: &str| causes_of(&report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, text)));
+fn each_cause_is_reported() {
+    let causes = |text: &str| causes_of(&report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, text)));
     let lost = vec!["kv: acknowledged write is gone".to_owned()];
     let (stale, foreign) =
         ("kv: read cannot be".to_owned(), "kv: cas of what nothing left behind cannot be".to_owned());
-    assert_eq!(told(LOST), (lost.clone(), Vec::new()));
-    assert_eq!(told(STALE), (Vec::new(), vec![stale.clone()]));
-    assert_eq!(told(FOREIGN), (Vec::new(), vec![foreign.clone()]));
+    assert_eq!(causes(LOST), (lost.clone(), Vec::new()));
+    assert_eq!(causes(STALE), (Vec::new(), vec![stale.clone()]));
+    assert_eq!(causes(FOREIGN), (Vec::new(), vec![foreign.clone()]));
     let all = (lost, vec![foreign, stale]);
     for order in [[LOST, STALE, FOREIGN], [FOREIGN, LOST, STALE], [STALE, FOREIGN, LOST]] {
-        assert_eq!(told(&order.concat()), all);
+        assert_eq!(causes(&order.concat()), all);
     }
-    // Twice is one cause, with its number.
+    // A cause that shows on two keys is reported once, with a count of 2.
     let twice = LOST.to_owned() + STALE + &LOST.replace("lost", "gone") + &STALE.replace("stale", "old");
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &twice));
     let counts = (report.losses[0].count, report.causes[0].count);
     assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
 }
 
-/// A loss after the first `LOST_MAX` ones is reported, too, if it has another cause, and hides no violation.
+/// A loss after the first `LOST_MAX` losses is reported, too, if it has another cause. It hides no violation.
 #[test]
 fn many_losses_of_one_cause_hide_no_other() {
     let count = crate::history::limits::LOST_MAX + 5;
     let enqueue = |i: usize| format!("a 1 invoke enqueue {i}\na 1 ok enqueue\n");
     let mut text: String = (0..count).map(enqueue).collect();
     text += "a 9 invoke dequeue\na 9 ok dequeue null\nb 9 invoke dequeue\nb 9 ok dequeue 5\n";
-    text += "c 1 invoke enqueue 1\nc 1 ok enqueue\nc 2 invoke enqueue 2\nc 2 ok enqueue\nc 3 invoke dequeue\nc 3 ok dequeue 2\n";
+    text += "c 1 invoke enqueue 1\nc 1 ok enqueue\nc 2 invoke enqueue 2\nc 2 ok enqueue\n";
+    text += "c 3 invoke dequeue\nc 3 ok dequeue 2\n";
     let report = report_on(Spec::new(ModelKind::Queue), keyed(ModelKind::Queue, &text));
     let lost = ["queue: acknowledged enqueue is gone", "queue: dequeue of what never went in"];
     assert_eq!(
@@ -172,20 +176,21 @@ fn many_losses_of_one_cause_hide_no_other() {
         (report.losses[0].count, report.losses[1].count, report.lost.len()),
         (count as u64, 1, count - 5)
     );
-    // A key whose losses are only counted has no violation, either.
+    // The violation of a key is not reported even if its loss is only counted and not listed.
     let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &lost));
     assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
 }
 
-/// If the search ends before it finds the first impossible operation, the operation at which it got stuck depends on values. So
-/// certain causes are reported without uncertain ones, and of uncertain ones alone a single one is reported.
+/// If the first impossible operation is not known, the cause names the operation at which the search got stuck, which
+/// depends on values. Uncertain causes are therefore not reported besides certain ones, and only one of them is
+/// reported if no cause is certain.
 #[test]
-fn certain_causes_are_told_and_others_only_alone() {
+fn uncertain_causes_are_reported_only_without_certain_ones() {
     let mut keys: String = (0..crate::history::limits::FOLLOWED_MAX)
         .map(|key| STALE.replace("stale", &format!("k{key}")))
         .collect();
-    // The read cannot be; an uncertain search gets stuck where it may.
+    // Reads of the first keys are certain; the violation of the last key is not traced.
     keys += FOREIGN;
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &keys));
     assert_eq!(report.violations().filter(|evidence| !evidence.earliest).count(), 1);
@@ -197,13 +202,13 @@ fn certain_causes_are_told_and_others_only_alone() {
         violations.add(ModelKind::Kv, evidence);
         violations.add(ModelKind::Kv, &other);
     }
-    let told: Vec<String> = violations.all().into_iter().map(|gist| gist.cause).collect();
-    assert_eq!(told, ["kv: cas cannot be"]);
+    let causes: Vec<String> = violations.all().into_iter().map(|gist| gist.cause).collect();
+    assert_eq!(causes, ["kv: cas cannot be"]);
 }
 
-/// Lines that were cut off at different places have one cause, and so have those of different processes.
+/// Lines that were cut off at different places have the same cause, and so have equal problems of different processes.
 #[test]
-fn lines_that_cannot_be_used() {
+fn causes_of_problems_leave_out_places_and_processes() {
     let cause = |text: &str| {
         let line = Line { vtime_ns: 1, node: "n1".to_owned(), text: text.to_owned() };
         let (_, problems) = History::read(Spec::new(ModelKind::Queue), [line]);

@@ -1,8 +1,8 @@
-//! Acknowledged writes that are lost, and writes that only seem to be.
+//! Acknowledged writes that are lost, and writes that only seem to be lost.
 
 use super::*;
 
-/// Returns the lost writes, each with its operation, the kind of loss and the line.
+/// Returns the lost writes, each as the operation and the line of its invocation.
 fn lost(kind: ModelKind, text: &str) -> Vec<String> {
     let report = report(kind, text);
     assert_eq!(report.lost.len() as u64, report.lost_count);
@@ -29,11 +29,11 @@ fn writes_of_registers() {
     assert_eq!(register(overlapping, "null"), ["write of 2 at 2"]);
     // No write was acknowledged.
     assert!(register("1 invoke write 1\n 1 info write\n", "null").is_empty());
-    // A write of unknown outcome may come late, if it was invoked before the read was over.
+    // A write of unknown outcome may take effect late, but must be invoked before the read ends.
     assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
     let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
     assert_eq!(lost(ModelKind::Register, &after), gone);
-    // A read that began before the write was over is not final.
+    // A read that began before the end of the write is not final.
     let early = "1 invoke write 1\n 2 invoke read\n 1 ok write\n 2 ok read null";
     assert!(lost(ModelKind::Register, early).is_empty());
     // Of several reads, one that does not show the write is enough.
@@ -65,7 +65,7 @@ fn elements_of_sets() {
     assert!(set(&(two.to_owned() + &read("[1,2]"))).is_empty());
     // Only the last read counts.
     assert!(set(&(two.to_owned() + &read("[]") + &read("[1,2]"))).is_empty());
-    // A contains shows the loss, too.
+    // The result of a contains shows the loss, too.
     assert_eq!(set(&(two.to_owned() + "9 invoke contains 2\n 9 ok contains [2,false]")), ["add of 2 at 3"]);
     // A concurrent or later remove excuses the loss, even one of unknown outcome; an earlier one does not.
     for (remove, is_lost) in [
@@ -77,7 +77,7 @@ fn elements_of_sets() {
     ] {
         assert_eq!(!set(&(remove.to_owned() + &read("[]"))).is_empty(), is_lost, "{remove}");
     }
-    // An add of unknown outcome may never happen, and a read that began before the add was over proves nothing.
+    // An add of unknown outcome may never happen, and a read that began before the end of the add proves nothing.
     assert!(set(&("1 invoke add 1\n 1 info add\n".to_owned() + &read("[]"))).is_empty());
     assert!(set("1 invoke add 1\n 9 invoke read\n 1 ok add\n 9 ok read []").is_empty());
 }
@@ -89,27 +89,27 @@ fn elements_of_queues() {
     let took = |value: &str| format!("9 invoke dequeue\n 9 ok dequeue {value}\n");
     assert_eq!(queue(&(two.clone() + &took("2") + &took("null"))), ["enqueue of 1 at 1"]);
     assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
-    // While the queue is not empty, nothing is missing.
+    // Nothing is missing if no dequeue found the queue empty.
     assert!(queue(&(two.clone() + &took("2"))).is_empty());
-    // The queue was read as empty before the enqueue was over.
+    // The dequeue that found the queue empty was invoked before the end of the enqueue.
     assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
     // One dequeue of unknown outcome excuses one element, not two.
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";
     assert!(queue(&(two.clone() + unknown + &took("1") + &took("null"))).is_empty());
     assert_eq!(queue(&(two.clone() + unknown + &took("null"))), ["enqueue of 1 at 1", "enqueue of 2 at 3"]);
-    // An element that comes out twice is an error, unless it was enqueued twice, or may have been.
+    // An element that is dequeued twice is an error, unless it was or may have been enqueued twice.
     assert_eq!(queue(&(two.clone() + &took("1") + &took("1"))), ["dequeue of 1 at 7"]);
     assert!(queue(&("8 invoke enqueue 1\n".to_owned() + &two + &took("1") + &took("1"))).is_empty());
-    // A value that was never enqueued is an error the first time it comes out.
+    // A value that was never enqueued is an error the first time it is dequeued.
     assert_eq!(queue(&took("5")), ["dequeue of 5 at 1"]);
 }
 
-/// Many losses are counted, and the first are listed.
+/// All losses are counted, and the first ones are listed.
 #[test]
 fn losses_are_bounded() {
     let count = crate::history::limits::LOST_MAX + 5;
     let adds: String = (0..count).map(|i| format!("1 invoke add {i}\n1 ok add\n")).collect();
     let report = report(ModelKind::Set, &(adds + "1 invoke read\n 1 ok read []"));
     assert_eq!((report.lost.len(), report.lost_count), (count - 5, count as u64));
-    assert_eq!(report.lines()[count - 4], "and 5 more that are lost");
+    assert_eq!(report.lines()[count - 4], "and 5 more lost writes");
 }

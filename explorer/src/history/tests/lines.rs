@@ -18,7 +18,7 @@ fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn problems_say_where_they_are() {
+fn problems_have_their_places() {
     let (_, problems) =
         read(ModelKind::Register, &["{}", r#"{"type":"invoke","process":1,"f":"read"}"#, "x"]);
     assert_eq!(
@@ -28,7 +28,7 @@ fn problems_say_where_they_are() {
 }
 
 #[test]
-fn each_line_that_cannot_be_read_is_told() {
+fn each_line_that_cannot_be_read_is_reported() {
     let cases: &[(ModelKind, &str, &str)] = &[
         (ModelKind::Register, "", "not a JSON object"),
         (ModelKind::Register, r#"["invoke",1,"read"]"#, "not a JSON object"),
@@ -106,7 +106,7 @@ fn each_line_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn each_completion_that_does_not_fit_is_told() {
+fn each_completion_that_does_not_fit_is_reported() {
     let cases: &[(ModelKind, &str, &str, &str)] = &[
         (
             ModelKind::Set,
@@ -153,13 +153,13 @@ fn each_completion_that_does_not_fit_is_told() {
     ];
     for (kind, first, second, expected) in cases {
         let (history, problems) = read(*kind, &[first, second]);
-        let told: Vec<String> = problems.first.iter().map(|problem| problem.what.to_string()).collect();
-        assert_eq!(told, [*expected], "{second}");
+        let reported: Vec<String> = problems.first.iter().map(|problem| problem.what.to_string()).collect();
+        assert_eq!(reported, [*expected], "{second}");
         assert!(history.operations.iter().all(|operation| operation.completed().is_none()), "{second}");
     }
 }
 
-/// The completion of an invocation that could not be used is no second problem.
+/// If an invocation is invalid, its completion is not reported as a second problem.
 #[test]
 fn one_mistake_is_one_problem() {
     let texts = [
@@ -186,7 +186,7 @@ fn a_completion_without_invocation_may_have_happened() {
     ] {
         let report = check(&read(ModelKind::Register, &texts).0, Budget::default());
         assert_eq!(report.keys[0].verdict == Verdict::Fine, is_fine, "{texts:?}");
-        // A history with a problem is never fine, whatever the rest is.
+        // A report with a problem is never fine, even if all verdicts are.
         assert!(!report.is_fine());
     }
 }
@@ -211,7 +211,7 @@ fn an_operation_with_a_problem_is_of_unknown_outcome() {
 }
 
 #[test]
-fn equal_values_are_equal_however_they_are_written() {
+fn values_are_equal_in_whatever_form_they_are_written() {
     for (one, other, equal) in [
         ("1", "1.0", true),
         ("0", "-0.0", true),
@@ -237,7 +237,7 @@ fn equal_values_are_equal_however_they_are_written() {
 }
 
 #[test]
-fn keys_are_apart_and_so_are_processes_of_nodes() {
+fn keys_are_separate_and_so_are_processes_of_different_nodes() {
     let at = |node: &str, text: &str| Line { vtime_ns: 0, node: node.to_owned(), text: text.to_owned() };
     let lines = vec![
         at("n1", r#"{"type":"invoke","process":1,"f":"write","key":"x","value":1}"#),
@@ -264,7 +264,7 @@ fn keys_are_apart_and_so_are_processes_of_nodes() {
 }
 
 #[test]
-fn problems_are_counted_beyond_those_that_are_told() {
+fn problems_that_are_not_listed_are_counted() {
     let (_, problems) = read(ModelKind::Register, &vec!["?"; PROBLEMS_MAX + 7]);
     assert_eq!((problems.first.len(), problems.count), (PROBLEMS_MAX, PROBLEMS_MAX as u64 + 7));
     assert!(problems.to_string().ends_with("\nand 7 more"));
@@ -295,7 +295,7 @@ fn a_history_ends_at_its_bounds() {
 }
 
 #[test]
-fn models_have_names_and_some_an_initial_value() {
+fn models_have_names_and_some_have_an_initial_value() {
     for kind in ModelKind::ALL {
         assert_eq!(kind.name().parse(), Ok(kind));
         assert_eq!(serde_json::to_value(kind).unwrap(), json!(kind.name()));

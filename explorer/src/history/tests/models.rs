@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns the report on a history of one process, from `f argument result`. A result `fail` or `info` becomes the type of
-/// the completion.
+/// Returns the report on a history of one process, from names, arguments and results of operations. A result `fail` or
+/// `info` becomes the type of the completion.
 fn alone(kind: ModelKind, operations: &[(&str, &str, &str)]) -> String {
     let mut text = String::new();
     for (f, argument, result) in operations {
@@ -40,7 +40,7 @@ fn compare_and_set() {
     let cas = |operations: &[_]| alone(ModelKind::Cas, operations);
     assert_eq!(cas(&[("cas", "[null,1]", ""), ("cas", "[1,2]", "true"), ("read", "", "2")]), "");
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[2,3]", "fail"), ("read", "", "1")]), "");
-    // A driver may not know why it failed.
+    // A cas may fail for another reason than its old value.
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[1,3]", "fail"), ("read", "", "1")]), "");
     assert_eq!(
         cas(&[("write", "1", ""), ("cas", "[2,3]", "")]),

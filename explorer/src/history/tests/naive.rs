@@ -1,10 +1,10 @@
 //! The oracle: a history is linearizable if some order of its operations explains it. All orders are tried.
 //!
-//! It shares no code with the checker: it has its own lines and its own objects, made of JSON.
+//! The oracle shares no code with the checker: it has its own operations, and its objects are JSON values.
 
 use super::*;
 
-/// An operation of the oracle. Times are lines.
+/// An operation of the oracle. Its times are line numbers, from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Naive {
     pub(super) process: u64,
@@ -93,12 +93,14 @@ fn any_order(object: &Value, left: &[&Naive]) -> bool {
     })
 }
 
-/// Returns the operations up to a line, without those that fail.
+/// Returns the operations that were invoked up to a line. Those that end later have an unknown outcome, unless they
+/// fail.
 pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
     let invoked = operations.iter().filter(|op| op.from <= line).cloned();
     invoked
         .map(|mut op| {
-            // An operation that fails later is known not to happen, as it is to the checker.
+            // An operation that fails after the line stays failed, because the checker leaves it out of each prefix,
+            // too.
             if let End::Ok(end, _) | End::Unknown(Some(end)) = op.end
                 && end > line
             {
@@ -130,7 +132,7 @@ pub(super) fn lines(operations: &[Naive]) -> Vec<Line> {
 }
 
 #[test]
-fn the_oracle_tells_right_from_wrong() {
+fn the_oracle_judges_simple_histories() {
     let op = |process, f, argument: Value, from, end| Naive { process, f, argument, from, end };
     let write = op(1, "write", json!(1), 0, End::Ok(2, Value::Null));
     let read = |value: Value| op(2, "read", Value::Null, 1, End::Ok(3, value));

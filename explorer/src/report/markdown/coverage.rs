@@ -1,4 +1,4 @@
-//! Section on coverage, its growth, and estimates of what is unseen.
+//! Section on coverage, its growth, and estimates of the unseen points.
 
 use std::fmt::Write;
 
@@ -34,8 +34,8 @@ pub(super) fn write(report: &Report) -> String {
             let (name, verb) = if states.more == 1 { (one, "is") } else { (many, "are") };
             let _ = write!(
                 text,
-                "\nAbout {} more {name} {verb} likely unseen, at the least (Chao).\nOf the {many} that branches come to next, {} \
-                 will be new (Good and Turing).\n",
+                "\nAt least {} more {name} {verb} likely unseen (Chao).\n\
+                 Of the {many} that branches reach next, {} are likely new (Good and Turing).\n",
                 count(states.more),
                 percent(unseen_ppm),
             );
@@ -45,7 +45,8 @@ pub(super) fn write(report: &Report) -> String {
     if report.header.strategy.is_uniform() {
         return text;
     }
-    text += "The strategy extended branches that reached something new, so the estimates are adaptive: they hold for this search only.\n";
+    text += "The strategy did not draw branches uniformly, so the estimates are adaptive: \
+             they hold for this search only.\n";
     text
 }
 

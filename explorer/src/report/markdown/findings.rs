@@ -22,7 +22,7 @@ pub(super) fn write(report: &Report) -> String {
         text.push_str(&finding(report, found));
     }
     if more > 0 {
-        let _ = write!(text, "\nAnd {} more, which the report has in JSON.\n", count(more));
+        let _ = write!(text, "\nThe JSON report has {} more.\n", count(more));
     }
     text
 }
@@ -76,8 +76,8 @@ fn how_findable(findable: &Findable) -> String {
     clean.extend(instructions.clean.map(|time| format!("{} instructions", count(time))));
     for (what, values, joint) in [
         ("rate", rates, ", "),
-        ("mean time to it", means, " or "),
-        ("clean time that shows a fix, with a doubt of 5 %", clean, " or "),
+        ("mean time to a hit", means, " or "),
+        ("time without a hit that shows a fix with 95 % confidence", clean, " or "),
     ] {
         if !values.is_empty() {
             let _ = writeln!(text, "* {what}{label}: {}", values.join(joint));

@@ -20,7 +20,7 @@ pub(super) fn write(report: &Report) -> String {
     if declared > 0 {
         let names: Vec<String> = report.never.iter().map(|name| code(name)).collect();
         let title = format!(
-            "`sometimes` properties that were not, {} of {}",
+            "`sometimes` properties that were not seen, {} of {}",
             count(names.len() as u64),
             count(declared)
         );
@@ -100,6 +100,6 @@ fn list(text: &mut String, title: &str, lines: &[String], all: u64, most: usize)
         let _ = writeln!(text, "* {line}");
     }
     if all > shown.len() as u64 {
-        text.push_str("* … and more, which the report has in JSON as far as they are listed\n");
+        text.push_str("* … and more: see the JSON report, whose lists have a higher limit\n");
     }
 }

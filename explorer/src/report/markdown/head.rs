@@ -9,15 +9,15 @@ use super::super::span::{cell, code};
 /// Maximum number of nodes that are listed.
 const NODES_SHOWN: usize = 16;
 
-/// Returns a text with the number of faults, and of disks' lost writes.
-fn faults(done: u64, losses: u64) -> String {
-    let done = match done {
-        1 => "1 was done".to_owned(),
-        n => format!("{} were done", count(n)),
+/// Returns a text with the number of faults, and of power losses in which a disk lost unflushed writes.
+fn faults(applied: u64, losses: u64) -> String {
+    let applied = match applied {
+        1 => "1 was applied".to_owned(),
+        n => format!("{} were applied", count(n)),
     };
     match losses {
-        0 => format!("{done}; no disk lost unflushed writes"),
-        n => format!("{done}; {} a disk lost unflushed writes with its power", counted(n, "time", "times")),
+        0 => format!("{applied}; no disk lost unflushed writes"),
+        n => format!("{applied}; disks lost unflushed writes {}", counted(n, "time", "times")),
     }
 }
 
@@ -29,7 +29,7 @@ pub(super) fn write(report: &Report) -> String {
     };
     let state = match end {
         Some(end) => format!("The exploration ended: {}.", end.why.words()),
-        None => "The exploration goes on, or was killed: it can be resumed.".to_owned(),
+        None => "The exploration is running, or was killed and can be resumed.".to_owned(),
     };
     let mut text = format!(
         "# Exploration of {}\n\n{found} in {} of {}. {state}\n\n",
@@ -40,8 +40,8 @@ pub(super) fn write(report: &Report) -> String {
     text.push_str(&format!("{}.\n\n", report.worth));
     if !header.exact {
         text.push_str(&format!(
-            "**Inexact:** the engine, {}, had not proved exact on its host. Results may be the host's, and another run may \
-             give others.\n\n",
+            "**Inexact:** the engine {} was not proved exact on its host. Results may depend on the host and differ in \
+             another run.\n\n",
             code(&header.engine)
         ));
     }
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn faults_and_losses_are_sentences() {
-        assert_eq!(faults(89, 3), "89 were done; 3 times a disk lost unflushed writes with its power");
-        assert_eq!(faults(1, 1), "1 was done; 1 time a disk lost unflushed writes with its power");
-        assert_eq!(faults(0, 0), "0 were done; no disk lost unflushed writes");
+        assert_eq!(faults(89, 3), "89 were applied; disks lost unflushed writes 3 times");
+        assert_eq!(faults(1, 1), "1 was applied; disks lost unflushed writes 1 time");
+        assert_eq!(faults(0, 0), "0 were applied; no disk lost unflushed writes");
     }
 }

@@ -57,8 +57,8 @@ pub(super) fn missing(report: &Report) -> String {
 /// Returns the section on digests, which are equal for equal explorations.
 pub(super) fn exactly(report: &Report) -> String {
     format!(
-        "## Digests\n\nThe same exploration has the same digests, with any number of workers, on any host.\n\n    all    {}\n    chain  {} \
-         of {}\n",
+        "## Digests\n\nThe same exploration has the same digests, with any number of workers, on any host.\n\n    \
+         all    {}\n    chain  {} of {}\n",
         report.digest,
         report.chain,
         counted(report.explored.branches, "branch", "branches"),

@@ -1,4 +1,4 @@
-//! Tests of reports of handmade explorations.
+//! Tests of reports, with handmade records.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -116,19 +116,20 @@ fn report(word: &str) -> Report {
 }
 
 #[test]
-fn a_report_reads_so() {
+fn a_whole_report() {
     let text = report("x").markdown();
     assert_eq!(text, include_str!("whole.md"), "\n{text}");
 }
 
 #[test]
-fn a_report_of_nothing() {
+fn a_report_of_no_branches() {
     let uniform = Header { strategy: StrategyName("uniform".to_owned()), ..header() };
     let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
     let report = Report::of(&uniform, &Merged::default(), &about);
     let text = report.markdown();
     for line in [
-        "**Nothing was found** in 0 branches of 0 subtrees. The exploration goes on, or was killed: it can be resumed.",
+        "**Nothing was found** in 0 branches of 0 subtrees. \
+         The exploration is running, or was killed and can be resumed.",
         "| states | 0 |  | 0 | 0 | 0 | ? |",
         "No points were reached, so the unseen share cannot be estimated.",
         "It is not known which faults, orders and values were not seen.",
@@ -145,7 +146,7 @@ fn a_report_of_nothing() {
 /// Under `pct` the guarantee is computed from the nodes, the longest timeline's messages, the declared depth and the
 /// subtrees.
 #[test]
-fn random_priorities_promise_something() {
+fn random_priorities_have_a_guarantee() {
     let of = |header: &Header, records: &[Record]| {
         let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
         Report::of(header, &merged(records), &about)
@@ -158,9 +159,10 @@ fn random_priorities_promise_something() {
     let (pct, mut records) = (named("pct"), records("x"));
     let text = of(&pct, &records).markdown();
     // The longest timeline has four branches with 20 messages each.
-    let line = "Their guarantee is a heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find \
-                a bug of depth 2 among 80 messages of 2 nodes with a probability of at least 1/160, and 3 runs with 1.9 %; no \
-                timeline reached the horizon, so a run may have more messages than that.";
+    let line = "Their guarantee is a heuristic: latency orders messages only in tendency; if it ordered them fully, \
+                a run would find a bug of depth 2 among 80 messages of 2 nodes with a probability of at least \
+                1/160, and 3 runs with 1.9 %; no timeline reached the horizon, so a run may have more messages \
+                than that.";
     assert!(text.contains(&format!("\n## Random priorities\n\n{line}\n\n## Not seen\n")), "{text}");
     records[7].open_ns = None;
     let report = of(&pct, &records);
@@ -182,7 +184,7 @@ fn random_priorities_promise_something() {
 }
 
 #[test]
-fn a_uniform_search_has_the_worlds_rates() {
+fn rates_of_a_uniform_search_are_not_adaptive() {
     let uniform = Header { strategy: StrategyName("uniform".to_owned()), ..header() };
     let about = About { run: "r", end: None, waiting: 0, gaps: None, sometimes: &BTreeSet::new() };
     let report = Report::of(&uniform, &merged(&records("x")), &about);
@@ -191,7 +193,7 @@ fn a_uniform_search_has_the_worlds_rates() {
 }
 
 #[test]
-fn the_numbers_by_hand() {
+fn numbers_equal_those_computed_by_hand() {
     let report = report("x");
     // Branches 0, 2, 3, 6 are the first subtree, 1 and 5 the second, 4 and 7 the third.
     let [lost, oops] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
@@ -199,7 +201,7 @@ fn the_numbers_by_hand() {
     assert_eq!((oops.id, oops.first, oops.branches, oops.subtrees), (2, 5, 1, 1));
     // The first four branches cost 1 + 2 + 3 + 4 minutes.
     assert_eq!(lost.findable.first.cpu_ns, 10 * MINUTE_NS);
-    // The first subtree's 1 + 3 + 4 up to its hit, and all of the others: 2 + 6 and 5 + 8.
+    // The first subtree costs 1 + 3 + 4 minutes up to its hit, the others 2 + 6 and 5 + 8 in all.
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
@@ -207,7 +209,7 @@ fn the_numbers_by_hand() {
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let states = &report.coverage[0];
-    // 0, 0, 2, 3, 3, 0, 3, 1: two of four states were seen once, none twice.
+    // The branches reach the states 0, 0, 2, 3, 3, 0, 3, 1: two of four states are reached once, none twice.
     assert_eq!((states.points, states.once, states.more, states.unseen_ppm), (4, 2, 1, Some(250_000)));
     // State 1 was reached last.
     assert_eq!((states.recent, report.coverage[1].recent), (1, 0));
@@ -221,7 +223,7 @@ fn the_numbers_by_hand() {
 }
 
 #[test]
-fn json_has_what_markdown_cuts() {
+fn json_has_all_of_the_lists_that_markdown_cuts() {
     let mut records = records("x");
     records[0].hits = (0..60).map(|i| hit("p", &i.to_string(), 1_500)).collect();
     let merged = merged(&records);
@@ -237,10 +239,10 @@ fn json_has_what_markdown_cuts() {
     assert_eq!(json["findings"][61]["path"], "1000.2/1000001000.1");
     let text = report.markdown();
     assert_eq!(text.matches("\n### ").count(), 50);
-    assert!(text.contains("\nAnd 12 more, which the report has in JSON.\n"));
+    assert!(text.contains("\nThe JSON report has 12 more.\n"));
     assert!(text.contains("\nDeclared values that were never seen, 1,234:\n"));
     assert_eq!(text.matches("* `role` is `candidate x`").count(), 20);
-    assert!(text.contains("\n* … and more, which"));
+    assert!(text.contains("\n* … and more: see the JSON report"));
 }
 
 /// Returns the lines of a text that are outside code blocks, and the number of blocks.
@@ -267,9 +269,9 @@ fn outside(text: &str) -> (Vec<&str>, usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Texts of guests do not change the lines of a report: none is cut, none is added, and nothing leaves a block.
+    /// Texts of guests add and remove no line of a report outside of code blocks, and leave no code span or block.
     #[test]
-    fn guests_do_not_write_the_report(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
+    fn texts_of_guests_stay_in_their_spans(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
         let (nasty, plain) = (report(&word).markdown(), report("x").markdown());
         prop_assert!(!nasty.contains(|c: char| c.is_control() && c != '\n'));
         let ((nasty, blocks), (plain, plain_blocks)) = (outside(&nasty), outside(&plain));
@@ -278,7 +280,7 @@ proptest! {
         for (nasty, plain) in nasty.into_iter().zip(plain) {
             let start = |line: &str| line.split('`').next().unwrap_or_default().to_owned();
             // Coverage counts texts of guests, and digests cover them.
-            let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("About ");
+            let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("At least ");
             prop_assert!(counted || start(nasty) == start(plain), "{} {}", nasty, plain);
             prop_assert_eq!(nasty.matches('|').count() >= plain.matches('|').count(), true);
         }

@@ -1,14 +1,14 @@
 //! Digests of all exact results, one for each number of branches.
 //!
-//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and so
-//! are values that repeat others (evidence, lengths of logs).
+//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and
+//! so are values that repeat others (evidence, lengths of logs).
 
 use super::super::record::{HistoryCount, Record};
 use super::finding::Finding;
 use crate::composer::Counts;
 use crate::coverage::Coverage;
 
-/// One digest for each number of branches. Each is computed from the one before and a record.
+/// Chain of digests, one for each number of branches. Each is computed from the previous digest and a record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     /// Digests after 1, 2, 3, … branches.
@@ -23,7 +23,7 @@ impl Chain {
         self.links.push(digest.finish());
     }
 
-    /// Returns the last digest; for no branches, the initial one.
+    /// Returns the last digest, or the initial one if there are no branches.
     pub(super) fn last(&self) -> blake3::Hash {
         self.links.last().copied().unwrap_or_else(nothing)
     }
@@ -60,8 +60,8 @@ pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage
     digest.finish()
 }
 
-/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if these
-/// parts are equal.
+/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if and
+/// only if these parts are equal.
 pub(in super::super) fn exact(record: &Record) -> blake3::Hash {
     let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
     let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;

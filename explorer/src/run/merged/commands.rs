@@ -1,4 +1,4 @@
-//! Results of a test template's commands over all branches. Each command should succeed at least once.
+//! Results of a test template's commands over all branches. The report lists the commands that never succeeded.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::super::record::Record;
 use super::Seen;
 use crate::composer::{Counts, Tally};
 
-/// Results of a test template's commands. Their number is bounded by that of a template's commands.
+/// Results of a test template's commands. The number of commands is bounded as in a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commands {
     tally: Tally,

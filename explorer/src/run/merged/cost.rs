@@ -24,7 +24,7 @@ pub struct Totals {
     pub executed: u64,
     /// Length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Number of branches that had an epilogue with checks.
+    /// Number of branches that were followed by checks.
     pub checked: u64,
     /// Number of faults that were applied.
     pub faults: u64,
@@ -32,11 +32,11 @@ pub struct Totals {
     pub losses: u64,
     /// Number of branches that reached the horizon.
     pub whole: u64,
-    /// The most consecutive branches of one timeline.
+    /// Maximum number of branches on a timeline.
     pub depth: u64,
     /// Number of branches that have an operation history.
     pub histories: u64,
-    /// Sum of their histories.
+    /// Sums of the counts of these histories.
     pub history: HistoryCount,
     /// Number of branches whose history has an unknown verdict.
     pub histories_unknown: u64,
@@ -44,11 +44,11 @@ pub struct Totals {
     pub log_bytes: u64,
     /// Number of branches whose log was cut.
     pub logs_cut: u64,
-    /// Number of branches that reached more points than a branch can hold.
+    /// Number of branches that reached more points than a record can hold.
     pub deltas_full: u64,
-    /// Number of branches that met the bound on hits.
+    /// Number of branches with the maximum number of hits. They may have had more.
     pub hits_full: u64,
-    /// Number of events that named a node which does not exist.
+    /// Number of events of nodes that the world does not have.
     pub strange: u64,
     /// Number of branches that could not be run to their end.
     pub broken: u64,

@@ -62,8 +62,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds the hits of a branch. `until` is the cost of its subtree and `cost` that of the exploration, both including the
-    /// branch.
+    /// Adds the hits of a branch. `until` is the cost of its subtree and `cost` that of the exploration, both
+    /// including the branch.
     pub(super) fn add(&mut self, record: Record, subtree: u64, until: Cost, cost: Cost) {
         let Record { choice, path, hits, .. } = record;
         let mut properties = BTreeSet::new();

@@ -4,8 +4,9 @@
 //! - `commands`: results of test commands; `chain`: digests of all exact results
 //!
 //! **Invariants.**
-//! - All but times is a function of the records' exact parts. Different results have different [`Merged::digest`]s.
-//! - Records are merged one by one without a gap, so the result of n records is a prefix of the result of more.
+//! - All results except costs in host time are functions of the records' exact parts. Different results have different
+//!   [`Merged::digest`]s.
+//! - Records are merged one by one without a gap, so the first n records have the same result in a longer exploration.
 
 mod chain;
 mod commands;
@@ -63,7 +64,7 @@ pub struct Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
     /// The record's choice is not the next one.
-    #[error("choice {choice} came, but {next} is next")]
+    #[error("got the result of choice {choice}, but choice {next} is next")]
     Order {
         /// Choice of the record.
         choice: u64,
@@ -89,7 +90,7 @@ pub enum Stray {
 }
 
 impl Merged {
-    /// Returns an empty result; records name points by their numbers in `dictionary`.
+    /// Returns an empty result. The records that it merges name points by their numbers in `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
@@ -98,7 +99,7 @@ impl Merged {
     /// Merges the record of the next choice, clipped to its bounds.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid, is not the next one, or has no merged parent; nothing is changed then.
+    /// Returns an error, and changes nothing, if the record is invalid, is not the next one, or has no merged parent.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
         self.place(choice, record.from)?;
@@ -109,7 +110,7 @@ impl Merged {
     /// Merges the record of the next choice, whose points are numbers of this result's dictionary.
     ///
     /// # Errors
-    /// Returns an error if the record is not the next one, or has no merged parent; nothing is changed then.
+    /// Returns an error, and changes nothing, if the record is not the next one, or has no merged parent.
     pub fn merge_brief(&mut self, brief: Brief) -> Result<Standing, Stray> {
         let (choice, next) = (brief.record.choice, self.branches());
         let subtree = self.place(choice, brief.record.from)?;
@@ -245,9 +246,9 @@ impl Merged {
         self.stray
     }
 
-    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`]. A
-    /// subtree that was hit counts with its cost until the first hit, all others with their whole cost. This takes a step
-    /// for each subtree that was hit.
+    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or
+    /// [`Cost::instructions`]. A subtree with a hit counts with its cost until the first hit, all others with their
+    /// whole cost. The call takes a step for each subtree with a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {
@@ -259,15 +260,15 @@ impl Merged {
         Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
-    /// Returns the digest of the results of the first `branches` branches, in constant time. Two explorations with the same
-    /// digest are equal up to there.
+    /// Returns the digest of the results of the first `branches` branches, in constant time. If two explorations have
+    /// the same digest, these results are equal.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)
     }
 
-    /// Returns a digest of all results: the chain's last link, findings, coverage. Times and the instructions that the host
-    /// executed are left out.
+    /// Returns a digest of all results: the chain's last link, findings, coverage. Host times and the instructions that
+    /// the host executed are left out.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
@@ -302,7 +303,7 @@ impl Ledger for Merged {
         })
     }
 
-    /// Estimates the mass of states that no branch reached, after Good and Turing, in millionths.
+    /// Returns the probability that the next state is new, in parts of a million: the Good-Turing estimate.
     fn unseen_ppm(&self) -> u32 {
         let unseen = self.coverage.incidence(Kind::State).unseen();
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));

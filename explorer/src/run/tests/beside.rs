@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_seen_is_a_beginning() {
+fn a_reader_sees_a_prefix_of_the_records() {
     let run = written(&[]);
     let records = row(200);
     std::thread::scope(|scope| {
@@ -15,7 +15,7 @@ fn what_is_seen_is_a_beginning() {
         while !writer.is_finished() {
             let read = all(run.path());
             assert_eq!(read, records[..read.len()]);
-            assert!(read.len() >= seen, "no fewer than before");
+            assert!(read.len() >= seen, "no record disappears");
             seen = read.len();
         }
     });

@@ -13,7 +13,7 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// After a writer was killed at any byte, the file has the first records, and a resumed run completes it.
+/// After a writer was killed at any byte, the file has the records before it, and a resumed run completes the file.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);
@@ -27,7 +27,7 @@ fn killed_at_any_byte() {
         assert_eq!(
             fs::metadata(branches(run.path())).unwrap().len(),
             length as u64,
-            "who looks changes nothing"
+            "a reader changes nothing"
         );
         let mut journal = resumed(run.path());
         assert_eq!(journal.len(), kept as u64, "{length}");
@@ -43,12 +43,13 @@ fn killed_at_any_byte() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any change of any byte is told with its place, or cut off where a crash may have left it so.
+    /// A flipped bit in a durable record is reported with its place. After the durable records it is cut off, because a
+    /// crash may have caused it.
     #[test]
     fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32, synced in 0..5usize) {
         let records = row(5);
         let run = written(&records[..synced]);
-        // Going on makes last what is there.
+        // Resuming the run makes the first records durable.
         append(&mut resumed(run.path()), &records[synced..]);
         let mut bytes = fs::read(branches(run.path())).unwrap();
         let places = places(&bytes);
@@ -60,7 +61,7 @@ proptest! {
             Err(RunError::Damaged { record: found, offset, .. }) => {
                 prop_assert!(record <= synced, "{record} of {synced}");
                 prop_assert_eq!((found, offset), (record as u64, places[record - 1] as u64));
-                // What the message says helps.
+                // The run can be resumed as the message says.
                 bytes.truncate(offset as usize);
                 fs::write(branches(run.path()), &bytes).unwrap();
                 prop_assert_eq!(resumed(run.path()).len(), record as u64 - 1);
@@ -77,7 +78,7 @@ proptest! {
 
     /// Reading a file of arbitrary bytes yields whole records, or an error of one line that names the file.
     #[test]
-    fn no_file_is_too_odd(parts in prop::collection::vec(prop_oneof![
+    fn random_files_are_read_or_refused(parts in prop::collection::vec(prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),
         Just(frame::MAGIC.to_vec()),
         (any::<u64>(), 1..3u32, prop::collection::vec(0..4u8, 0..99))
@@ -92,13 +93,13 @@ proptest! {
             prop_assert_eq!(read.digest(), merged.digest());
         }
         for error in [read.map(drop), merged.map(drop)].into_iter().filter_map(Result::err) {
-            let error = told(&error, run.path());
+            let error = message(&error, run.path());
             prop_assert!(error.starts_with("branches.bin: record ") && !error.contains('\n'), "{}", error);
         }
     }
 }
 
-/// A file with this text in place of the second record's, with a sum that fits.
+/// Returns a file in which the second record has this text and a valid checksum.
 fn with_second(whole: &[u8], text: &[u8]) -> Vec<u8> {
     let places = places(whole);
     let mut bytes = whole[..places[1]].to_vec();
@@ -109,7 +110,7 @@ fn with_second(whole: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn damage_is_told_with_file_and_record() {
+fn damage_is_reported_with_file_and_record() {
     let run = written(&row(3));
     let whole = fs::read(branches(run.path())).unwrap();
     let places = places(&whole);
@@ -117,32 +118,32 @@ fn damage_is_told_with_file_and_record() {
     let second = &whole[places[1] + HEAD_BYTES..places[2]];
     let damaged = |what: &str| {
         format!(
-            "record 2 is damaged, which no crash explains: {what}; cut to {} bytes, and without end.json, the run can \
-             be resumed",
+            "record 2 is damaged, and a crash cannot have done this: {what}; to resume the run, truncate the file \
+             to {} bytes and remove end.json if there is one",
             places[1]
         )
     };
-    // Choice 1, and one that tells the point of the first again.
+    // A record of choice 1 that introduces the point of the first record again.
     let again: Vec<u8> = [&[1][..], &first[1..]].concat();
     for (text, error) in [
         (&[][..], damaged("Hit the end of buffer, expected more data")),
-        (first, damaged("it tells a point that has a number, or for which there is none")),
-        (&again, damaged("it tells a point that has a number, or for which there is none")),
-        (&[1, 1, 1, 0, 9, 0], damaged("it names a text that was not told before it")),
+        (first, damaged("it introduces a point that has a number already, or for which no number is left")),
+        (&again, damaged("it introduces a point that has a number already, or for which no number is left")),
+        (&[1, 1, 1, 0, 9, 0], damaged("it names a text by a number that no earlier text has")),
     ] {
         fs::write(branches(run.path()), with_second(&whole, text)).unwrap();
         let found = Journal::resume(run.path(), &header()).unwrap_err();
-        assert_eq!(told(&found, run.path()), format!("branches.bin: {error}"));
+        assert_eq!(message(&found, run.path()), format!("branches.bin: {error}"));
         let found = Reading::open(run.path()).unwrap_err();
-        assert_eq!(told(&found, run.path()), format!("branches.bin: {error}"));
+        assert_eq!(message(&found, run.path()), format!("branches.bin: {error}"));
     }
-    // Of choice 0, too.
+    // Two records of choice 0.
     let mut twice = second.to_vec();
     twice[0] = 0;
     fs::write(branches(run.path()), with_second(&whole, &twice)).unwrap();
     let found = Journal::resume(run.path(), &header()).unwrap_err();
-    assert_eq!(told(&found, run.path()), "branches.bin: record 2 is of choice 0, and so is record 1");
-    // What only the whole record shows is told when it is read.
+    assert_eq!(message(&found, run.path()), "branches.bin: records 1 and 2 are both of choice 0");
+    // Damage that only the whole record shows is reported when the record is read.
     let mut other = second.to_vec();
     // The trail, 00ff, as two bytes.
     let trail = other.windows(4).position(|bytes| bytes == [0, 2, 0, 0xff]).unwrap();
@@ -150,7 +151,7 @@ fn damage_is_told_with_file_and_record() {
     fs::write(branches(run.path()), with_second(&whole, &other)).unwrap();
     let reading = Reading::open(run.path()).unwrap();
     assert!(reading.get(0).unwrap().is_some());
-    let found = told(&reading.get(1).unwrap_err(), run.path());
-    assert_eq!(found, format!("branches.bin: {}", damaged("its digest is not that of what it says")));
+    let found = message(&reading.get(1).unwrap_err(), run.path());
+    assert_eq!(found, format!("branches.bin: {}", damaged("its digest does not match its contents")));
     assert_eq!(reading.get(2).unwrap().unwrap(), row(3)[2]);
 }

@@ -31,7 +31,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shorter_exploration_is_a_beginning(branches in 1..120u64, cut: prop::sample::Index, dice: u64) {
+    fn a_shorter_exploration_is_a_prefix(branches in 1..120u64, cut: prop::sample::Index, dice: u64) {
         let shorter = cut.index(branches as usize) as u64;
         let run = written(&[]);
         let mut journal = resumed(run.path());
@@ -42,7 +42,7 @@ proptest! {
         }
         prop_assert!(long.digest_at(shorter).is_some() && short.digest_at(shorter + 1).is_none());
         prop_assert_ne!(long.digest_at(shorter + 1), long.digest_at(shorter));
-        // All of it can be read from the folder.
+        // The same results can be read from the folder.
         let reading = Reading::open(run.path()).unwrap();
         prop_assert_eq!(reading.merged(shorter).unwrap().digest(), short.digest());
         prop_assert_eq!(reading.merged(u64::MAX).unwrap().digest(), long.digest());
@@ -52,7 +52,9 @@ proptest! {
 
     /// An exploration that was killed several times, at any byte, ends as if it had not been.
     #[test]
-    fn killed_and_resumed(branches in 1..80u64, kills in prop::collection::vec((0..40usize, 0..700u64, any::<u64>()), 1..4)) {
+    fn killed_and_resumed(
+        branches in 1..80u64, kills in prop::collection::vec((0..40usize, 0..700u64, any::<u64>()), 1..4),
+    ) {
         let (_, whole) = explore(branches, 4, 0, None, usize::MAX);
         let run = written(&[]);
         for (most, lost, dice) in kills {

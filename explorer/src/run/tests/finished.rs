@@ -1,9 +1,9 @@
-//! Tests of runs that have ended: all of their records are durable, so no crash explains that one is damaged or missing.
+//! Tests of runs that have ended: all of their records are durable, so a crash cannot have damaged or removed one.
 
 use super::crash::places;
 use super::*;
 
-/// Returns a run that ended with its first `merged` branches, and that has the records of others behind them.
+/// Returns a run that has ended and whose `end.json` counts the first `merged` choices. The file has all `records`.
 fn ended(records: &[Record], merged: u64) -> TempDir {
     let run = written(records);
     let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(Why::Branches, 1);
@@ -12,17 +12,19 @@ fn ended(records: &[Record], merged: u64) -> TempDir {
     run
 }
 
-/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records, or the error.
+/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records or
+/// branches, or the error.
 fn said(run: &File) -> [Result<u64, String>; 3] {
     [
         Reading::open(run).map(|reading| reading.len()),
         Reading::open_merged(run).map(|(_, merged)| merged.branches()),
         Journal::resume(run, &header()).map(|journal| journal.len()),
     ]
-    .map(|result| result.map_err(|error| told(&error, run)))
+    .map(|result| result.map_err(|error| message(&error, run)))
 }
 
-/// Damage of any record, and a cut at any place, is an error with its place, and nothing is changed. The message says how to go on.
+/// Damage of any record, and a cut at any place, is an error with its place, and nothing is changed. The run can be
+/// resumed as the message says.
 #[test]
 fn damage_in_a_finished_run_is_an_error() {
     let records = row(40);
@@ -34,8 +36,8 @@ fn damage_in_a_finished_run_is_an_error() {
         let (begin, next) = (places[record - 1], places[record]);
         let mut flipped = whole.clone();
         flipped[begin + 40] ^= 1;
-        let sum = "its checksum is not that of its bytes";
-        let gone = "it is not there, and the run ended with more records";
+        let sum = "its checksum does not match its bytes";
+        let gone = "it is missing, although the run ended with more records";
         for (bytes, damage) in [
             (flipped, sum),
             (whole[..next - 1].to_vec(), "the file ends within it"),
@@ -43,8 +45,8 @@ fn damage_in_a_finished_run_is_an_error() {
         ] {
             fs::write(branches(run.path()), &bytes).unwrap();
             let expected = format!(
-                "branches.bin: record {record} is damaged, which no crash explains: {damage}; cut to {begin} bytes, and without \
-                 end.json, the run can be resumed"
+                "branches.bin: record {record} is damaged, and a crash cannot have done this: {damage}; to resume the \
+                 run, truncate the file to {begin} bytes and remove end.json if there is one"
             );
             assert_eq!(said(run.path()), [(); 3].map(|()| Err(expected.clone())), "{record}");
             assert!(fs::read(branches(run.path())).unwrap() == bytes, "nothing is cut off");
@@ -63,26 +65,27 @@ fn damage_in_a_finished_run_is_an_error() {
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
 
-/// Results come in another order than choices, and some of them after the last that counted.
+/// Results can be recorded in another order than that of choices, some of them after the last that `end.json` counts.
 #[test]
-fn records_behind_those_that_counted() {
+fn records_after_those_that_the_end_counts() {
     let mut records = row(6);
     records.swap(2, 3);
     let run = ended(&records, 3);
     let whole = fs::read(branches(run.path())).unwrap();
     let places = places(&whole);
     let cut = |record: usize| fs::write(branches(run.path()), &whole[..places[record - 1] + 40]).unwrap();
-    // Choice 2 is the fourth: without it there are three records, of which two counted.
+    // Choice 2 is the fourth record. Without it only two of the three choices that the end counts are left.
     cut(4);
     assert!(
         said(run.path()).iter().all(|said| said.as_ref().is_err_and(|error| error.contains("record 4 ")))
     );
-    // Those who look may have seen the end just before another process went on, so they look at what counted.
+    // A reader may have read the end just before another process resumed the run, so it needs only the records that the
+    // end counts.
     cut(6);
     let [read, merged, resumed] = said(run.path());
     assert_eq!((read, merged), (Ok(5), Ok(3)));
     assert!(resumed.unwrap_err().contains("record 6 is damaged"));
-    // An end that no run can have.
+    // An impossible end.
     fs::write(branches(run.path()), &whole).unwrap();
     let end = fs::read_to_string(run.path().join(folder::END)).unwrap();
     let end = end.replace("\"branches\": 3", &format!("\"branches\": {}", u64::MAX));

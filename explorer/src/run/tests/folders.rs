@@ -1,4 +1,4 @@
-//! The folder: how it begins, ends and goes on.
+//! Run directories: creating, ending and resuming them.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_run_is_written_and_read() {
     let end = reading.merged(u64::MAX).unwrap().end(Why::Branches, 12);
     journal.finish(&end).unwrap();
     assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
-    // Going on takes back that it ended.
+    // Resuming the run removes its end.
     let journal = resumed(&run);
     assert_eq!(Reading::open(&run).unwrap().end(), None);
     journal.finish(&end).unwrap();
@@ -28,14 +28,14 @@ fn a_run_is_written_and_read() {
 }
 
 #[test]
-fn a_place_for_a_run() {
+fn folders_that_can_or_cannot_hold_a_new_run() {
     let folder = tempdir().unwrap();
     let run = folder.path();
-    let error = |result: Result<Journal, RunError>| told(&result.unwrap_err(), run);
+    let error = |result: Result<Journal, RunError>| message(&result.unwrap_err(), run);
     assert_eq!(error(Journal::resume(run, &header())), "RUN has no run: there is no run.json in it");
-    assert_eq!(told(&Reading::open(run).unwrap_err(), run), "RUN has no run: there is no run.json in it");
-    assert_eq!(fs::read_dir(run).unwrap().count(), 0, "who looks for a run leaves nothing");
-    // Killed before there was a run, with something half written.
+    assert_eq!(message(&Reading::open(run).unwrap_err(), run), "RUN has no run: there is no run.json in it");
+    assert_eq!(fs::read_dir(run).unwrap().count(), 0, "the failed attempts leave no file");
+    // A writer was killed before the header was complete.
     fs::write(run.join("lock"), "").unwrap();
     fs::write(branches(run), "").unwrap();
     fs::write(run.join(".temporary-run.json"), "{").unwrap();
@@ -51,7 +51,7 @@ fn a_place_for_a_run() {
     assert_eq!(names, ["branches.bin", "findings", "lock", "run.json"]);
     fs::remove_file(run.join("run.json")).unwrap();
     fs::write(branches(run), "x").unwrap();
-    let orphans = "RUN has records and no run.json that says of what: name another folder, or remove this one to begin anew";
+    let orphans = "RUN has records, but no run.json: name another folder, or remove this one to start again";
     assert_eq!(error(Journal::create(run, &header())), orphans);
 }
 
@@ -66,8 +66,9 @@ fn another_exploration_is_refused_and_untouched() {
     let other = Header { seed: 8, ..header() };
     let error = Journal::resume(run.path(), &other).unwrap_err();
     assert_eq!(
-        told(&error, run.path()),
-        "RUN is another exploration's: name another folder, or remove this one to begin anew: seed differs: 7 here, 8 there"
+        message(&error, run.path()),
+        "RUN belongs to another exploration: name another folder, or remove this one to start again: \
+         seed differs: 7 here, 8 there"
     );
     assert_eq!(fs::read(branches(run.path())).unwrap(), torn);
     assert!(Reading::open(run.path()).unwrap().end().is_some());
@@ -80,7 +81,7 @@ fn a_choice_has_one_result() {
     let run = written(&row(2));
     let before = fs::read(branches(run.path())).unwrap();
     let mut journal = resumed(run.path());
-    // The same again, by a slower worker.
+    // The same result by a slower worker.
     journal.append(Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
     for other in [
         Record { trail: "00fe".to_owned(), ..row(1)[0].clone() },
@@ -88,10 +89,10 @@ fn a_choice_has_one_result() {
         Record { delta: Delta::default(), ..row(1)[0].clone() },
     ] {
         let error = journal.append(other).unwrap_err();
-        assert_eq!(told(&error, run.path()), "choice 0 has another result than the one that was recorded");
+        assert_eq!(message(&error, run.path()), "the result of choice 0 differs from the recorded one");
     }
     assert_eq!(fs::read(branches(run.path())).unwrap(), before);
-    // The search must choose what was chosen.
+    // The search must make the recorded choices again.
     let choice = |number, from, path: &str| Choice { number, from, path: path.parse().unwrap() };
     let of = |choice| journal.recorded(&choice);
     assert_eq!(
@@ -100,14 +101,14 @@ fn a_choice_has_one_result() {
     );
     assert_eq!(of(choice(2, Place::Root, "1000.3")).unwrap(), None);
     let error = of(choice(1, Place::Root, "1000.3")).unwrap_err();
-    assert_eq!(told(&error, run.path()), "choice 1 is 1000.3, and 1000.2 was recorded");
+    assert_eq!(message(&error, run.path()), "choice 1 is 1000.3 now, but 1000.2 was recorded");
     assert!(of(choice(1, Place::After(0), "1000.2")).is_err());
 }
 
 #[test]
-fn evidence_is_there_whole_or_not_at_all() {
+fn evidence_is_stored_completely_or_not_at_all() {
     let run = written(&[]);
-    // A writer was killed while it kept something.
+    // A writer was killed while it stored evidence.
     let left = run.path().join("findings/.temporary-7");
     fs::create_dir(&left).unwrap();
     fs::write(left.join("log.txt"), "ha").unwrap();
@@ -115,7 +116,7 @@ fn evidence_is_there_whole_or_not_at_all() {
     assert!(!left.exists());
     journal.keep_evidence(7, &[("log.txt", b"half"), ("wire.pcapng", b"")]).unwrap();
     journal.keep_evidence(12, &[]).unwrap();
-    // What is there stays.
+    // Stored evidence is not changed.
     journal.keep_evidence(7, &[("log.txt", b"other")]).unwrap();
     let reading = Reading::open(run.path()).unwrap();
     let kept = || (0..20).filter(|&id| reading.evidence_of(id).is_some()).collect::<Vec<u32>>();

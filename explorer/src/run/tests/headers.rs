@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn headers_that_are_none() {
+fn invalid_headers_are_refused() {
     let run = written(&[]);
     let path = run.path().join("run.json");
     let good = fs::read_to_string(&path).unwrap();
@@ -12,10 +12,13 @@ fn headers_that_are_none() {
         (String::new(), "run.json: EOF while parsing a value at line 1 column 0"),
         (
             good.replace("\"schema_version\": 3", "\"schema_version\": 2"),
-            "run.json: its format is 2, and this version knows 3",
+            "run.json: its format version is 2; this version of Everett reads only version 3",
         ),
         // Fields of another format are ignored.
-        ("{\"schema_version\":9,\"x\":1}".to_owned(), "run.json: its format is 9, and this version knows 3"),
+        (
+            "{\"schema_version\":9,\"x\":1}".to_owned(),
+            "run.json: its format version is 9; this version of Everett reads only version 3",
+        ),
         (
             good.replace("\"seed\": 7", "\"seed\": -7"),
             "run.json: invalid value: integer `-7`, expected u64 at line 20 column 12",
@@ -23,8 +26,8 @@ fn headers_that_are_none() {
         (" ".repeat(limits::HEADER_BYTES_MAX + 1), "run.json has more than 16777216 bytes"),
     ] {
         fs::write(&path, text).unwrap();
-        assert_eq!(told(&Header::read(run.path()).unwrap_err(), run.path()), error);
-        assert_eq!(told(&Journal::resume(run.path(), &header()).unwrap_err(), run.path()), error);
+        assert_eq!(message(&Header::read(run.path()).unwrap_err(), run.path()), error);
+        assert_eq!(message(&Journal::resume(run.path(), &header()).unwrap_err(), run.path()), error);
     }
 }
 
@@ -34,13 +37,13 @@ fn a_world_that_is_too_deep_is_refused() {
     let folder = tempdir().unwrap();
     let deep = (0..200).fold(json!(1), |value, _| json!([value]));
     let error = Journal::create(folder.path(), &Header { world: deep, ..header() }).unwrap_err();
-    assert!(told(&error, folder.path()).starts_with("run.json: recursion limit exceeded"), "{error}");
+    assert!(message(&error, folder.path()).starts_with("run.json: recursion limit exceeded"), "{error}");
     assert!(!folder.path().join("run.json").exists());
     Journal::create(folder.path(), &header()).unwrap();
 }
 
 #[test]
-fn explorations_differ_by_name() {
+fn differences_are_reported_with_their_field() {
     let base = header();
     assert_eq!(base.same_exploration(&Header { world_file: "moved.toml".to_owned(), ..header() }), Ok(()));
     let world = |world| Header { world, ..header() };
@@ -77,11 +80,13 @@ fn explorations_differ_by_name() {
         ),
         (
             world(json!({})),
-            "world.node differs: [{\"memory\":1024,\"name\":\"n1\"},{\"memory\":1024,\"name\":\"n2\"}] here, nothing there",
+            "world.node differs: [{\"memory\":1024,\"name\":\"n1\"},{\"memory\":1024,\"name\":\"n2\"}] here, \
+             nothing there",
         ),
         (
             world(json!(3)),
-            "world differs: {\"node\":[{\"memory\":1024,\"name\":\"n1\"},{\"memory\":1024,\"name\":\"n2\"}]} here, 3 there",
+            "world differs: {\"node\":[{\"memory\":1024,\"name\":\"n1\"},{\"memory\":1024,\"name\":\"n2\"}]} here, \
+             3 there",
         ),
     ] {
         assert_eq!(base.same_exploration(&other).unwrap_err().to_string(), difference);
@@ -89,6 +94,9 @@ fn explorations_differ_by_name() {
         assert_eq!(base.same_exploration(&other).unwrap_err().field, turned.field);
     }
     let more = world(json!({ "node": base.world["node"], "link\n": "x".repeat(500) }));
-    let told = base.same_exploration(&more).unwrap_err().to_string();
-    assert!(told.starts_with("world.link\\n differs: nothing here, \"xxx") && told.len() < 300, "{told}");
+    let difference = base.same_exploration(&more).unwrap_err().to_string();
+    assert!(
+        difference.starts_with("world.link\\n differs: nothing here, \"xxx") && difference.len() < 300,
+        "{difference}"
+    );
 }

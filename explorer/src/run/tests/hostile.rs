@@ -12,9 +12,9 @@ use crate::run::frame;
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
 use crate::run::stored;
-use crate::run::words::{Told, Word};
+use crate::run::words::{NewPoint, Word};
 
-/// A file that repeats some bytes, of which only so many can be read.
+/// A file that repeats `bytes`. Reads fail once `left` bytes were read.
 #[derive(Debug)]
 struct Metered {
     bytes: Vec<u8>,
@@ -55,38 +55,40 @@ impl Media for Metered {
     }
 }
 
-/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most` bytes in all.
+/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most`
+/// bytes in all.
 fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     let file = Metered { bytes: bytes.repeat(1 << 16), length, left: AtomicU64::new(most) };
     let source = Source { file: Arc::new(file), path: "branches.bin".into() };
     match Scan::new(source, length).next() {
         Ok(Ok(frame)) => format!("record {}", frame.number),
         Ok(Err(tail)) => format!("{} records in {} bytes", tail.records, tail.bytes),
-        Err(error) => told(&error, File::new("RUN")),
+        Err(error) => message(&error, File::new("RUN")),
     }
 }
 
-/// Scans places that look like records, and damage that is longer than a crash leaves.
+/// The searched bytes are bounded for many places that look like records, and for a tail that is too long for a crash.
 #[test]
-fn the_search_behind_damage_is_bounded() {
-    let damaged =
-        |said: &str| said.starts_with("branches.bin: record 1 is damaged, which no crash explains: it");
+fn the_search_after_damage_is_bounded() {
+    let damaged = |said: &str| {
+        said.starts_with("branches.bin: record 1 is damaged, and a crash cannot have done this: it")
+    };
     let most = 2 * limits::SEARCH_BYTES_MAX;
     let magic = scanned(&frame::MAGIC, 1 << 20, most);
     assert!(damaged(&magic), "{magic}");
-    // Nothing is searched where there is too much.
+    // A tail that is too long is not searched.
     let long = scanned(&[7], limits::SEARCH_BYTES_MAX + 1, 4 << 20);
     assert!(damaged(&long), "{long}");
     let short = scanned(&[7], 1 << 20, most);
     assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
 }
 
-/// A file with a record of these points, which says nothing else than the first of a row does.
-fn with_points(told: Vec<Told>, numbers: Option<Numbers>) -> Vec<u8> {
+/// Returns a file with one record: the first of `row`, with these points.
+fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
     let mut brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
     brief.numbers = numbers.unwrap_or(brief.numbers);
-    frame::encode(0, 1, 0, &stored::encode(record, &brief, told).unwrap()).unwrap()
+    frame::encode(0, 1, 0, &stored::encode(record, &brief, new_points).unwrap()).unwrap()
 }
 
 /// A text is copied into each point that names it by its number.
@@ -95,14 +97,15 @@ fn texts_of_points_are_bounded() {
     let run = written(&[]);
     let read = |file: Vec<u8>| {
         fs::write(branches(run.path()), file).unwrap();
-        Reading::open_merged(run.path()).map(drop).map_err(|error| told(&error, run.path()))
+        Reading::open_merged(run.path()).map(drop).map_err(|error| message(&error, run.path()))
     };
-    let told_point = |bytes: usize| vec![Told::State(Word::New("x".repeat(bytes)))];
-    assert_eq!(read(with_points(told_point(STATE_BYTES_MAX), None)), Ok(()));
-    let error = read(with_points(told_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
-    let long = "record 1 is damaged, which no crash explains: it tells a text of a point that is longer than 1024 bytes";
+    let new_point = |bytes: usize| vec![NewPoint::State(Word::New("x".repeat(bytes)))];
+    assert_eq!(read(with_points(new_point(STATE_BYTES_MAX), None)), Ok(()));
+    let error = read(with_points(new_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
+    let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
+                than 1024 bytes";
     assert!(error.contains(long), "{error}");
-    // Those without a number have their texts with them.
+    // A point without a number is written with its texts.
     let unnumbered = |bytes: usize| {
         let point = state(&"x".repeat(bytes));
         Some(Numbers::of_unnumbered(point))
@@ -110,11 +113,11 @@ fn texts_of_points_are_bounded() {
     assert_eq!(read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX))), Ok(()));
     let error = read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX + 1))).unwrap_err();
     assert!(error.contains(long), "{error}");
-    // Nor is one written.
+    // The writer refuses a longer text, too.
     let record =
         Record { delta: delta(&[(state(&"x".repeat(STATE_BYTES_MAX + 1)), 1)]), ..row(1)[0].clone() };
     fs::write(branches(run.path()), "").unwrap();
-    let error = told(&resumed(run.path()).append(record).unwrap_err(), run.path());
+    let error = message(&resumed(run.path()).append(record).unwrap_err(), run.path());
     assert!(error.starts_with("the record of choice 0 cannot be written: a text of point "), "{error}");
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
@@ -127,17 +130,21 @@ fn names_of_findings_are_bounded() {
     let records: Vec<Record> = records.collect();
     let mut brief = Brief::new(records[0].clone(), &Dictionary::default()).unwrap();
     brief.record.hits.clone_from(&records[0].hits);
-    let told = vec![Told::State(Word::New("s0".to_owned()))];
-    let text = stored::encode(&records[0], &brief, told).unwrap();
+    let new_points = vec![NewPoint::State(Word::New("s0".to_owned()))];
+    let text = stored::encode(&records[0], &brief, new_points).unwrap();
     let run = written(&[]);
     fs::write(branches(run.path()), frame::encode(0, 1, 0, &text).unwrap()).unwrap();
     let mut journal = resumed(run.path());
     journal.append(records[1].clone()).unwrap();
     let second = Reading::open(run.path()).unwrap().get(1).unwrap().unwrap();
-    assert_eq!(second.hits[0].evidence, Evidence::default(), "the first hit is known under its bounded name");
+    assert_eq!(
+        second.hits[0].evidence,
+        Evidence::default(),
+        "the index finds the first hit by its cut names"
+    );
 }
 
-/// Links lead out of the folder, and waiting for a FIFO's other end takes forever.
+/// A link would lead out of the folder, and opening a FIFO would wait for its other end.
 #[test]
 fn files_of_a_run_are_regular_ones() {
     let outside = tempdir().unwrap();
@@ -146,7 +153,7 @@ fn files_of_a_run_are_regular_ones() {
     let fifo = outside.path().join("fifo");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // With another end, so that an open that waits for one does not wait.
+    // The other end is open, so that an open without the check would not hang the test.
     let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
     for (name, other, what) in [
         (folder::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),
@@ -167,7 +174,7 @@ fn files_of_a_run_are_regular_ones() {
                 true => Journal::resume(run.path(), &header()),
                 false => Journal::create(run.path(), &header()),
             };
-            assert_eq!(told(&opened.unwrap_err(), run.path()), format!("cannot open {name}: {what}"));
+            assert_eq!(message(&opened.unwrap_err(), run.path()), format!("cannot open {name}: {what}"));
             assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
         }
     }
@@ -176,7 +183,7 @@ fn files_of_a_run_are_regular_ones() {
         let place = run.path().join(name);
         fs::remove_file(&place).unwrap();
         fs::hard_link(&fifo, &place).unwrap();
-        let error = told(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
+        let error = message(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
         assert_eq!(error, format!("cannot open {name}: this is a FIFO, and a regular file is needed"));
     }
 }

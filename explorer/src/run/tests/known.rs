@@ -5,7 +5,7 @@ use crate::coverage::statistics::Findability;
 use super::*;
 use crate::search::Standing;
 
-/// Two subtrees: 0, 1 and 3 in the first, 2 in the second.
+/// Returns the records of two subtrees: choices 0, 1 and 3 are the first, choice 2 is the second.
 fn four() -> Vec<Record> {
     let mut records = vec![
         record(0, None, "1000.1"),
@@ -29,19 +29,19 @@ fn merged(records: &[Record]) -> Merged {
 }
 
 #[test]
-fn findings_and_what_they_cost() {
+fn findings_and_their_costs() {
     let merged = merged(&four());
     let cost = |branches: u64| Cost { cpu_ns: 100 * branches, instructions: 10 * branches };
-    let told: Vec<_> = merged
+    let found: Vec<_> = merged
         .findings()
         .iter()
         .map(|f| (f.id, f.hit.signature.as_str(), f.first, f.cost, f.tally.branches, f.tally.subtrees.len()))
         .collect();
-    assert_eq!(told, [(1, "x", 1, cost(2), 2, 1), (2, "z", 1, cost(2), 1, 1), (3, "y", 3, cost(4), 1, 1)]);
+    assert_eq!(found, [(1, "x", 1, cost(2), 2, 1), (2, "z", 1, cost(2), 1, 1), (3, "y", 3, cost(4), 1, 1)]);
     assert_eq!(merged.findings()[0].hit.vtime_ns, 2_500);
     assert_eq!(merged.findings()[0].tally.subtrees[&0], InSubtree { branches: 2, until: cost(2) });
     assert_eq!(merged.subtrees().values().copied().collect::<Vec<Cost>>(), [cost(3), cost(1)]);
-    // The first subtree counts until its first hit, the second one whole.
+    // The first subtree counts with its cost until the first hit, the second one with its whole cost.
     let cpu = |tally| merged.findability(tally, Cost::cpu_ns);
     assert_eq!(cpu(&merged.findings()[0].tally), Findability { time: 300, hits: 1 });
     assert_eq!(cpu(&merged.findings()[2].tally), Findability { time: 400, hits: 1 });
@@ -60,7 +60,7 @@ fn findings_and_what_they_cost() {
 
 /// Messages of consecutive branches add up; those of branches from one moment do not.
 #[test]
-fn messages_are_those_of_a_timeline() {
+fn messages_are_counted_along_a_timeline() {
     assert_eq!(Merged::default().messages_most(), 0);
     let mut records = four();
     records.push(record(4, Some(1), "1000.1/2000.1/3000.2"));
@@ -107,7 +107,7 @@ fn take(merged: &mut Merged, choice: u64, record: Record) -> Standing {
 }
 
 #[test]
-fn standings_and_what_is_unseen() {
+fn standings_and_the_unseen_share() {
     let mut merged = Merged::default();
     assert_eq!(merged.unseen_ppm(), 1_000_000);
     let mut four = four();
@@ -117,18 +117,18 @@ fn standings_and_what_is_unseen() {
     // States s0, s1, s2, s0.
     assert_eq!(standings.iter().map(|standing| standing.reward).collect::<Vec<u64>>(), [1, 1, 1, 0]);
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
-    assert_eq!(standings[2].open_ns, None, "nothing goes on from what broke");
+    assert_eq!(standings[2].open_ns, None, "a broken branch cannot be extended");
     assert_eq!(standings[3].instructions, 10);
-    // Two of four hits are of states that exactly one branch reached.
+    // Two of the four times that a state was reached, no other branch reached it.
     assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
 }
 
 #[test]
-fn what_is_not_the_next_is_not_taken_in() {
+fn only_the_next_choice_is_merged() {
     let mut merged = merged(&four()[..2]);
     let before = merged.digest();
     let wrong = |merged: &mut Merged, record| merged.merge(record).unwrap_err().to_string();
-    assert_eq!(wrong(&mut merged, four()[3].clone()), "choice 3 came, but 2 is next");
+    assert_eq!(wrong(&mut merged, four()[3].clone()), "got the result of choice 3, but choice 2 is next");
     let orphan = Record { from: Some(2), ..record(2, None, "1000.2") };
     assert_eq!(wrong(&mut merged, orphan), "choice 2 extends choice 2, which is not an earlier one");
     assert_eq!((merged.digest(), merged.stray()), (before, None));
@@ -137,9 +137,9 @@ fn what_is_not_the_next_is_not_taken_in() {
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// Exact parts change the digest, and no others do.
+/// A change of an exact part changes the digest; a change of any other part does not.
 #[test]
-fn digests_tell_apart() {
+fn digests_depend_on_exact_parts_only() {
     let base = four();
     let with = |change: fn(&mut Record)| {
         let mut records = base.clone();
@@ -184,7 +184,7 @@ fn digests_tell_apart() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // Digests are compared between versions, so the chain must not change unnoticed.
+    // A prefix of the records has the same digests as the whole at its end.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }

@@ -51,7 +51,7 @@ pub(crate) fn header() -> Header {
     }
 }
 
-/// A delta with these points at these times.
+/// Returns a delta with these points at these times.
 pub(crate) fn delta(points: &[(Point, u64)]) -> Delta {
     let entry = |(point, vtime_ns): &(Point, u64)| {
         (point.id().to_string(), json!({ "point": point, "vtime_ns": vtime_ns }))
@@ -79,7 +79,7 @@ pub(crate) fn hit(property: &str, signature: &str, vtime_ns: u64) -> Hit {
     }
 }
 
-/// Commands by name, and how often they started, succeeded and failed.
+/// Returns the tally of commands with these names and numbers of starts, successes and failures.
 pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
     let counts = |&(name, [started, succeeded, failed]): &(&str, [u64; 3])| {
         (name.to_owned(), Counts { started, succeeded, failed })
@@ -87,7 +87,7 @@ pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
     Tally::try_from(commands.iter().map(counts).collect::<BTreeMap<_, _>>()).unwrap()
 }
 
-/// A branch that found nothing, took a second of vtime, and cost 10 instructions and 100 ns.
+/// Returns the record of a branch that found nothing, took a second of vtime, and cost 10 instructions and 100 ns.
 pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
     let path: Path = path.parse().unwrap();
     let end_ns = path.forks().last().map_or(0, |fork| fork.vtime_ns) + 1_000_000_000;
@@ -117,12 +117,12 @@ pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
     }
 }
 
-/// Branches from the root moment.
+/// Returns records of branches that start at the root moment.
 fn row(branches: u64) -> Vec<Record> {
     (0..branches).map(|choice| record(choice, None, &format!("{ROOT_NS}.{}", choice + 1))).collect()
 }
 
-/// The branch of a choice. Times depend on who runs it.
+/// Returns the record of a choice in the simulated world. Only its costs on the host depend on the worker.
 fn run(choice: &Choice, worker: u64) -> Record {
     let hash = blake3::hash(choice.path.to_string().as_bytes());
     let byte = |i: usize| u64::from(hash.as_bytes()[i]);
@@ -155,7 +155,8 @@ fn run(choice: &Choice, worker: u64) -> Record {
     }
 }
 
-/// An exploration whose branches end in any order; recorded ones are not run again. Stops after so many new ones.
+/// Runs an exploration in which the generator seeded with `dice` decides which running branch ends next. Recorded
+/// branches are not run again. Stops after `most` new branches.
 fn explore(
     branches: u64,
     workers: usize,
@@ -201,7 +202,7 @@ fn explore(
     search.finish(u64::MAX)
 }
 
-/// A run directory with these records.
+/// Returns a run directory with these records.
 fn written(records: &[Record]) -> TempDir {
     let folder = tempdir().unwrap();
     let mut journal = Journal::create(folder.path(), &header()).unwrap();
@@ -219,21 +220,21 @@ fn branches(run: &File) -> std::path::PathBuf {
     run.join(folder::BRANCHES)
 }
 
-/// All records, in the order of choices, which begin at 0.
+/// Returns all records, in the order of choices. Panics if a choice is missing between them.
 fn all(run: &File) -> Vec<Record> {
     let reading = Reading::open(run).unwrap();
     let records: Vec<Record> = (0..).map_while(|choice| reading.get(choice).unwrap()).collect();
-    assert_eq!(records.len() as u64, reading.len(), "without a gap");
+    assert_eq!(records.len() as u64, reading.len(), "no choice is missing");
     records
 }
 
-/// Go on with a run.
+/// Resumes a run.
 fn resumed(run: &File) -> Journal {
     Journal::resume(run, &header()).unwrap()
 }
 
-/// An error as people see it, without the folder.
-fn told(error: &RunError, run: &File) -> String {
+/// Returns an error's message as users see it, without the path of the run directory.
+fn message(error: &RunError, run: &File) -> String {
     let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
     format!("{error}{source}")
         .replace(&format!("{}/", run.display()), "")

@@ -1,4 +1,4 @@
-//! Losses of power: what was written and not yet made to last is there, or not, or in part, sector by sector.
+//! Losses of power: unsynced bytes survive, are lost, or survive in part, sector by sector.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,17 +7,19 @@ use super::*;
 use crate::expedition::{self, Aim, ExpeditionError, Job, Progress, Watch, Workers};
 use crate::run::media::Media;
 
-/// Disks write so many bytes whole or not at all.
+/// Number of bytes that a disk writes as a whole or not at all.
 const SECTOR: usize = 512;
 
-/// A file as programs see it, and what of it lasts.
+/// A file: the bytes that programs read, and the bytes that are durable.
 #[derive(Debug, Default)]
 struct Disk {
     seen: Vec<u8>,
-    lasting: Vec<u8>,
-    /// Errors, instead of an effect: of writes after so many bytes, of syncs, and of cuts.
+    durable: Vec<u8>,
+    /// Size beyond which writes fail; `None` for no limit.
     full_at: Option<usize>,
+    /// True if syncs fail.
     sync_fails: bool,
+    /// True if truncation fails.
     cut_fails: bool,
 }
 
@@ -60,7 +62,7 @@ impl Media for Recorder {
         if disk.sync_fails {
             return Err(io::Error::other("the disk does not answer"));
         }
-        disk.lasting = disk.seen.clone();
+        disk.durable = disk.seen.clone();
         Ok(())
     }
 
@@ -84,16 +86,16 @@ enum Loss {
 
 impl Disk {
     fn after(&self, loss: Loss) -> Vec<u8> {
-        let Disk { seen, lasting, .. } = self;
+        let Disk { seen, durable, .. } = self;
         match loss {
-            Loss::All => lasting.clone(),
+            Loss::All => durable.clone(),
             Loss::Torn(dice) => {
-                let least = lasting.len().min(seen.len());
+                let least = durable.len().min(seen.len());
                 seen[..least + dice as usize % (seen.len() - least + 1)].to_vec()
             }
             Loss::Zeroes => {
-                let mut left = lasting.clone();
-                left.resize(seen.len().max(lasting.len()), 0);
+                let mut left = durable.clone();
+                left.resize(seen.len().max(durable.len()), 0);
                 left
             }
             Loss::Sectors(dice) => {
@@ -105,11 +107,11 @@ impl Disk {
                     let of = |bytes: &[u8]| {
                         (from..end).map(|at| bytes.get(at).copied().unwrap_or(0)).collect::<Vec<u8>>()
                     };
-                    left.extend(if kept { of(seen) } else { of(lasting) });
+                    left.extend(if kept { of(seen) } else { of(durable) });
                 }
                 if dice.next_u64() % 2 == 0 {
                     let end = left.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-                    left.truncate(end.max(lasting.len()));
+                    left.truncate(end.max(durable.len()));
                 }
                 left
             }
@@ -117,7 +119,7 @@ impl Disk {
     }
 }
 
-/// A run directory whose journal writes to such a disk.
+/// Returns a run directory, and a journal of it that writes its records to `disk`.
 fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
     let folder = tempdir().unwrap();
     let mut journal = Journal::create(folder.path(), &header()).unwrap();
@@ -125,40 +127,41 @@ fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
     (folder, journal)
 }
 
-/// At every record, in every way: the run is resumed, with all that lasted, and ends as if nothing had happened.
+/// After a loss of power of any kind at any record, the run resumes with all durable records and ends with the same
+/// digest.
 #[test]
 fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
-    // More than are synced at once, so that there is something that lasts.
+    // More records than one sync covers, so that some are durable.
     let branches = limits::SYNC_RECORDS + 70;
     let whole = explore(branches, 4, 7, None, usize::MAX).1.digest();
     let disk = Recorder::default();
     let (_folder, mut journal) = on_disk(&disk);
     let run = written(&[]);
-    let (mut lasting, mut cuts) = (0, 0);
+    let (mut durable, mut cuts) = (0, 0);
     for most in 1..=branches as usize {
         // The same branches come first each time: those that are recorded are not run again.
         explore(branches, 4, 7, Some(&mut journal), 1);
         assert_eq!(journal.len(), most as u64);
-        lasting = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { lasting };
+        durable = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { durable };
         let losses = [Loss::All, Loss::Zeroes, Loss::Torn(most as u64 * 977)];
         let losses = losses.into_iter().chain((0..4).map(|i| Loss::Sectors(most as u64 * 10 + i)));
         for loss in losses {
             let left = disk.0.lock().unwrap().after(loss);
             fs::write(super::branches(run.path()), left).unwrap();
             let mut resumed = resumed(run.path());
-            assert!(resumed.len() >= lasting, "{most} {loss:?}: what lasted is there");
+            assert!(resumed.len() >= durable, "{most} {loss:?}: durable records survive");
             cuts += u64::from(resumed.cut().is_some());
             let (_, merged) = explore(branches, 3, 9, Some(&mut resumed), usize::MAX);
             assert_eq!(merged.digest(), whole, "{most} {loss:?}");
             drop(resumed);
             let read = Reading::open_merged(run.path()).unwrap().1;
-            assert_eq!(read.digest(), whole, "{most} {loss:?}, as it is read");
+            assert_eq!(read.digest(), whole, "{most} {loss:?}: the file, read again");
         }
     }
-    assert!(cuts > branches, "{cuts} of the losses left something that was cut off");
+    assert!(cuts > branches, "only {cuts} losses left a damaged record");
 }
 
-/// Power goes again while the run goes on from what was left of it.
+/// Power is lost again while the run resumes from what the last loss left.
 #[test]
 fn losses_of_power_in_a_row() {
     let branches = 150;
@@ -169,10 +172,10 @@ fn losses_of_power_in_a_row() {
             let run = written(&[]);
             fs::write(super::branches(run.path()), &left).unwrap();
             let mut journal = resumed(run.path());
-            // What going on has cut off and synced is what lasts.
+            // Resuming has cut and synced the file, so all of its bytes are durable now.
             let now = fs::read(super::branches(run.path())).unwrap();
             let disk =
-                Recorder(Arc::new(Mutex::new(Disk { seen: now.clone(), lasting: now, ..Disk::default() })));
+                Recorder(Arc::new(Mutex::new(Disk { seen: now.clone(), durable: now, ..Disk::default() })));
             journal.use_file(Arc::new(disk.clone()));
             let most = if round == 4 { usize::MAX } else { 40 };
             let (_, merged) = explore(branches, 4, dice * 7 + round, Some(&mut journal), most);
@@ -185,7 +188,7 @@ fn losses_of_power_in_a_row() {
 }
 
 #[test]
-fn what_a_disk_says_first_is_what_is_told() {
+fn errors_of_the_disk_are_reported() {
     let disk = Recorder::default();
     let (folder, mut journal) = on_disk(&disk);
     let records = row(9);
@@ -193,20 +196,19 @@ fn what_a_disk_says_first_is_what_is_told() {
     let length = journal.dictionary().len();
     disk.0.lock().unwrap().full_at = Some(disk.len().unwrap() as usize + 100);
     let error = journal.append(records[3].clone()).unwrap_err();
-    assert_eq!(told(&error, folder.path()), "cannot write branches.bin: no storage space");
+    assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     assert_eq!((journal.len(), journal.dictionary().len()), (3, length), "nothing was added");
     // There is room again.
     disk.0.lock().unwrap().full_at = None;
     append(&mut journal, &records[3..5]);
-    // A disk that could not keep something has forgotten it, whatever it says the next time.
+    // After a failed sync the data may be lost, even if the next sync reports success.
     disk.0.lock().unwrap().sync_fails = true;
     let error = journal.sync().unwrap_err();
-    assert_eq!(told(&error, folder.path()), "cannot sync branches.bin: the disk does not answer");
+    assert_eq!(message(&error, folder.path()), "cannot sync branches.bin: the disk does not answer");
     disk.0.lock().unwrap().sync_fails = false;
-    let refused =
-        "branches.bin: the disk has failed to keep what was written before; nothing more is written";
-    assert_eq!(told(&journal.sync().unwrap_err(), folder.path()), refused);
-    assert_eq!(told(&journal.append(records[5].clone()).unwrap_err(), folder.path()), refused);
+    let refused = "branches.bin: an earlier sync failed, so nothing more is written";
+    assert_eq!(message(&journal.sync().unwrap_err(), folder.path()), refused);
+    assert_eq!(message(&journal.append(records[5].clone()).unwrap_err(), folder.path()), refused);
     let left = disk.0.lock().unwrap().seen.clone();
     let run = written(&[]);
     fs::write(branches(run.path()), left).unwrap();
@@ -214,7 +216,8 @@ fn what_a_disk_says_first_is_what_is_told() {
     assert_eq!(all(run.path()), records);
 }
 
-/// A part of a record that could not be removed is removed before the run ends: behind an end nothing is damaged.
+/// A part of a record that could not be removed is removed before the run ends: a run with an `end.json` has no damaged
+/// record.
 #[test]
 fn a_run_ends_with_whole_records() {
     let disk = Recorder::default();
@@ -231,7 +234,7 @@ fn a_run_ends_with_whole_records() {
 }
 
 #[test]
-fn what_was_cut_off_is_told() {
+fn the_cut_is_reported() {
     let disk = Recorder::default();
     let (_folder, mut journal) = on_disk(&disk);
     append(&mut journal, &row(5));
@@ -243,17 +246,18 @@ fn what_was_cut_off_is_told() {
     let cut =
         resumed(run.path()).cut().unwrap().to_string().replace(&format!("{}/", run.path().display()), "");
     let bytes = left.len() - places[2];
-    let behind = "cut off there, with 2 whole records behind it";
     let expected = format!(
-        "branches.bin: record 3 was not written to its end: {behind}, {bytes} bytes in all; what is missing is run again"
+        "branches.bin: record 3 is damaged; it and 2 whole records after it were cut off ({bytes} bytes); the missing \
+         branches are run again"
     );
     assert_eq!(cut, expected);
-    assert_eq!(resumed(run.path()).cut(), None, "it is told once");
+    assert_eq!(resumed(run.path()).cut(), None, "the cut is reported once");
 }
 
-/// The evidence of a finding's first hit is kept, in any order of results. Evidence of later hits is dropped.
+/// The evidence of a finding's first hit is recorded, in whatever order results come. The evidence of a hit is dropped
+/// if an earlier choice with a hit of the same finding is recorded.
 #[test]
-fn evidence_is_kept_where_it_may_be_the_first() {
+fn evidence_is_recorded_if_it_may_be_the_first() {
     let mut records = row(4);
     records.iter_mut().for_each(|record| record.hits = vec![hit("p", "s", 1)]);
     let run = written(&[]);
@@ -273,7 +277,7 @@ fn evidence_is_kept_where_it_may_be_the_first() {
     assert_eq!(merged.digest(), plain.digest());
 }
 
-/// Runs branches of the make-believe world, the latest first.
+/// Runs branches of the simulated world, the latest first.
 struct Stack(Vec<Job>);
 
 impl Workers for Stack {
@@ -310,9 +314,9 @@ fn aim(branches: u64) -> Aim<Novelty> {
     Aim { seed, root_ns, in_flight, strategy, branches, until_found: false, waiting: 8 }
 }
 
-/// A disk that is full, and that cannot keep what it took either: the first of these is what is told.
+/// If a write fails and then a sync, the exploration reports the write.
 #[test]
-fn why_an_exploration_ends_is_told_and_not_what_came_of_that() {
+fn the_first_error_of_an_exploration_is_reported() {
     let (mut workers, mut watch) = (Stack(Vec::new()), Stack(Vec::new()));
     let whole = expedition::explore(aim(90), None, &mut workers, &mut watch).unwrap();
     assert_eq!(whole.merged.digest(), explore(90, 4, 7, None, usize::MAX).1.digest());
@@ -324,9 +328,9 @@ fn why_an_exploration_ends_is_told_and_not_what_came_of_that() {
     }
     let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch);
     let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("the journal failed") };
-    assert_eq!(told(&error, folder.path()), "cannot write branches.bin: no storage space");
+    assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     drop(journal);
-    // With room, what was written is gone on with.
+    // Once there is room, the exploration continues from the records that were written.
     fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
     let mut journal = resumed(folder.path());
     assert!(journal.len() > 5, "{} records", journal.len());

@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_within_bounds_stays(
+    fn records_within_bounds_are_not_changed(
         hits in hits(), sometimes in prop::collection::vec(long(limits::NAME_BYTES_MAX), 0..9),
         broken in prop::option::of(long(limits::TEXT_BYTES_MAX)), trail in long(limits::TRAIL_BYTES_MAX),
     ) {
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn of_a_signature_the_first_hit_counts() {
+fn the_first_hit_of_each_signature_is_recorded() {
     let mut record = row(1)[0].clone();
     record.hits = vec![hit("p", "a", 1), hit("p", "b", 2), hit("q", "a", 3), hit("p", "a", 4)];
     record.sometimes = ["z", "a", "z"].map(str::to_owned).to_vec();
@@ -78,23 +78,26 @@ fn of_a_signature_the_first_hit_counts() {
 }
 
 #[test]
-fn what_cannot_be_a_record_is_not_written() {
+fn invalid_records_are_not_written() {
     let run = written(&[]);
     let mut journal = resumed(run.path());
     for (record, problem) in [
-        (record(3, Some(3), "1000.1/2000.1"), "it extends choice 3, which was not made before it"),
+        (record(3, Some(3), "1000.1/2000.1"), "it extends choice 3, which is not an earlier one"),
         (record(3, None, "1000.1/2000.1"), "its path does not extend the path of the branch before it"),
         (record(3, Some(1), "1000.1"), "its path does not extend the path of the branch before it"),
         (record(3, None, ""), "its path does not extend the path of the branch before it"),
     ] {
         let error = journal.append(record).unwrap_err();
-        assert_eq!(told(&error, run.path()), format!("the record of choice 3 cannot be written: {problem}"));
+        assert_eq!(
+            message(&error, run.path()),
+            format!("the record of choice 3 cannot be written: {problem}")
+        );
     }
     let many: Vec<_> =
         (0..=crate::coverage::limits::DELTA_POINTS_MAX).map(|i| (state(&i.to_string()), 1)).collect();
     let error = journal.append(Record { delta: delta(&many), ..row(1)[0].clone() }).unwrap_err();
     assert_eq!(
-        told(&error, run.path()),
+        message(&error, run.path()),
         "the record of choice 0 cannot be written: it reached more than 65536 points"
     );
     journal.append(Record { delta: delta(&many[1..]), ..row(1)[0].clone() }).unwrap();

@@ -10,7 +10,7 @@ use crate::plan::problem::quoted;
 
 use super::{Novelty, Pct, Strategy, Uniform};
 
-/// Strategy by its name in world files and on the command line.
+/// A strategy, as world files and command lines name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StrategyKind {
@@ -80,15 +80,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_serialised_ones_and_lead_back() {
+    fn names_equal_the_serialised_ones_and_can_be_parsed() {
         for kind in StrategyKind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
         assert!(StrategyKind::ALL.is_sorted_by(|a, b| a < b));
-        let told = |text: &str| text.parse::<StrategyKind>().unwrap_err().to_string();
-        assert_eq!(told("novel"), "there is no strategy \"novel\"; did you mean \"novelty\"?");
-        assert_eq!(told("PCT"), "there is no strategy \"PCT\"; the strategies are uniform, novelty, pct");
+        let error = |text: &str| text.parse::<StrategyKind>().unwrap_err().to_string();
+        assert_eq!(error("novel"), "there is no strategy \"novel\"; did you mean \"novelty\"?");
+        assert_eq!(error("PCT"), "there is no strategy \"PCT\"; the strategies are uniform, novelty, pct");
         assert_eq!(format!("{:>4}", StrategyKind::Pct), " pct");
     }
 }

@@ -1,9 +1,9 @@
 //! Strategies: the choice of the moment at which the next branch starts.
 //!
-//! A strategy is a function of the tree, of the estimated unseen share, and of draws. It has no state, so a resumed
-//! exploration makes the same choices. The cost of a choice is logarithmic in the size of the tree: the tree keeps the sums
-//! that it needs (`super::weights`). No strategy uses host time, caches, or any cost of a branch other than its
-//! instructions.
+//! A strategy is a function of the tree, of the estimated unseen share, and of random draws. It has no state, so a
+//! resumed exploration makes the same choices. The cost of a choice is logarithmic in the size of the tree: the tree
+//! keeps the sums that strategies need (`super::weights`). No strategy uses host time, caches, or any cost of a branch
+//! other than its instructions.
 
 mod kind;
 mod novelty;

@@ -8,12 +8,11 @@ use crate::search::tree::{Place, Tree};
 
 const PPM: u64 = 1_000_000;
 
-/// Picks a moment by the reward of its branch. The weight falls with the square of the number of branches that already start
-/// there.
+/// Picks a moment with a weight that is the reward of its branch divided by the square of n + 1, where n is the number
+/// of branches that already start there.
 ///
-/// A share of the branches starts at the root moment instead. It is at least [`Novelty::fresh_ppm`] and grows as the unseen
-/// share falls: where the vocabulary is small and known, novelty gives no guidance, and following it is worse than drawing
-/// afresh.
+/// A share of the branches starts at the root moment instead. It is at least [`Novelty::fresh_ppm`] and grows as the
+/// unseen share falls: if few points are left unseen, rewards give no guidance, and fresh draws find more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Novelty {
     /// Minimum share of branches that start at the root moment, in parts of a million.
@@ -26,8 +25,8 @@ impl Default for Novelty {
     }
 }
 
-/// Unseen share from which on only the minimum share of branches starts at the root moment: a twentieth, in parts of a
-/// million.
+/// Unseen share, in parts of a million. At this share or more, only the minimum share of branches starts at the root
+/// moment.
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
 
 impl Novelty {

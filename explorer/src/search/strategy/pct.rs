@@ -6,8 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
-/// Starts half of the branches at the root moment. The guarantee of random priorities holds for these. The others start at
-/// the end of any open branch, all equally likely. The strategy has no state: each run draws priorities of its own.
+/// Starts half of the branches at the root moment. The guarantee of random priorities holds for these. The others start
+/// at the end of any open branch, all equally likely. The strategy has no state: each branch draws its own priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 

@@ -6,9 +6,9 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{Place, Tree};
 
-/// Picks each depth of the tree with equal probability, and each moment within a depth.
+/// Picks a depth of the tree, all equally likely, and then a moment of this depth, all equally likely.
 ///
-/// A uniform draw among all moments would hardly ever leave the depth with the most of them.
+/// A uniform draw among all moments would nearly always pick the depth with the most moments.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Uniform;
 
