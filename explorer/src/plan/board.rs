@@ -15,8 +15,8 @@ use super::limits::NETWORK_FAULTS_MAX;
 use super::names::Names;
 use super::problem::{Problem, quoted};
 
-/// Resource that one fault at a time can hold, by the index of its node among the world's names, its disk's number, or its
-/// unit's index among the node's units.
+/// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names. The
+/// second is the index of a unit among the node's units, or the number of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot {
     Running(usize),
@@ -34,11 +34,11 @@ enum Slot {
 struct Hold {
     line: usize,
     kind: FaultKind,
-    /// Virtual time at which the fault ends. `None` if it lasts to the end of the run.
+    /// Virtual time at which the fault ends; `None` if it lasts to the end of the run.
     end_ns: Option<u64>,
 }
 
-/// Resources that are held, as of the last entry.
+/// Resources that the entered faults hold.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     held: BTreeMap<Slot, Hold>,

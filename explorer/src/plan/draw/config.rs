@@ -17,7 +17,8 @@ use super::span::{Bounded, Span};
 
 /// Bounds of the mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
 pub(super) const EVERY_NS: RangeInclusive<u64> = 100_000_000..=86_400_000_000_000_000;
-/// Maximum number of draws until at least one kind is on. A single kind is off in all of them with a probability of 2^-64.
+/// Maximum number of draws of a swarm, which end when at least one kind is on. If there is only one kind, all draws fail
+/// with a probability of 2^-64.
 const SWARM_TRIES: usize = 64;
 /// Bounds of the time between the beginnings of quiet periods, in nanoseconds: 10 s to a day.
 pub(super) const QUIET_EVERY_NS: RangeInclusive<u64> = 10_000_000_000..=AT_NS_MAX;
@@ -136,7 +137,7 @@ impl FaultConfig {
         FaultConfig { only: Some(only.unwrap_or(drawn)), ..self.clone() }
     }
 
-    /// Returns the kinds that are drawn.
+    /// Returns the kinds of which faults are drawn.
     pub fn enabled(&self) -> impl Iterator<Item = FaultKind> {
         self.kinds()
             .into_iter()
