@@ -35,9 +35,9 @@ pub enum What<'t> {
         /// End of that state, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// Requests to a disk of the node begin to fail, or none fails any more.
+    /// Requests to a disk of the node begin to fail, or no longer fail on any disk.
     DiskErrors {
-        /// True if they begin to.
+        /// True if requests begin to fail.
         begins: bool,
     },
     /// Bits on a disk of the node were flipped.
