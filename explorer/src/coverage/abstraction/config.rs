@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AbstractionConfig {
     /// State variables.
     pub rules: Vec<RuleConfig>,
-    /// Controls whether log templates are part of the state.
+    /// Setting whether log templates are part of the state.
     pub templates: Templates,
     /// Number of a unit's last distinct template classes that are part of the state: 1 or 2.
     pub last: u8,
@@ -24,11 +24,12 @@ impl Default for AbstractionConfig {
     }
 }
 
-/// Use of log templates as part of the state.
+/// Setting whether log templates are part of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// Only if there are no rules. Declared state is better than templates, and too fine a state gives no guidance.
+    /// Templates are part of the state only if there are no rules. Declared state is better than templates, and a state that
+    /// is too fine gives no guidance.
     #[default]
     Auto,
     /// Templates are part of the state.
@@ -92,6 +93,6 @@ pub enum Capture {
 pub enum Reset {
     /// The node loses power or is reset.
     PowerLoss,
-    /// A unit whose lines the rule reads ends.
+    /// A unit ends whose lines the rule reads.
     Exit,
 }
