@@ -96,8 +96,8 @@ pub enum Fault {
     PowerLoss {
         /// Affected node.
         node: String,
-        /// Kind of the restart when the fault ends. With `None` the node stays off until the end of the workload, when the
-        /// session switches it on for the checks.
+        /// Kind of the restart when the fault ends. With `None` the node stays off until the end of the workload, when
+        /// the session switches it on for the checks.
         restart: Option<Restart>,
         /// True if a sector may be written in part. Correct software may rely on sectors being written whole.
         tear_sectors: bool,
@@ -211,7 +211,8 @@ pub enum PartitionMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// Restores the stored restart point, at which only the kernel and the agent run. This costs the host almost nothing.
+    /// Restores the stored restart point, at which only the kernel and the agent run. This costs the host almost
+    /// nothing.
     Warm,
     /// Executes the whole boot.
     Cold,

@@ -24,7 +24,8 @@ impl Group {
     }
 }
 
-/// Directed links: all from a node of `from` to a node of `to`, and optionally the reverse ones. The groups may overlap.
+/// Directed links: all from a node of `from` to a node of `to`, and optionally the reverse ones. The groups may
+/// overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
     /// Senders.

@@ -28,8 +28,8 @@ use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
 
-/// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led to
-/// it. A boot's root is a function of the boot seed.
+/// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led
+/// to it. A boot's root is a function of the boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 

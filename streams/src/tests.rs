@@ -125,8 +125,8 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here changes every
-/// trail and requires a new machine version.
+/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here
+/// changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();

@@ -134,8 +134,9 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     let elements = item.list(ARGUMENTS_MAX)?;
     if !elements.first().is_some_and(Item::is_table) {
         let command = Command { argv: argv(item)?, env: BTreeMap::new(), cwd: None, user: None };
-        let name =
-            name_of_program(&command.argv).ok_or_else(|| item.error("the program's name is not a valid name of a service; write a table with \"name\""))?;
+        let name = name_of_program(&command.argv).ok_or_else(|| {
+            item.error("the program's name is not a valid unit name; write [[node.service]] with \"name\"")
+        })?;
         return Ok(vec![Service {
             name,
             command,
@@ -149,9 +150,8 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     for element in item.list(most)? {
         let service = service(&element.table()?)?;
         if services.iter().any(|other| other.name == service.name) {
-            return Err(
-                element.error(format!("two services are named \"{}\"; give one another \"name\"", service.name))
-            );
+            return Err(element
+                .error(format!("two services are named \"{}\"; give one of them another \"name\"", service.name)));
         }
         services.push(service);
     }

@@ -124,8 +124,8 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a header
-    /// covers the header alone, so every entry is searched.
+    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a
+    /// header covers the header alone, so every entry is searched.
     fn inner(&self, offset: usize) -> Option<Item<'a>> {
         let DeValue::Table(entries) = self.value.get_ref() else { return None };
         entries.iter().find_map(|(key, value)| {

@@ -125,7 +125,9 @@ fn filesystem(item: &Item<'_>) -> Result<Filesystem, Error> {
     match item.str()? {
         "ext4" => Ok(Filesystem::Ext4),
         "xfs" => Ok(Filesystem::Xfs),
-        other => Err(item.error(format!("there is no file system \"{other}\"; there are \"ext4\" and \"xfs\""))),
+        other => {
+            Err(item.error(format!("there is no file system \"{other}\"; there are \"ext4\" and \"xfs\"")))
+        }
     }
 }
 

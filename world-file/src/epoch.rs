@@ -25,8 +25,8 @@ pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("\"{text}\" is not between 1970 and 2069, which the guest's clock can show"))
 }
 
-/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. March counts as the first month, so that the leap
-/// day is last.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. March counts as the first month, so that the
+/// leap day is last.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -7,8 +7,8 @@ use everett_input::file::{self as input, Reason};
 
 /// Maximum size of a file that `files` puts into a guest, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum total size of the files of all nodes, in bytes. They stay in memory as long as the world. A file that several
-/// nodes get counts once for each node.
+/// Maximum total size of the files of all nodes, in bytes. They stay in memory as long as the world. A file that
+/// several nodes get counts once for each node.
 pub(super) const FILES_BYTES_MAX: u64 = 256 << 20;
 
 /// Reads the files of one world, at most [`FILES_BYTES_MAX`] in total.

@@ -10,8 +10,8 @@ use super::paths;
 
 /// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
-/// Maximum length of the addition to the kernel's command line, in bytes. Everett's own part comes first, and x86 allows
-/// 2048 bytes in all.
+/// Maximum length of the addition to the kernel's command line, in bytes. Everett's own part comes first, and x86
+/// allows 2048 bytes in all.
 const CMDLINE_BYTES_MAX: usize = 1_024;
 
 /// Kernel and root file system of the nodes.

@@ -99,7 +99,8 @@ fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
     };
     distribution.check().map_err(|error| item.error(error.to_string()))?;
     if distribution.least() < LATENCY_NS_MIN {
-        return Err(item.error(format!("the latency of a link is at least {}", units::show_duration_ns(LATENCY_NS_MIN))));
+        let least = units::show_duration_ns(LATENCY_NS_MIN);
+        return Err(item.error(format!("the latency of a link is at least {least}")));
     }
     Ok(distribution)
 }

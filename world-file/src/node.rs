@@ -87,8 +87,8 @@ impl FileEntry {
         }
     }
 
-    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. The host
-    /// file's bits are ignored, so that a timeline depends on contents only.
+    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. The
+    /// host file's bits are ignored, so that a timeline depends on contents only.
     #[must_use]
     pub fn mode(&self) -> u32 {
         if let Some(mode) = self.own_mode {

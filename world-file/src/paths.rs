@@ -11,8 +11,8 @@ use super::error::Error;
 const PATH_BYTES_MAX: usize = 4095;
 
 /// Returns the host path that `item` names. A relative path starts at the world file's folder and may not leave it,
-/// neither through `..` nor through a symbolic link. A world file from someone else therefore reads only files that came
-/// with it, or that it names by an absolute path.
+/// neither through `..` nor through a symbolic link. A world file from someone else therefore reads only files that
+/// came with it, or that it names by an absolute path.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     let text = item.str()?;
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {

@@ -18,8 +18,8 @@ const COMMANDS_MAX: usize = 64;
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 
 /// Default time to settle before the checks, in nanoseconds of vtime. Balancers, clients and replicas probe each other
-/// about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over, and cost
-/// an idle world almost nothing.
+/// about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over, and
+/// cost an idle world almost nothing.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
 /// Maximum time to settle, in nanoseconds of vtime. It is part of the ten minutes that the last commands of a test
 /// template have.
@@ -144,8 +144,8 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     }
 }
 
-/// Reads the unit's name and its node. No other driver, check or service may have the name. In a world with one node, the
-/// node can be left out.
+/// Reads the unit's name and its node. No other driver, check or service may have the name. In a world with one node,
+/// the node can be left out.
 fn name_and_node(
     table: &Table<'_>,
     nodes: &[Node],

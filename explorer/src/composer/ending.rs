@@ -20,8 +20,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Enters the phases of an `eventually_` command if the template has one and there was a workload. Otherwise ends the
-    /// timeline.
+    /// Enters the phases of an `eventually_` command if the template has one and there was a workload. Otherwise ends
+    /// the timeline.
     fn end_without_finally(&mut self) {
         self.state.phase = if self.state.worked && self.template.has(Prefix::Eventually) {
             Phase::Killing { until_ns: self.in_ns(KILL_NS_MAX), told: false }

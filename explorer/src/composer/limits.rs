@@ -13,9 +13,9 @@ pub const PARALLEL_MAX: u8 = 4;
 pub const ANYTIME_MAX: u8 = 2;
 /// Maximum drawn pause between two starts, in nanoseconds of vtime: 200 ms.
 pub const PAUSE_NS_MAX: u64 = 200_000_000;
-/// Maximum time for which a drawn command waits until it can start, in nanoseconds of vtime: 10 s. After that, a command
-/// that can start takes its place. Otherwise a command that hangs would block the whole workload once a serial driver is
-/// drawn.
+/// Maximum time for which a drawn command waits until it can start, in nanoseconds of vtime: 10 s. After that, a
+/// command that can start takes its place. Otherwise a command that hangs would block the whole workload once a serial
+/// driver is drawn.
 pub const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// Maximum time for commands to end by themselves before `finally_` commands, in nanoseconds of vtime: 60 s.

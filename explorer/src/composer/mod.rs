@@ -16,17 +16,17 @@
 //! |---|---|---|
 //! | first | one `first_` command, if there is any | it has ended, with any result |
 //! | driving | drivers and `anytime_` commands | the caller stops the workload |
-//! | finishing, before `finally_` | no new commands | all commands have ended; if one was killed or takes too long, killing follows |
+//! | finishing, before `finally_` | no new commands | all have ended; if one was killed or takes too long, killing follows |
 //! | killing, before `eventually_` | no new commands; those that run are killed | no command runs |
 //! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended |
 //!
 //! **Invariants.**
 //! - The composer's actions are a function of the template, its initial state, the calls and the random stream.
-//! - No other driver runs beside a serial or singleton driver, and a singleton starts at most once. No command runs beside
-//!   a `first_`, `eventually_` or `finally_` command. `finally_` commands run only if all commands before them ended by
-//!   themselves.
-//! - After the workload is stopped, the timeline ends within the sum of [`limits::FINISH_NS_MAX`], [`limits::KILL_NS_MAX`]
-//!   and [`limits::LAST_NS_MAX`], whatever commands do.
+//! - No other driver runs beside a serial or singleton driver, and a singleton starts at most once. No command runs
+//!   beside a `first_`, `eventually_` or `finally_` command. `finally_` commands run only if all commands before them
+//!   ended by themselves.
+//! - After the workload is stopped, the timeline ends within the sum of [`limits::FINISH_NS_MAX`],
+//!   [`limits::KILL_NS_MAX`] and [`limits::LAST_NS_MAX`], whatever commands do.
 
 mod ending;
 pub mod limits;

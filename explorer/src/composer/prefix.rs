@@ -102,7 +102,11 @@ mod tests {
             assert_eq!(Prefix::of(name), None, "{name}");
         }
         for prefix in Prefix::ALL {
-            assert_eq!(Prefix::of(&format!("{prefix}x")), Some(prefix), "{prefix} is not mistaken for another prefix");
+            assert_eq!(
+                Prefix::of(&format!("{prefix}x")),
+                Some(prefix),
+                "{prefix} is not mistaken for another prefix"
+            );
         }
     }
 }

@@ -30,8 +30,8 @@ pub enum Stopping {
     Nothing,
 }
 
-/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends. `told` is true if the phase's action was
-/// returned to the caller.
+/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends. `told` is true if the phase's action
+/// was returned to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     First { started: bool },

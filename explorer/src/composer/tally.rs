@@ -1,5 +1,5 @@
-//! Counts of commands and their results, for the properties of every test template: each command succeeds at least once,
-//! and none ever fails.
+//! Counts of commands and their results, for the properties of every test template: each command succeeds at least
+//! once, and none ever fails.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ impl Tally {
         Tally(names.map(|name| (name.to_owned(), Counts::default())).collect())
     }
 
-    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names beyond
-    /// the maximum number of commands are ignored.
+    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names
+    /// beyond the maximum number of commands are ignored.
     pub fn merge(&mut self, other: &Tally) {
         for (name, more) in &other.0 {
             if self.0.len() < COMMANDS_MAX || self.0.contains_key(name) {

@@ -86,11 +86,12 @@ pub(super) fn prefix_of(name: &str) -> Result<Prefix, TemplateError> {
 }
 
 impl Template {
-    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are ignored.
+    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are
+    /// ignored.
     ///
     /// # Errors
-    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is a
-    /// driver or `anytime_` command.
+    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is
+    /// a driver or `anytime_` command.
     pub fn new(files: impl IntoIterator<Item = (u16, String)>) -> Result<Template, TemplateError> {
         let mut commands: BTreeMap<String, Command> = BTreeMap::new();
         for (node, name) in files {

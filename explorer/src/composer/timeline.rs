@@ -69,8 +69,8 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// Draws the maximum number of parallel drivers again and, before the workload's end, the planned end. Otherwise all
-    /// timelines that continue from one moment would have the same values.
+    /// Draws the maximum number of parallel drivers again and, before the workload's end, the planned end. Otherwise
+    /// all timelines that continue from one moment would have the same values.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -121,8 +121,8 @@ impl<'t> Composer<'t> {
         self.state.phase == Phase::Over { told: true }
     }
 
-    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act` is
-    /// due at once. `None` if nothing is due before the next report.
+    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act`
+    /// is due at once. `None` if nothing is due before the next report.
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         let due_ns = match self.state.phase {
@@ -132,7 +132,8 @@ impl<'t> Composer<'t> {
         due_ns.map(|due_ns| due_ns.max(self.state.now_ns))
     }
 
-    /// Returns the actions that the caller has to perform at this vtime, in this order. Returns no actions if called too early.
+    /// Returns the actions that the caller has to perform at this vtime, in this order. Returns no actions if called
+    /// too early.
     pub fn act(&mut self, now_ns: u64, rng: &mut ChaCha20Rng) -> Vec<Act> {
         self.pass(now_ns);
         let mut acts = Vec::new();
@@ -182,8 +183,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline, from which the actual
-    /// end differs if commands do not end by themselves. A stopped timeline stays stopped.
+    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline, from which the
+    /// actual end differs if commands do not end by themselves. A stopped timeline stays stopped.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {
@@ -217,8 +218,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Applies a change that may allow a waiting command to start. The command does not start at once, but after its pause,
-    /// so that timelines also differ in what follows the end of a run.
+    /// Applies a change that may allow a waiting command to start. The command does not start at once, but after its
+    /// pause, so that timelines also differ in what follows the end of a run.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

@@ -10,8 +10,8 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged in
-/// the order of choices.
+/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged
+/// in the order of choices.
 ///
 /// The time to merge a branch grows with the number of its points, not with the number of all points.
 #[derive(Debug, Clone, Default)]
@@ -99,12 +99,12 @@ impl Coverage {
         &self.dictionary
     }
 
-    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come in
-    /// that order.
+    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come
+    /// in that order.
     ///
     /// # Errors
-    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is added
-    /// then.
+    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is
+    /// added then.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
         let numbers = self.dictionary.number(delta)?;

@@ -37,8 +37,8 @@ pub(crate) struct Entries {
 pub struct WrongId(pub PointId);
 
 impl Dictionary {
-    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room. These numbers
-    /// are at least the [`Dictionary::len`] before the call.
+    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room. These
+    /// numbers are at least the [`Dictionary::len`] before the call.
     ///
     /// # Errors
     /// Returns an error if `delta` has a new point under another point's id. No number is assigned then.

@@ -12,11 +12,11 @@ use super::point::Point;
 /// All gaps. Each list has at most [`GAPS_MAX`] items.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gaps {
-    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most first),
-    /// then by name.
-    pub faults: Listed<FaultGap>,
-    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse (most
+    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most
     /// first), then by name.
+    pub faults: Listed<FaultGap>,
+    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse
+    /// (most first), then by name.
     pub orders: Listed<OrderGap>,
     /// Declared values that no variable ever had, in the order of rules.
     pub values: Listed<ValueGap>,

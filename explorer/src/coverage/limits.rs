@@ -32,8 +32,8 @@ pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in the state of a node; further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of orders of nodes that are compared to find the least text. Groups of up to six nodes are always exact:
-/// 6! = 720.
+/// Maximum number of orders of nodes that are compared to find the least text. Groups of up to six nodes are always
+/// exact: 6! = 720.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of the state of a node as text, in bytes; a longer text ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
@@ -52,8 +52,8 @@ pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration; further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
 /// Maximum number of points that have a number. A numbered point is sent once; a point without a number is sent by each
-/// branch that reaches it. It is twice [`POINTS_MAX`], because numbers are assigned in the order of results, but points are
-/// kept in the order of choices.
+/// branch that reaches it. It is twice [`POINTS_MAX`], because numbers are assigned in the order of results, but points
+/// are kept in the order of choices.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum number of samples of the growth curve.
 pub const GROWTH_MAX: usize = 512;

@@ -1,6 +1,7 @@
 //! Coverage: abstract states, faults and orders of events that an exploration reached, and those that it did not reach.
 //!
-//! The events of a branch, in the order of vtime, become points of coverage. One table holds the points of all branches.
+//! The events of a branch, in the order of vtime, become points of coverage. One table holds the points of all
+//! branches.
 //!
 //! - `limits`: bounds; `text`: texts of bounded length
 //! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
@@ -16,10 +17,10 @@
 //! collection of events from a world.
 //!
 //! **Invariants.**
-//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its events.
-//!   They do not depend on other branches, so [`Delta`]s can be computed anywhere and in any order.
-//! - A timeline that is cut in pieces, each started from the state of the previous one, reaches the same points as in one
-//!   piece, unless a bound on points is reached.
+//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its
+//!   events. They do not depend on other branches, so [`Delta`]s can be computed anywhere and in any order.
+//! - A timeline that is cut in pieces, each started from the state of the previous one, reaches the same points as in
+//!   one piece, unless a bound on points is reached.
 //! - [`Coverage`] is a function of the deltas in the order of choices. Different coverages have different
 //!   [`Coverage::digest`]s.
 //! - A state is the same for all orders of interchangeable nodes, within the limits that `symmetry` states.

@@ -38,7 +38,8 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Enters the class of a unit's line, and keeps the last `keep` distinct classes. Returns true if the state changed.
+    /// Enters the class of a unit's line, and keeps the last `keep` distinct classes. Returns true if the state
+    /// changed.
     pub(super) fn logged(&mut self, unit: &str, class: &str, keep: usize) -> bool {
         let full = self.classes.len() >= UNITS_MAX && !self.classes.contains_key(unit);
         let unit = if full { OTHER } else { unit };
@@ -100,8 +101,8 @@ impl NodeState {
         self.variables.iter().map(|(name, set)| (name.as_str(), &set.value))
     }
 
-    /// Returns the state as text. It says whether the node is up, paused or down, and leaves out the active faults, which
-    /// are part of the world's state.
+    /// Returns the state as text. It says whether the node is up, paused or down, and leaves out the active faults,
+    /// which are part of the world's state.
     pub(super) fn write(&self, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let running = [(OFF, "down"), (PAUSED, "paused")];
         let running = running.iter().find(|(kind, _)| self.faults.contains_key(*kind));

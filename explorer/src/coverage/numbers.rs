@@ -1,7 +1,7 @@
 //! Coverage of one branch, with points named by their numbers in a [`Dictionary`](super::Dictionary).
 //!
-//! Most branches reach points that other branches reached, in runs of consecutive numbers. Packed, a thousand points take
-//! less than a kilobyte.
+//! Most branches reach points that other branches reached, in runs of consecutive numbers. Packed, a thousand points
+//! take less than a kilobyte.
 
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ impl Numbers {
     }
 
     /// Packs the runs as integers of variable length. Each vtime is written as its difference from the previous one,
-    /// followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both share
-    /// one integer if the run is short.
+    /// followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both
+    /// share one integer if the run is short.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = Vec::with_capacity(self.runs.len() * 2);
         let mut before_ns = 0;
@@ -133,8 +133,8 @@ impl Numbers {
     /// dictionary.
     ///
     /// # Errors
-    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is not
-    /// below `known`.
+    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is
+    /// not below `known`.
     pub(crate) fn unpack(
         packed: &[u8],
         known: usize,
@@ -168,8 +168,8 @@ impl Numbers {
     }
 }
 
-/// Number of low bits of a run's first integer that hold the run's length minus one. If all are set, the rest of the length
-/// follows as an integer of its own.
+/// Number of low bits of a run's first integer that hold the run's length minus one. If all are set, the rest of the
+/// length follows as an integer of its own.
 const MORE_BITS: u32 = 2;
 /// Value of these bits if all are set.
 const MORE_MAX: u64 = (1 << MORE_BITS) - 1;

@@ -1,9 +1,9 @@
 //! Happens-before between the nodes' events: vector clocks, and the order of event types.
 //!
-//! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of a
-//! node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`] typed
-//! events of each node are compared, so an order over a longer distance does not count. Otherwise every type of event would
-//! in the end come before every other type.
+//! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of
+//! a node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`]
+//! typed events of each node are compared, so an order over a longer distance does not count. Otherwise every type of
+//! event would in the end come before every other type.
 //!
 //! A delivery is matched with its send by the message's number. A number that is unknown or forgotten gives no order. A
 //! message without a number counts as sent when it arrives, so only for such messages can a reported order be wrong.
@@ -52,7 +52,8 @@ impl Timelines {
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no type.
+    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no
+    /// type.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };

@@ -77,8 +77,8 @@ pub enum Point {
         first: String,
         /// Type of the second event.
         then: String,
-        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on one
-        /// node.
+        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on
+        /// one node.
         across: bool,
     },
     /// A value of a variable.

@@ -20,8 +20,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns a word unchanged if it has no character that could be taken for a separator, otherwise in quotes. Different words
-/// stay different.
+/// Returns a word unchanged if it has no character that could be taken for a separator, otherwise in quotes. Different
+/// words stay different.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-+^/".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }

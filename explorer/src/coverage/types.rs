@@ -7,7 +7,8 @@ use super::observed::{DiskEvent, ProcessChange, WireKind};
 use super::template::template;
 use super::text::clip;
 
-/// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no order.
+/// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Types {
     names: Vec<String>,

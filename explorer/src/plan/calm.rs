@@ -50,8 +50,8 @@ impl Calm {
         (last.end_ns > at_ns).then_some(last)
     }
 
-    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal starts
-    /// after that heal.
+    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal
+    /// starts after that heal.
     pub(super) fn next(&self, at_ns: u64) -> Option<&Period> {
         self.periods.get(self.periods.partition_point(|period| period.at_ns <= at_ns))
     }

@@ -92,8 +92,8 @@ impl Events {
         self.list.get(usize::try_from(cursor.happened).ok()?)
     }
 
-    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it. Call
-    /// this until it returns `None`.
+    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it.
+    /// Call this until it returns `None`.
     pub fn due(&self, cursor: &mut Cursor, now_ns: u64) -> Option<&Event> {
         let event = self.next(cursor).filter(|event| event.at_ns <= now_ns)?;
         cursor.happened += 1;

@@ -1,7 +1,7 @@
 //! Fault plans: the faults of a world over time, as data that is drawn, written by hand or edited.
 //!
-//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md` is the
-//! user's page about it.
+//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md`
+//! is the user's page about it.
 //!
 //! - `limits`: bounds; `names`: names of a world that entries refer to
 //! - `line`: one line, from text to an [`Entry`] and back
@@ -15,8 +15,8 @@
 //! **Invariants.**
 //! - Every [`Plan`] passed all checks, whether it was parsed, drawn or built from entries. The executor may assume that
 //!   every name exists, that no fault lasts into a quiet period, and that no node is switched off twice.
-//! - Entries are in order of time. Entries with the same time keep the order in which they were given. An entry's index is
-//!   its id.
+//! - Entries are in order of time. Entries with the same time keep the order in which they were given. An entry's index
+//!   is its id.
 //! - Parsing the output of [`Plan::write`] gives the same plan.
 
 mod board;
@@ -149,8 +149,8 @@ struct Draft {
     /// Size of these entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
-    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and checks
-    /// of entries against each other are skipped.
+    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and
+    /// checks of entries against each other are skipped.
     healing_unclear: bool,
 }
 

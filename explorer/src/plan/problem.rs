@@ -76,8 +76,8 @@ pub enum Problem {
     TooManyLines,
     /// More network faults are active at once than a wire supports.
     #[error(
-        "at most {NETWORK_FAULTS_MAX} network faults can be active at a time, and {NETWORK_FAULTS_MAX} already are, the first of \
-         them from line {since}"
+        "at most {NETWORK_FAULTS_MAX} network faults can be active at a time, and {NETWORK_FAULTS_MAX} already are, \
+         the first of them from line {since}"
     )]
     TooManyAtOnce { since: usize },
     /// The line is too long, as written or in canonical form.

@@ -1,8 +1,8 @@
 //! Built-in properties. Every world has them, unless it ignores them by name.
 //!
-//! The judge recognises problems of kernels itself. The caller reports violations of all other properties. Their names are
-//! here as well, so that one list has all properties that a world can ignore. If the caller reports a name that is not on
-//! the list, the report is a hit like any other, but no world can ignore it.
+//! The judge recognises problems of kernels itself. The caller reports violations of all other properties. Their names
+//! are here as well, so that one list has all properties that a world can ignore. If the caller reports a name that is
+//! not on the list, the report is a hit like any other, but no world can ignore it.
 
 use super::kernel::Trouble;
 
@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named here.
+        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named
+        // here.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A `[[property]]` table. Exactly one of `never`, `eventually` and `sometimes` is given: a regular expression for lines.
+/// A `[[property]]` table. Exactly one of `never`, `eventually` and `sometimes` is given: a regular expression for
+/// lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct PropertyConfig {
@@ -20,7 +21,8 @@ pub struct PropertyConfig {
     /// Expression that a line of at least one timeline must match. Never a hit.
     #[serde(default)]
     pub sometimes: Option<String>,
-    /// Pattern for units whose lines are judged; `*` stands for any characters. If absent, lines of all units are judged.
+    /// Pattern for units whose lines are judged; `*` stands for any characters. If absent, lines of all units are
+    /// judged.
     #[serde(default)]
     pub unit: Option<String>,
     /// Nodes whose lines are judged. If absent, lines of all nodes are judged.

@@ -48,7 +48,8 @@ pub enum What<'t> {
     History {
         /// Property that is violated, usually one of [`builtin`](super::builtin).
         property: &'t str,
-        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one finding.
+        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one
+        /// finding.
         cause: &'t str,
         /// Description in one line.
         text: &'t str,

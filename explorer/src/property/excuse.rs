@@ -1,5 +1,5 @@
-//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung. A machine whose disk
-//! fails, or has flipped bits, cannot mount it.
+//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung. A machine whose
+//! disk fails, or has flipped bits, cannot mount it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -73,8 +73,8 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If this
-    /// is called again, because faults resumed and ended again, earlier matches no longer count.
+    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If
+    /// this is called again, because faults resumed and ended again, earlier matches no longer count.
     pub fn calm(&mut self, now_ns: u64) {
         self.state.calm = Some(Calm { since_ns: now_ns, came: BTreeSet::new() });
     }

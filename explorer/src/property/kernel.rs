@@ -1,7 +1,8 @@
 //! Problems of the kernel and of programs, as Linux reports them on its console.
 //!
-//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`, `arch/x86/mm/fault.c`,
-//! `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`, `fs/ext4/super.c`, `fs/xfs`).
+//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`,
+//! `arch/x86/mm/fault.c`, `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`,
+//! `fs/ext4/super.c`, `fs/xfs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +98,8 @@ pub fn trouble(line: &str) -> Option<Trouble> {
     (aborted && (text.contains("rror") || text.contains("Aborting"))).then_some(Trouble::FileSystem)
 }
 
-/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before it.
+/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before
+/// it.
 fn without_time(line: &str) -> &str {
     let line = line.trim_ascii_start();
     let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));

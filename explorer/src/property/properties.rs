@@ -23,8 +23,8 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties in
-    /// `ignore`.
+    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties
+    /// in `ignore`.
     ///
     /// # Errors
     /// Returns an error for the first invalid declaration or unknown name.

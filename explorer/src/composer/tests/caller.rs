@@ -101,8 +101,8 @@ impl<'t> Caller<'t> {
         caller
     }
 
-    /// Runs the timeline to its end. After each event for which `cuts` returns true, the composer is stored and restored.
-    /// Returns the numbers of `finally_` and `eventually_` commands.
+    /// Runs the timeline to its end. After each event for which `cuts` returns true, the composer is stored and
+    /// restored. Returns the numbers of `finally_` and `eventually_` commands.
     pub(super) fn run(&mut self, cuts: impl Fn(usize) -> bool) -> (u64, u64) {
         let (mut is_stopped, mut last_ns) = (false, 0);
         for event in 0.. {

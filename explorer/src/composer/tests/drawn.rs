@@ -14,7 +14,9 @@ proptest! {
     }
 
     #[test]
-    fn cutting_a_timeline_changes_nothing(template in templates(), world in worlds(), every in 1usize..8, from in 0usize..40) {
+    fn cutting_a_timeline_changes_nothing(
+        template in templates(), world in worlds(), every in 1usize..8, from in 0usize..40,
+    ) {
         let mut whole = Caller::new(&template, &world);
         let ended = whole.run(|_| false);
         let mut pieces = Caller::new(&template, &world);

@@ -15,7 +15,11 @@ fn one_first_command_runs_alone_and_without_faults() {
         let (now_ns, start) = next_start(&mut composer, &mut rng);
         assert_eq!((now_ns, start.run), (7, 0), "it starts at once");
         seen.insert((template.commands()[start.command].name(), start.node));
-        assert_eq!((composer.due(), composer.faults_allowed()), (None, false), "nothing else starts while it runs");
+        assert_eq!(
+            (composer.due(), composer.faults_allowed()),
+            (None, false),
+            "nothing else starts while it runs"
+        );
         // Whether it fails, is killed or is lost with its node, the next command follows.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),

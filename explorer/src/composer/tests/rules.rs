@@ -41,7 +41,8 @@ impl<'t> Rules<'t> {
     }
 
     fn starts_of(&self, is: impl Fn(Prefix) -> bool) -> u64 {
-        let matching = self.started.iter().filter(|(number, _)| is(self.template.commands()[**number].prefix()));
+        let matching =
+            self.started.iter().filter(|(number, _)| is(self.template.commands()[**number].prefix()));
         matching.map(|(_, starts)| starts).sum()
     }
 
@@ -120,7 +121,10 @@ impl<'t> Rules<'t> {
 
     pub(super) fn kill_all(&mut self) {
         assert!(self.stopped_ns.is_some() && !self.kill_all && !self.running.is_empty());
-        assert!(self.has(Prefix::Eventually) && self.worked(), "nothing is killed unless an eventually_ command follows");
+        assert!(
+            self.has(Prefix::Eventually) && self.worked(),
+            "kills need an eventually_ command that follows"
+        );
         self.kill_all = true;
     }
 

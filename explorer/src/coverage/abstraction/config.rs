@@ -28,8 +28,8 @@ impl Default for AbstractionConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// Templates are part of the state only if there are no rules. Declared state is better than templates, and a state that
-    /// is too fine gives no guidance.
+    /// Templates are part of the state only if there are no rules. Declared state is better than templates, and a state
+    /// that is too fine gives no guidance.
     #[default]
     Auto,
     /// Templates are part of the state.

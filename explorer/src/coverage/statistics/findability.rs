@@ -1,8 +1,8 @@
 //! Expected time to find a bug, and confidence that it is gone.
 //!
-//! A subtree counts once: with its time until it first hit the property, or with all of its time if it did not. First hits
-//! are assumed to be independent and to come at a constant rate. The rate's uncertainty is a Gamma distribution, so the
-//! probability of a clean run has a Lomax tail. It is heavier than the exponential tail, hence conservative.
+//! A subtree counts once: with its time until it first hit the property, or with all of its time if it did not. First
+//! hits are assumed to be independent and to come at a constant rate. The rate's uncertainty is a Gamma distribution,
+//! so the probability of a clean run has a Lomax tail. It is heavier than the exponential tail, hence conservative.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +67,8 @@ impl Findability {
         Some((scale / (scale + clean as f64)).powf(shape))
     }
 
-    /// Returns the clean time after which [`survival`](Findability::survival) is `alpha`: (b0+T) (alpha^(-1/(a0+d)) - 1).
-    /// For display only. `None` without hits, or if `alpha` is not between 0 and 1.
+    /// Returns the clean time after which [`survival`](Findability::survival) is `alpha`: (b0+T) (alpha^(-1/(a0+d)) -
+    /// 1). For display only. `None` without hits, or if `alpha` is not between 0 and 1.
     #[must_use]
     pub fn clean_time_needed(&self, prior: Prior, alpha: f64) -> Option<f64> {
         let (scale, shape) = self.tail(prior)?;

@@ -1,7 +1,7 @@
 //! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
 //!
-//! Each of these parts contains a digit, except for web addresses. A template has neither digits nor web addresses, so it
-//! has no varying parts itself.
+//! Each of these parts contains a digit, except for web addresses. A template has neither digits nor web addresses, so
+//! it has no varying parts itself.
 
 use super::{at, digits, is_word, run, stamp};
 
@@ -19,8 +19,8 @@ const ID_BYTES_MIN: usize = 5;
 const ID_RUNS_MIN: usize = 3;
 /// Maximum length of an IPv6 address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 39;
-/// Maximum number of dot-separated groups of a number, and of parts of a duration. A candidate that turns out to be neither
-/// is scanned again from its second group on, which would take quadratic time without a bound.
+/// Maximum number of dot-separated groups of a number, and of parts of a duration. A candidate that turns out to be
+/// neither is scanned again from its second group on, which would take quadratic time without a bound.
 const GROUPS_MAX: usize = 8;
 
 /// Returns the length and the mark of the varying part at the start of `bytes`, which start a word.

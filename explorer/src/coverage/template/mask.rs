@@ -3,15 +3,16 @@
 use super::lexeme::{colon_address, lexeme};
 use super::{at, is_word, run};
 
-/// Marks for varying parts. Marks that are already in a text are kept. Callers that know the nodes' names insert `<node>`.
+/// Marks for varying parts. Marks that are already in a text are kept. Callers that know the nodes' names insert
+/// `<node>`.
 const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", "<node>"];
 
 /// Appends a cleaned text with its varying parts masked.
 pub(super) fn mask(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut index = 0;
-    // After a quote without an end, no further quote of its kind is tried. Otherwise a line of quotes would take quadratic
-    // time.
+    // After a quote without an end, no further quote of its kind is tried. Otherwise a line of quotes would take
+    // quadratic time.
     let (mut double, mut single) = (true, true);
     while let Some(rest) = text.get(index..) {
         let Some(c) = rest.chars().next() else { break };
@@ -87,7 +88,8 @@ fn double_quoted(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe and does not end it.
+/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe and does not end
+/// it.
 fn single_quoted(bytes: &[u8]) -> Option<usize> {
     let ends = |index: usize| {
         let after = at(bytes, index + 1);

@@ -7,9 +7,10 @@
 //!
 //! **Invariants.**
 //! - [`template`] is a function of the text alone, takes time linear in it, and never fails.
-//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a control
-//!   character or two spaces in a row; masks replace text and never delete it, so no two parts become neighbours that were
-//!   not neighbours before; and every prefix has a digit in it, except for levels, which are written back in one form.
+//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a
+//!   control character or two spaces in a row; masks replace text and never delete it, so no two parts become
+//!   neighbours that were not neighbours before; and every prefix has a digit in it, except for levels, which are
+//!   written back in one form.
 
 mod lexeme;
 mod mask;
@@ -24,8 +25,8 @@ use prefix::Severity;
 /// Mark at the end of a template that was cut.
 const CUT: char = '…';
 
-/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A level
-/// of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
+/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A
+/// level of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
 #[must_use]
 pub fn template(line: &str) -> String {
     let mut text = clean(head(line, LINE_BYTES_MAX));

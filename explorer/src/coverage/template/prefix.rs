@@ -68,8 +68,8 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
     stripped
 }
 
-/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are recognised
-/// only after a time (`stamped`).
+/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are
+/// recognised only after a time (`stamped`).
 fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let unlevelled = |length| (length, None);

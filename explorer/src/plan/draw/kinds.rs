@@ -1,8 +1,9 @@
 //! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
 //! The defaults suit a world in which everything is to be tested. Faults of networks and machines (partitions, crashes,
-//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are rare.
-//! A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by default.
+//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are
+//! rare. A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by
+//! default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -130,8 +131,8 @@ macro_rules! kinds {
             pub quiet: Quiet,
             /// Length of the quiet period at the end of the horizon. If 0, faults may last to the end.
             pub calm_end: Span,
-            /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes, but
-            /// at least one.
+            /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes,
+            /// but at least one.
             pub max_down: Option<u32>,
             /// Time for which a restarted node counts as recovering.
             pub recovery: Span,

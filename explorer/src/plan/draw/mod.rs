@@ -6,10 +6,10 @@
 //!   `guarantee`: the bound that priorities would give
 //!
 //! **Invariants.**
-//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start` and
-//!   on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault that is
-//!   impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut short, and
-//!   nothing is drawn in its place.
+//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start`
+//!   and on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault
+//!   that is impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut
+//!   short, and nothing is drawn in its place.
 //! - A drawn plan passes the same checks as a plan that is read, whatever the settings.
 
 mod choose;

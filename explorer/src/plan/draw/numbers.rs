@@ -18,8 +18,9 @@ pub(super) fn chance(rng: &mut impl Rng, ppm: Ppm) -> bool {
     below(rng, u64::from(PPM)) < u64::from(ppm)
 }
 
-/// Returns a number from `least` to `most`, both included. Each doubling is equally likely: a range from 1 ms to 10 s gives
-/// milliseconds, tenths of a second and seconds alike. Returns `least` if `most` is smaller. Always draws two numbers.
+/// Returns a number from `least` to `most`, both included. Each doubling is equally likely: a range from 1 ms to 10 s
+/// gives milliseconds, tenths of a second and seconds alike. Returns `least` if `most` is smaller. Always draws two
+/// numbers.
 pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     let most = most.max(least);
     let base = least.max(1);
@@ -32,8 +33,8 @@ pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
 
 /// Returns the time to the next event if events are independent and `mean` apart on average.
 ///
-/// This is John von Neumann's method, which needs only comparisons. It draws descending sequences of numbers until one has
-/// an odd length. The first number of that sequence is the fraction, and each sequence before it adds a whole mean.
+/// This is John von Neumann's method, which needs only comparisons. It draws descending sequences of numbers until one
+/// has an odd length. The first number of that sequence is the fraction, and each sequence before it adds a whole mean.
 pub(super) fn exponential(rng: &mut impl Rng, mean: u64) -> u64 {
     for whole in 0..EXPONENTIAL_MAX {
         let first = rng.next_u64();

@@ -1,5 +1,5 @@
-//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers are distinguished from
-//! fractions.
+//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers are distinguished
+//! from fractions.
 //!
 //! Plans are read strictly: `serde_json::Value` would drop duplicate fields, which must be reported.
 

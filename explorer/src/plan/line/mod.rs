@@ -5,8 +5,8 @@
 //!
 //! Not here: checks against the world (`super::check`) and against other entries (`super::board`).
 //!
-//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form gives
-//! the same entry.
+//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form
+//! gives the same entry.
 
 mod fault;
 mod fields;
@@ -29,8 +29,8 @@ const HEAL: &str = "heal";
 /// Value of the field `fault` for a quiet period.
 const QUIET: &str = "quiet";
 
-/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None` if
-/// not even the kind of the fault is known.
+/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None`
+/// if not even the kind of the fault is known.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,

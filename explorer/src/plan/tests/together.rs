@@ -206,7 +206,8 @@ fn the_number_of_network_faults_at_a_time_is_bounded() {
     assert_eq!(
         error,
         format!(
-            "line {}: at most 256 network faults can be active at a time, and 256 already are, the first of them from line 1",
+            "line {}: at most 256 network faults can be active at a time, and 256 already are, \
+             the first of them from line 1",
             most + 1
         )
     );

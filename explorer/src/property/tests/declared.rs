@@ -70,7 +70,10 @@ fn only_built_in_properties_can_be_ignored() {
     };
     let none = "ignore: there is no built-in property";
     assert_eq!(message("kernel opps"), format!("{none} \"kernel opps\"; did you mean \"kernel oops\"?"));
-    assert!(message("mine").starts_with(&format!("{none} \"mine\"; the built-in properties are \"kernel panic\", ")));
+    assert!(
+        message("mine")
+            .starts_with(&format!("{none} \"mine\"; the built-in properties are \"kernel panic\", "))
+    );
     let all: Vec<String> = builtin::names().map(str::to_owned).collect();
     let properties = Properties::new(&[], &all, &nodes()).unwrap();
     assert!(all.iter().all(|name| properties.ignores(name)));

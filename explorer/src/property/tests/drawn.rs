@@ -1,4 +1,5 @@
-//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each time.
+//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each
+//! time.
 
 use std::collections::BTreeSet;
 

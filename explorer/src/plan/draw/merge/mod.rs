@@ -1,7 +1,7 @@
 //! Merges latencies into a finished plan where there is room for them.
 //!
-//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the maximum
-//! number of network faults at a time.
+//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the
+//! maximum number of network faults at a time.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::plan::{Entry, Plan, What, check};
 
 /// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
 ///
-/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid or no latencies
-/// are dropped. Pieces are entered in order of time, and a piece that has no room is dropped.
+/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid or no
+/// latencies are dropped. Pieces are entered in order of time, and a piece that has no room is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let calm = Calm::of(plan.entries().iter().enumerate());

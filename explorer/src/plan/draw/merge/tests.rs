@@ -32,8 +32,8 @@ fn plan(entries: Vec<Entry>) -> Plan {
     Plan::new(entries, &world(2)).unwrap()
 }
 
-/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there in
-/// their order.
+/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there
+/// in their order.
 fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
     let mut of_plan = plan.entries().iter().peekable();
     let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
