@@ -150,8 +150,10 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     for element in item.list(most)? {
         let service = service(&element.table()?)?;
         if services.iter().any(|other| other.name == service.name) {
-            return Err(element
-                .error(format!("two services are named \"{}\"; give one of them another \"name\"", service.name)));
+            return Err(element.error(format!(
+                "two services are named \"{}\"; give one of them another \"name\"",
+                service.name
+            )));
         }
         services.push(service);
     }
