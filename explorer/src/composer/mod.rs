@@ -4,7 +4,7 @@
 //! - `limits`: bounds
 //! - `prefix`: types of commands; `template`: the commands of a folder, on all nodes
 //! - `state`: the state of a timeline's composer; `sound`: validation of stored states
-//! - `timeline`: the events of a timeline; `start`: the choice of commands to start; `ending`: the phases after the
+//! - `timeline`: the interface to the caller; `start`: the choice of commands to start; `ending`: the phases after the
 //!   workload
 //! - `tally`: counts of commands and their results
 //!
@@ -18,7 +18,7 @@
 //! | driving | drivers and `anytime_` commands | the caller stops the workload |
 //! | finishing, before `finally_` | no new commands | all have ended; if one was killed or takes too long, killing follows |
 //! | killing, before `eventually_` | no new commands; those that run are killed | no command runs |
-//! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended |
+//! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or their time is over |
 //!
 //! **Invariants.**
 //! - The composer's actions are a function of the template, its initial state, the calls and the random stream.

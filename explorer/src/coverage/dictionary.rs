@@ -125,7 +125,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Removes all points from a number on. The caller could not record them.
+    /// Removes all points from a number on, because they could not be recorded.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AbstractionConfig {
     /// State variables.
     pub rules: Vec<RuleConfig>,
-    /// Setting whether log templates are part of the state.
+    /// Setting that decides whether log templates are part of the state.
     pub templates: Templates,
     /// Number of a unit's last distinct template classes that are part of the state: 1 or 2.
     pub last: u8,
@@ -24,7 +24,7 @@ impl Default for AbstractionConfig {
     }
 }
 
-/// Setting whether log templates are part of the state.
+/// Setting that decides whether log templates are part of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
@@ -91,8 +91,8 @@ pub enum Capture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reset {
-    /// The node loses power or is reset.
+    /// Power loss or reset of the node.
     PowerLoss,
-    /// A unit ends whose lines the rule reads.
+    /// Exit of a unit whose lines the rule reads.
     Exit,
 }

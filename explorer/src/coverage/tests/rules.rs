@@ -167,7 +167,7 @@ fn rules_read_only_their_units_and_nodes() {
     }
 }
 
-/// Values that no rule bounds have bounds, too: numbers by their capture, all other values by their count and length.
+/// Values are bounded even if no rule declares them: numbers by their capture, all others by their count and length.
 #[test]
 fn the_number_of_states_is_bounded() {
     let config = config(json!({ "rules": [

@@ -23,7 +23,7 @@ fn state_of(abstraction: &Abstraction, events: &[Observed]) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Six nodes are in the same state in any order if all of them are interchangeable, or the nodes of two groups are.
+    /// The state does not depend on the order of nodes within a group, with one group of six nodes or with two groups.
     #[test]
     fn the_order_of_interchangeable_nodes_does_not_count(
         follows in prop::collection::vec((0u16..6, 0u64..2, prop::bool::weighted(0.2)), 6),

@@ -47,7 +47,7 @@ fn built_in_properties_can_be_ignored() {
         hit(&properties(json!([]), &["kernel panic", "failed check", "lost write"]), &events),
         ["hung task", "else"]
     );
-    // The same text is no report of a kernel if a program prints it.
+    // The same line is not a kernel's report if a program printed it.
     assert_eq!(hit(&properties(json!([]), &[]), &[line(0, "dmesg", PANIC)]), [""; 0]);
 }
 

@@ -17,8 +17,8 @@ use crate::plan::{Entry, Plan, What, check};
 
 /// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
 ///
-/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid or no
-/// latencies are dropped. Pieces are entered in order of time, and a piece that has no room is dropped.
+/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid, or
+/// that are not latencies, are dropped. Pieces are entered in order of time, and a piece without room is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let calm = Calm::of(plan.entries().iter().enumerate());
