@@ -88,7 +88,7 @@ fn all_starts(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> Vec<(u64, S
 }
 
 #[test]
-fn anytime_commands_run_beside_serial_drivers_and_nothing_else_does() {
+fn only_anytime_commands_run_beside_serial_drivers() {
     let template = template(&[
         (0, "anytime_x"),
         (0, "parallel_driver_a"),
