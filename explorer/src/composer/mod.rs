@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | first | one `first_` command, if there is any | it has ended, with any result |
 //! | driving | drivers and `anytime_` commands | the caller stops the workload |
-//! | finishing, before `finally_` | no new commands | all have ended; if one was killed or is too slow, killing follows |
+//! | finishing, before `finally_` | no new commands | all have ended; if one is killed or too slow, killing follows |
 //! | killing, before `eventually_` | no new commands; those that run are killed | no command runs |
 //! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or their time is over |
 //!
