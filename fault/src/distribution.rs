@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_distributions_are_refused() {
         for bad in [
             Distribution::Constant(TIME_NS_MAX + 1),
             Distribution::Uniform(2, 1),

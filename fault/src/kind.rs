@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Fault;
 
-/// Kind of a fault, without its values. The order is that of the catalogue.
+/// Kind of a fault, without its values. The variants are in the order of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the variants of Fault, which say it")]
+#[expect(missing_docs, reason = "documented at the variants of Fault")]
 pub enum FaultKind {
     Latency,
     Loss,
@@ -95,7 +95,7 @@ impl FaultKind {
         FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True if the fault lasts until it is ended. All others take effect in a single instant.
+    /// True if the fault lasts for some time. All others take effect in a single instant.
     #[must_use]
     pub const fn lasts(self) -> bool {
         !matches!(
@@ -108,7 +108,7 @@ impl FaultKind {
         )
     }
 
-    /// True if the fault needs the guest's agent, and so a node that is powered on and executes.
+    /// True if the fault needs the guest's agent, and therefore a running node.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
         matches!(self, FaultKind::ClockStep | FaultKind::Priorities | FaultKind::Reseed | FaultKind::Command)
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_serialised_ones_and_lead_back() {
+    fn names_match_the_serialised_form_and_can_be_parsed() {
         for kind in FaultKind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{:?}", kind.name()));
             assert_eq!(FaultKind::named(kind.name()), Some(kind));

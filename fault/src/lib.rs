@@ -1,4 +1,4 @@
-//! The catalogue of faults, as plain data. The times at which faults happen, and for how long, belong to fault plans.
+//! The catalogue of faults, as plain data. Fault plans define when a fault starts and how long it lasts.
 //!
 //! Faults act on machines and on the wire. Only the faults marked "through the agent" need the guest's help.
 //!
@@ -28,7 +28,7 @@ pub use distribution::Distribution;
 pub use kind::FaultKind;
 pub use links::{Group, Links};
 
-/// Parts per million: the probability that something happens to a frame or a request.
+/// Parts per million: the unit of probabilities and relative speeds.
 pub type Ppm = u32;
 /// A probability of one.
 pub const PPM: Ppm = 1_000_000;
@@ -36,7 +36,7 @@ pub const PPM: Ppm = 1_000_000;
 /// A fault with its values. Node names are those of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// Adds a drawn latency to each frame.
+    /// Adds a random latency to each frame.
     Latency {
         /// Affected links.
         links: Links,
@@ -80,7 +80,7 @@ pub enum Fault {
         /// Remaining bandwidth, in bits per second.
         bits_per_s: u64,
     },
-    /// Lets no frame through, or delays every frame.
+    /// Loses, holds back or delays every frame.
     Partition {
         /// Affected links.
         links: Links,
@@ -92,13 +92,14 @@ pub enum Fault {
         /// Affected node.
         node: String,
     },
-    /// Cuts a node's power. Writes that its disks had not flushed are lost, torn or kept, as drawn.
+    /// Cuts a node's power. Each write that its disk had not flushed is lost, torn or kept, at random.
     PowerLoss {
         /// Affected node.
         node: String,
-        /// Kind of the restart when the fault ends. `None` leaves the node off for good.
+        /// Kind of the restart when the fault ends. With `None` the node stays off until the end of the workload, when
+        /// the session switches it on for the checks.
         restart: Option<Restart>,
-        /// True if sectors may be torn internally. Correct software relies on whole sectors.
+        /// True if a sector may be written in part. Correct software may rely on sectors being written whole.
         tear_sectors: bool,
     },
     /// Resets a node: its memory is lost, its disks are not. The node starts again at once.
@@ -129,7 +130,7 @@ pub enum Fault {
         /// Share of these requests that fail.
         ppm: Ppm,
     },
-    /// Adds a drawn latency to each request to a disk.
+    /// Adds a random latency to each request to a disk.
     DiskLatency {
         /// Affected disk.
         disk: DiskName,
@@ -162,7 +163,7 @@ pub enum Fault {
         /// Step in nanoseconds.
         step_ns: i64,
     },
-    /// Steals time from a node at drawn instructions, so that the running program is preempted.
+    /// Steals time from a node at random instructions, so that the running program is preempted.
     Stalls {
         /// Affected node.
         node: String,
@@ -171,7 +172,7 @@ pub enum Fault {
         /// Length of each stall, in nanoseconds.
         stall: Distribution,
     },
-    /// Gives the threads of a unit drawn real-time priorities, which change at drawn times. Through the agent.
+    /// Gives the threads of a unit random real-time priorities, which change at random times. Through the agent.
     Priorities {
         /// Affected node.
         node: String,
@@ -206,13 +207,14 @@ pub enum PartitionMode {
     Slow,
 }
 
-/// The way a node starts again.
+/// Way in which a node starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// From the stored restart point, at no cost to the host: kernel and agent are running there, and nothing else.
+    /// Restores the stored restart point, at which only the kernel and the agent run. This costs the host almost
+    /// nothing.
     Warm,
-    /// By executing the whole boot.
+    /// Executes the whole boot.
     Cold,
 }
 

@@ -24,8 +24,8 @@ impl Group {
     }
 }
 
-/// Directed links from one group of nodes to another, and optionally back. A link within one group is included if
-/// both of its nodes are in both groups.
+/// Directed links: all from a node of `from` to a node of `to`, and optionally the reverse ones. The groups may
+/// overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
     /// Senders.

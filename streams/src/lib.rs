@@ -28,8 +28,8 @@ use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
 pub use purpose::{LinkDraw, Purpose};
 
-/// Root of all keys of a timeline: a function of its seed and of the forks that led to it; or root of a boot, a function of the
-/// boot seed.
+/// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led
+/// to it. A boot's root is a function of the boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 
@@ -40,7 +40,7 @@ impl Lineage {
         Lineage::of_seed(context::SEED, seed)
     }
 
-    /// The lineage of what happens from power-on to *ready*, at the first start and after a loss of power.
+    /// Returns the lineage of boots, from power-on to *ready*, at the first start and after a power loss.
     #[must_use]
     pub fn boot(seed: u64) -> Lineage {
         Lineage::of_seed(context::BOOT, seed)
@@ -63,7 +63,7 @@ impl Lineage {
     }
 }
 
-/// Streams of one owner. A fork replaces them with those of the child's lineage.
+/// Streams of one owner. After a fork, the child has new streams, from its own lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     key: [u8; 32],

@@ -44,7 +44,7 @@ macro_rules! purposes {
 purposes! {
     /// Bytes of virtio-rng.
     1 [Node] Entropy,
-    /// Seed that the kernel gets at boot, as `setup_data`.
+    /// Seed that the kernel receives at boot, as `setup_data`.
     2 [Node] BootSeed,
     /// VM generation IDs.
     3 [Node] Generation,
@@ -73,7 +73,7 @@ purposes! {
         /// The quantity that is drawn.
         draw: LinkDraw
     },
-    /// Seed of Everett's TCP/IP stack, which gives its sequence numbers and identifiers.
+    /// Seed from which Everett's TCP/IP stack draws sequence numbers and identifiers.
     10 [Host] HostStack,
     /// First local port of Everett's endpoint.
     11 [Host] HostPort,
@@ -135,7 +135,7 @@ pub enum LinkDraw {
     Loss = 3,
     /// Duplication of the frame.
     Duplicate = 4,
-    /// Hold-back of the frame, and its length.
+    /// Whether the frame is held back, and for how long.
     Reorder = 5,
     /// Corruption of the frame, and the position of the flipped bit.
     Corrupt = 6,

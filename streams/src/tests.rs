@@ -19,13 +19,13 @@ const OWNERS: [Owner<'static>; 7] =
     [Owner::Wire, Owner::Host, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
 
 #[test]
-fn purposes_do_not_move_each_other() {
-    for moved in Purpose::each() {
-        for other in Purpose::each().into_iter().filter(|other| *other != moved) {
+fn draws_for_one_purpose_do_not_affect_another() {
+    for drawn in Purpose::each() {
+        for other in Purpose::each().into_iter().filter(|other| *other != drawn) {
             let (mut a, mut b) = (node(1, "a"), node(1, "a"));
-            draw(&mut a, moved);
-            assert_eq!(draw(&mut a, other), draw(&mut b, other), "{moved:?} moves {other:?}");
-            assert_ne!(draw(&mut a, other), draw(&mut b, moved));
+            draw(&mut a, drawn);
+            assert_eq!(draw(&mut a, other), draw(&mut b, other), "{drawn:?} affects {other:?}");
+            assert_ne!(draw(&mut a, other), draw(&mut b, drawn));
         }
     }
 }
@@ -33,7 +33,7 @@ fn purposes_do_not_move_each_other() {
 /// Power loss, reset and bit rot of one disk, and the same faults of another disk or node, draw from nine different
 /// streams.
 #[test]
-fn what_is_done_to_disks_is_drawn_for_each_kind_node_and_disk() {
+fn each_fault_of_each_disk_has_a_stream_of_its_own() {
     let purposes = [(0, 0), (0, 1), (1, 0)].map(|(node, disk)| {
         [Purpose::PowerLoss { node, disk }, Purpose::Reset { node, disk }, Purpose::Rot { node, disk }]
     });
@@ -44,7 +44,7 @@ fn what_is_done_to_disks_is_drawn_for_each_kind_node_and_disk() {
 }
 
 #[test]
-fn names_of_nodes_are_no_owners() {
+fn a_node_name_cannot_be_mistaken_for_another_owner() {
     let mut seen = BTreeSet::new();
     let names = [
         "faults",
@@ -125,8 +125,8 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here changes every
-/// trail and requires a new machine version.
+/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here
+/// changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();

@@ -19,8 +19,9 @@ const ENVIRONMENT_MAX: usize = 256;
 const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
-/// Unit in which the agent counts, in nanoseconds. It counts whole milliseconds, up to a day.
+/// Unit of the spans that the agent counts, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
+/// Maximum span that the agent counts, in nanoseconds: a day.
 const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// A program with its arguments, environment, folder and user.
@@ -52,7 +53,7 @@ pub enum Restart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// A TCP port of the node accepts a connection, and answers as expected.
+    /// A TCP port of the node accepts a connection and answers as expected.
     Tcp(Talk),
     /// This program, given by its argument vector, ends with status 0.
     Command(Vec<String>),
@@ -115,7 +116,7 @@ fn argument(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a unit name: the prefix of the unit's lines in the output.
+/// Reads a unit name, which is the prefix of the unit's lines in the output.
 pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
@@ -133,8 +134,9 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     let elements = item.list(ARGUMENTS_MAX)?;
     if !elements.first().is_some_and(Item::is_table) {
         let command = Command { argv: argv(item)?, env: BTreeMap::new(), cwd: None, user: None };
-        let name =
-            name_of_program(&command.argv).ok_or_else(|| item.error("the program's name is unusable"))?;
+        let name = name_of_program(&command.argv).ok_or_else(|| {
+            item.error("the program's name is not a valid unit name; write [[node.service]] with \"name\"")
+        })?;
         return Ok(vec![Service {
             name,
             command,
@@ -148,9 +150,10 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     for element in item.list(most)? {
         let service = service(&element.table()?)?;
         if services.iter().any(|other| other.name == service.name) {
-            return Err(
-                element.error(format!("a second service named \"{}\"; give one a name", service.name))
-            );
+            return Err(element.error(format!(
+                "two services are named \"{}\"; give one of them another \"name\"",
+                service.name
+            )));
         }
         services.push(service);
     }
@@ -185,7 +188,7 @@ pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64,
     let Some(item) = table.get(key) else { return Ok(default_ns) };
     let ns = item.duration_ns()?;
     if ns == 0 || ns > AGENT_SPAN_NS_MAX || !ns.is_multiple_of(AGENT_MILLISECOND_NS) {
-        return Err(item.error("between 1ms and 24h, in whole milliseconds"));
+        return Err(item.error("must be between 1ms and 24h, in whole milliseconds"));
     }
     Ok(ns)
 }
@@ -215,7 +218,7 @@ fn ready(item: &Item<'_>) -> Result<Ready, Error> {
                 .error("\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough"))
         }
         (Some(port), None, _) => talk(&table, &port).map(Ready::Tcp),
-        (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" is for \"tcp\""))),
+        (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" works only with \"tcp\""))),
         (None, Some(command), None) => Ok(Ready::Command(argv(&command)?)),
         _ => Err(item.error("give either tcp = PORT or command = [PROGRAM, …]")),
     }

@@ -1,4 +1,4 @@
-//! Typed, strict access to a parsed TOML document: each value knows its key's path and its line.
+//! Typed, strict access to a parsed TOML document. Each value knows the path of its key and its line.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Returns an error for the first key that is not in `keys`. Keys in `later` get a message of their own.
+    /// Returns an error for the first key that is not in `keys`. Keys in `later` are reported as not supported yet.
     pub(super) fn only(&self, keys: &[&str], later: &[&str]) -> Result<(), Error> {
         for key in self.entries.keys() {
             let name: &str = key.get_ref();
@@ -113,7 +113,7 @@ impl<'a> Item<'a> {
         self.error(format!("expected {wanted}, found {found}"))
     }
 
-    /// Deserializes the table with serde. Errors get the key and line of the offending value.
+    /// Deserializes the table with serde. Errors name the key and line of the offending value.
     pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let DeValue::Table(entries) = self.value.get_ref() else { return Err(self.expected("a table")) };
         let entries = Spanned::new(self.value.span(), entries.clone());
@@ -124,8 +124,8 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a header
-    /// covers the header alone, so every entry is searched.
+    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a
+    /// header covers the header alone, so every entry is searched.
     fn inner(&self, offset: usize) -> Option<Item<'a>> {
         let DeValue::Table(entries) = self.value.get_ref() else { return None };
         entries.iter().find_map(|(key, value)| {

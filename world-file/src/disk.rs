@@ -15,9 +15,9 @@ const DISKS_MAX: usize = 4;
 const DISK_BYTES_MAX: u64 = 64 << 30;
 /// Block size in bytes; the size of a disk is a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
-/// Default sector size: that of today's drives, and of a file system's block.
+/// Default sector size, which today's drives and the blocks of file systems have.
 const SECTOR_DEFAULT: SectorSize = SectorSize::Bytes4096;
-/// Maximum configured latency of a request, in nanoseconds. Linux gives requests 30 s.
+/// Maximum configured latency of a request, in nanoseconds. Linux's own time limit is 30 s.
 const LATENCY_NS_MAX: u64 = 10_000_000_000;
 
 /// A data disk that starts with an empty file system.
@@ -57,7 +57,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns the Debian package with its mkfs, unless every root has it.
+    /// Returns the Debian package with its mkfs; `None` if every root file system has it.
     #[must_use]
     pub fn package(self) -> Option<&'static str> {
         match self {
@@ -66,7 +66,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns its kernel module, unless every machine loads it.
+    /// Returns its kernel module; `None` if every machine loads it.
     #[must_use]
     pub fn module(self) -> Option<&'static str> {
         match self {
@@ -75,7 +75,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns the smallest size that its mkfs accepts, in bytes; for ext4, with a journal.
+    /// Returns the smallest size that its mkfs accepts, in bytes. For ext4 it includes a journal.
     fn bytes_min(self) -> u64 {
         match self {
             Filesystem::Ext4 => 8 << 20,
@@ -93,7 +93,7 @@ pub(super) fn read(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
     for element in item.list(DISKS_MAX)? {
         let disk = disk(&element)?;
         if disks.iter().any(|other| other.guest_path == disk.guest_path) {
-            return Err(element.error(format!("a second disk at {}", disk.guest_path)));
+            return Err(element.error(format!("two disks have the path {}", disk.guest_path)));
         }
         disks.push(disk);
     }
@@ -125,7 +125,9 @@ fn filesystem(item: &Item<'_>) -> Result<Filesystem, Error> {
     match item.str()? {
         "ext4" => Ok(Filesystem::Ext4),
         "xfs" => Ok(Filesystem::Xfs),
-        other => Err(item.error(format!("no filesystem \"{other}\"; there are \"ext4\" and \"xfs\""))),
+        other => {
+            Err(item.error(format!("there is no file system \"{other}\"; there are \"ext4\" and \"xfs\"")))
+        }
     }
 }
 
@@ -133,7 +135,7 @@ fn sector(item: &Item<'_>) -> Result<SectorSize, Error> {
     match item.size_bytes() {
         Ok(512) => Ok(SectorSize::Bytes512),
         Ok(4096) => Ok(SectorSize::Bytes4096),
-        _ => Err(item.error("a sector has \"512B\" or \"4K\"")),
+        _ => Err(item.error("the size of a sector is \"512B\" or \"4K\"")),
     }
 }
 

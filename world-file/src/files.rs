@@ -7,8 +7,8 @@ use everett_input::file::{self as input, Reason};
 
 /// Maximum size of a file that `files` puts into a guest, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum size of all files of all nodes together, in bytes: they stay in memory as long as the world does. A file that
-/// several nodes get counts once for each.
+/// Maximum total size of the files of all nodes, in bytes. They stay in memory as long as the world. A file that
+/// several nodes get counts once for each node.
 pub(super) const FILES_BYTES_MAX: u64 = 256 << 20;
 
 /// Reads the files of one world, at most [`FILES_BYTES_MAX`] in total.
@@ -45,7 +45,7 @@ mod tests {
         let path = folder.path().join("file");
         File::create(&path).unwrap().set_len(FILE_BYTES_MAX).unwrap();
         let mut reader = Reader::default();
-        // Dropped contents take no memory in this test, but still count.
+        // The test drops each content at once, but the reader still counts it.
         for _ in 0..FILES_BYTES_MAX / FILE_BYTES_MAX {
             assert_eq!(reader.read(&path).unwrap().len() as u64, FILE_BYTES_MAX);
         }

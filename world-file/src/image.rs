@@ -10,8 +10,8 @@ use super::paths;
 
 /// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
-/// Maximum length of the addition to the kernel's command line, in bytes. The limit of x86 is 2048, and Everett's own part
-/// comes first.
+/// Maximum length of the addition to the kernel's command line, in bytes. Everett's own part comes first, and x86
+/// allows 2048 bytes in all.
 const CMDLINE_BYTES_MAX: usize = 1_024;
 
 /// Kernel and root file system of the nodes.
@@ -20,7 +20,7 @@ pub struct Image {
     /// Path of a `vmlinux` or `bzImage`; `None` for the suite's cloud kernel. The image's digest covers its contents.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
-    /// Path of the kernel's `lib/modules/RELEASE`; without it, all its drivers are built in.
+    /// Path of the kernel's `lib/modules/RELEASE`; `None` if the kernel has its drivers built in.
     #[serde(skip)]
     pub kernel_modules: Option<PathBuf>,
     /// Package mirror to use instead of the host's own. The image's digest covers the packages.

@@ -1,14 +1,15 @@
 //! World files: TOML, read strictly.
 //!
-//! * [`load`] reads one and resolves its paths; [`parse`] does the same on text that is already in memory.
-//! * `cursor` gives typed access with key paths and lines; `image`, `node`, `disk`, `link` and `workload` read one table each;
-//!   `command`, `talk`, `epoch` and `paths` read values that several of them share.
+//! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
+//! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
+//! - `image`, `node`, `disk`, `link`, `workload`: readers of one table each
+//! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
 //! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`. Reading never panics,
-//! whatever the bytes; every list and text has a named bound. The only host files that are read are those that the world
-//! names, and a relative path never leaves the world file's folder.
+//! whatever the bytes; every list and text has a named bound. Only host files that the world file names are read, and a
+//! relative path never leaves the world file's folder.
 
 mod command;
 mod cursor;
@@ -63,7 +64,7 @@ pub enum CpuModel {
     V2,
 }
 
-/// Unit that advances vtime.
+/// Events that advance vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -97,9 +98,9 @@ pub struct World {
     pub epoch_unix_s: u64,
     /// Model of the virtual CPU.
     pub cpu: CpuModel,
-    /// Unit that advances vtime.
+    /// Events that advance vtime.
     pub clock: Clock,
-    /// Seed to use if the command line gives none. It is not part of the identity: a seed is stated beside the identity.
+    /// Seed to use if the command line gives none. It is not part of the world's identity, but stated beside it.
     #[serde(skip)]
     pub seed: Option<u64>,
     /// Seed under which machines boot, up to *ready*.
@@ -154,7 +155,8 @@ impl World {
 /// Reads the world file at `file`.
 ///
 /// # Errors
-/// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value, a missing file.
+/// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
+/// file.
 pub fn load(file: &Path) -> Result<World, Error> {
     let text = input::read_text(file, FILE_BYTES_MAX).map_err(|error| match error.reason {
         Reason::NotText(line) => Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") },

@@ -24,7 +24,7 @@ pub struct Links {
     pub others: Vec<LinkOverride>,
 }
 
-/// Reads all links. A link without nodes sets the defaults of all links, including the overrides.
+/// Reads all links. A table without nodes sets the defaults of all links, including those with a table of their own.
 pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links, Error> {
     let mut links = Links::default();
     let mut usual_seen = false;
@@ -87,7 +87,7 @@ fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
     Ok(LinkConfig { latency, bits_per_s, queue_bytes })
 }
 
-/// Reads one latency, or a list of the least and the greatest.
+/// Reads one latency, or a list of the least and the greatest latency.
 fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
     let time = |item: &Item<'_>| item.duration_ns();
     let distribution = match &item.list(2) {
@@ -99,7 +99,8 @@ fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
     };
     distribution.check().map_err(|error| item.error(error.to_string()))?;
     if distribution.least() < LATENCY_NS_MIN {
-        return Err(item.error(format!("a link takes at least {}", units::show_duration_ns(LATENCY_NS_MIN))));
+        let least = units::show_duration_ns(LATENCY_NS_MIN);
+        return Err(item.error(format!("the latency of a link is at least {least}")));
     }
     Ok(distribution)
 }
@@ -108,5 +109,5 @@ fn bounded(item: &Item<'_>, value: u64, least: u64, most: u64) -> Result<u64, Er
     if (least..=most).contains(&value) {
         return Ok(value);
     }
-    Err(item.error(format!("{value}: from {least} to {most}")))
+    Err(item.error(format!("{value} is not between {least} and {most}")))
 }

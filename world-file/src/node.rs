@@ -28,7 +28,7 @@ const PROGRAM_MODE: u32 = 0o755;
 const MODE_MAX: u32 = 0o7777;
 /// Name of the superuser.
 const ROOT: &str = "root";
-/// Mode bits of any other file.
+/// Mode bits of a file that is not a program.
 const FILE_MODE: u32 = 0o644;
 /// Maximum number of services of one node.
 const SERVICES_MAX: usize = 64;
@@ -44,11 +44,11 @@ pub struct Node {
     /// Debian packages besides the image's. The image's digest covers their contents.
     #[serde(skip)]
     pub packages: Vec<String>,
-    /// Files put in place before the services start, by guest path.
+    /// Files that are put in place before the services start.
     pub files: Vec<FileEntry>,
-    /// Data disks, by mount point.
+    /// Data disks, in the file's order.
     pub disks: Vec<DataDisk>,
-    /// Programs started when the node is up, in this order.
+    /// Programs that are started when the node is up, in this order.
     pub services: Vec<Service>,
 }
 
@@ -87,8 +87,8 @@ impl FileEntry {
         }
     }
 
-    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. Copying the
-    /// host file's bits would make a timeline depend on more than its contents.
+    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. The
+    /// host file's bits are ignored, so that a timeline depends on contents only.
     #[must_use]
     pub fn mode(&self) -> u32 {
         if let Some(mode) = self.own_mode {

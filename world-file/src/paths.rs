@@ -10,9 +10,9 @@ use super::error::Error;
 /// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
 const PATH_BYTES_MAX: usize = 4095;
 
-/// Returns the host path that `item` names. A relative path starts at the world file's folder and may not leave it, neither
-/// through `..` nor through a symbolic link. A world from elsewhere thus reads only files that came with it, or that its
-/// author named by an absolute path.
+/// Returns the host path that `item` names. A relative path starts at the world file's folder and may not leave it,
+/// neither through `..` nor through a symbolic link. A world file from someone else therefore reads only files that
+/// came with it, or that it names by an absolute path.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     let text = item.str()?;
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
@@ -41,7 +41,7 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     Ok(real)
 }
 
-/// Returns an absolute path in the guest, in normal form, outside the kernel's own file systems.
+/// Returns `text` as an absolute path in the guest, in normal form. Paths in `/proc`, `/sys` and `/dev` are refused.
 pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
     if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(item.error(format!("\"{text}\" is not an absolute path in the guest")));

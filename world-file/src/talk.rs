@@ -7,8 +7,8 @@ use super::error::Error;
 
 /// Keys of a [`Talk`].
 pub(super) const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
-/// Maximum number of bytes to send, and of bytes to expect.
-const SAID_BYTES_MAX: usize = 16 << 10;
+/// Maximum length of the text to send, and of the expected text, in bytes.
+const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes to send to a node, and the expected answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,14 +23,14 @@ pub struct Talk {
 
 /// Reads the [`Talk`] in a table with [`TALK_KEYS`]; `tcp` is the item with its port.
 pub(super) fn talk(table: &Table<'_>, tcp: &Item<'_>) -> Result<Talk, Error> {
-    Ok(Talk { tcp: tcp_port(tcp)?, send: said(table, "send")?, expect: said(table, "expect")? })
+    Ok(Talk { tcp: tcp_port(tcp)?, send: short_text(table, "send")?, expect: short_text(table, "expect")? })
 }
 
-fn said(table: &Table<'_>, key: &str) -> Result<String, Error> {
+fn short_text(table: &Table<'_>, key: &str) -> Result<String, Error> {
     let Some(item) = table.get(key) else { return Ok(String::new()) };
     let text = item.str()?;
-    if text.len() > SAID_BYTES_MAX {
-        return Err(item.error(format!("{} bytes; at most {SAID_BYTES_MAX} are allowed", text.len())));
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(item.error(format!("{} bytes; at most {TEXT_BYTES_MAX} are allowed", text.len())));
     }
     Ok(text.to_owned())
 }

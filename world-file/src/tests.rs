@@ -107,7 +107,7 @@ fn a_check_is_a_command_or_a_talk() {
 }
 
 #[test]
-fn a_template_is_a_folder_in_the_guests() {
+fn a_template_is_a_folder_of_the_guests() {
     let template = |template: &str| {
         read_text(&format!("[workload]\ntemplate = \"{template}\"\n[[node]]\nname = \"a\"\n"))
             .map(|world| world.workload.template)
@@ -136,7 +136,7 @@ fn a_small_world_has_defaults() {
 }
 
 #[test]
-fn disks_as_one_likes_them() {
+fn a_disk_with_all_settings() {
     let disk =
         r#"disk = { path = "/d", size = "300M", fs = "xfs", sector = "4K", write = "30us", flush = "5ms" }"#;
     let world = read_text(&format!("[[node]]\nname = \"a\"\n{disk}\n")).unwrap();
@@ -253,7 +253,7 @@ fn bad_values_are_refused() {
 }
 
 #[test]
-fn a_symbolic_link_does_not_lead_out() {
+fn a_symbolic_link_cannot_leave_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let outside = tempfile::NamedTempFile::new().unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
@@ -265,7 +265,7 @@ fn a_symbolic_link_does_not_lead_out() {
 }
 
 #[test]
-fn what_a_file_begins_with_says_whether_it_is_a_program() {
+fn the_first_bytes_decide_whether_a_file_is_a_program() {
     let mode = |content: &[u8]| FileEntry::of_root("/f".to_owned(), content.into()).mode();
     assert_eq!((mode(b"#!/bin/sh\n"), mode(b"#!"), mode(b"\x7fELF\x02")), (0o755, 0o755, 0o755));
     for content in [&b""[..], b"#", b"# !", b" #!/bin/sh", b"\n#!/bin/sh", b"\x7fEL", b"echo"] {
@@ -329,7 +329,7 @@ fn a_file_can_have_an_owner_and_a_mode() {
 }
 
 #[test]
-fn the_hosts_mode_bits_do_not_enter() {
+fn mode_bits_on_the_host_have_no_effect() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let text = "[[node]]\nname = \"a\"\nfiles = { \"/f\" = \"f\" }\n";
@@ -357,7 +357,7 @@ fn unreadable_files() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_a_world_or_one_line(text in "\\PC{0,200}") {
+    fn any_text_gives_a_world_or_a_one_line_error(text in "\\PC{0,200}") {
         if let Err(error) = read_text(&text) {
             proptest::prop_assert!(!error.to_string().contains('\n'));
         }
@@ -365,7 +365,7 @@ proptest::proptest! {
 
     /// A valid world with one range replaced passes the syntax check more often than random text does.
     #[test]
-    fn any_change_is_a_world_or_one_line(
+    fn any_change_gives_a_world_or_a_one_line_error(
         from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"
     ) {
         let to = (from + length).min(GOOD.len());

@@ -17,11 +17,12 @@ const COMMANDS_MAX: usize = 64;
 /// Default time limit of a check, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 
-/// Default time to settle before the checks, in nanoseconds of vtime. Balancers, clients and replicas look at each other
-/// about once a second, and retry once. Two seconds are enough for most to see that faults are over, and cost an idle world
-/// next to nothing.
+/// Default time to settle before the checks, in nanoseconds of vtime. Balancers, clients and replicas probe each other
+/// about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over, and
+/// cost an idle world almost nothing.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template have ten minutes, including this time.
+/// Maximum time to settle, in nanoseconds of vtime. It is part of the ten minutes that the last commands of a test
+/// template have.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// Workload of a world: drivers, checks and a test template.
@@ -31,13 +32,13 @@ pub struct Workload {
     pub drivers: Vec<Driver>,
     /// Checks, run one after the other at the end, in this order.
     pub checks: Vec<Check>,
-    /// Time to settle before the last commands of a test template and the checks, in nanoseconds of vtime. It begins when
-    /// faults are over, drivers have stopped and all nodes are back.
+    /// Time to settle before the last commands of a test template and the checks, in nanoseconds of vtime. It begins
+    /// when faults are over, drivers have stopped and all nodes are up.
     pub settle_ns: u64,
     /// Folder of a test template in the guests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Model of the histories that drivers and checks write. Judging them changes no timeline.
+    /// Model of the histories that drivers and checks write. Checking histories changes no timeline.
     #[serde(skip)]
     pub history: Option<Spec>,
 }
@@ -51,7 +52,7 @@ pub struct Driver {
     pub node: String,
     /// Program to run.
     pub command: Command,
-    /// True if it is restarted whenever it ends, until the timeline does.
+    /// True if it is restarted whenever it ends, until the timeline ends.
     pub repeat: bool,
 }
 
@@ -143,7 +144,8 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     }
 }
 
-/// Reads the unit's name, which no other driver, check or service may have, and its node: the only node if none is given.
+/// Reads the unit's name and its node. No other driver, check or service may have the name. In a world with one node,
+/// the node can be left out.
 fn name_and_node(
     table: &Table<'_>,
     nodes: &[Node],
@@ -159,7 +161,7 @@ fn name_and_node(
     let node = match (table.get("node"), nodes) {
         (Some(item), _) => known_node(&item, nodes)?,
         (None, [only]) => only.name.clone(),
-        (None, _) => return Err(table.error("\"node\" is missing, and the world has several")),
+        (None, _) => return Err(table.error("\"node\" is missing, and the world has several nodes")),
     };
     Ok((name, node))
 }

@@ -1,4 +1,4 @@
-//! From the workload's end to the timeline's: waiting for commands, killing them, and the last commands.
+//! The end of a timeline after its workload: waiting for commands, killing them, and running the last commands.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -20,7 +20,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Goes on to an `eventually_` command if the template has one and there was a workload. Otherwise ends the timeline.
+    /// Enters the phases of an `eventually_` command if the template has one and there was a workload. Otherwise ends
+    /// the timeline.
     fn end_without_finally(&mut self) {
         self.state.phase = if self.state.worked && self.template.has(Prefix::Eventually) {
             Phase::Killing { until_ns: self.in_ns(KILL_NS_MAX), told: false }
@@ -33,7 +34,8 @@ impl Composer<'_> {
         self.state.now_ns.saturating_add(ns)
     }
 
-    /// Returns the vtime of the next step after the workload's end. `None` before that end, and once [`Act::Over`] was returned.
+    /// Returns the vtime of the next step after the workload's end. `None` before that end, and after [`Act::Over`] was
+    /// returned.
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Prefix {
     /// Exactly one of these runs, before all others, alone and without faults.
     First,
-    /// Runs repeatedly, beside other parallel drivers and itself.
+    /// Runs repeatedly, beside parallel drivers, including other runs of itself.
     ParallelDriver,
     /// Runs repeatedly, as the only driver at the time.
     SerialDriver,
@@ -15,9 +15,9 @@ pub enum Prefix {
     SingletonDriver,
     /// Runs repeatedly, beside any drivers.
     Anytime,
-    /// Runs after the workload, once all others were killed. The timeline ends with it.
+    /// One of these runs after the workload, once all other commands were killed. Then the timeline ends.
     Eventually,
-    /// Run after the workload, if all others ended by themselves. The timeline ends with them.
+    /// All of these run after the workload, in turn, if all other commands ended by themselves. Then the timeline ends.
     Finally,
     /// Not a command, but a file that commands use.
     Helper,
@@ -36,7 +36,7 @@ impl Prefix {
         Prefix::Helper,
     ];
 
-    /// Returns the prefix of a file name. `None` if it has none, or nothing after it.
+    /// Returns the prefix of a file name. `None` if the name has no known prefix, or consists only of one.
     #[must_use]
     pub fn of(file_name: &str) -> Option<Prefix> {
         let is = |prefix: &Prefix| {
@@ -102,7 +102,11 @@ mod tests {
             assert_eq!(Prefix::of(name), None, "{name}");
         }
         for prefix in Prefix::ALL {
-            assert_eq!(Prefix::of(&format!("{prefix}x")), Some(prefix), "each is found, and only once");
+            assert_eq!(
+                Prefix::of(&format!("{prefix}x")),
+                Some(prefix),
+                "{prefix} is not mistaken for another prefix"
+            );
         }
     }
 }

@@ -13,8 +13,8 @@ use super::template::Template;
 pub struct Unsound;
 
 impl ComposerState {
-    /// Returns true if a timeline of this template can be in this state. This includes states of other templates that this
-    /// template's timelines could be in.
+    /// Returns true if a timeline of this template can be in this state, even if the state was stored for another
+    /// template.
     #[must_use]
     pub fn is_sound(&self, template: &Template) -> bool {
         self.is_drawn_soundly(template) && self.runs_exist(template) && self.phase_is_sound(template)
@@ -103,7 +103,7 @@ impl ComposerState {
         self.runs.len() == 1 && self.count(template, |other| other == prefix) == 1
     }
 
-    /// Returns true if the running commands can be left over from before the workload's end.
+    /// Returns true if the running commands can be those that ran at the workload's end.
     fn is_before_last(&self, template: &Template) -> bool {
         self.is_workload(template) || self.is_alone(template, Prefix::First)
     }

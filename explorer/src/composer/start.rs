@@ -29,7 +29,7 @@ impl Composer<'_> {
         let is_due = |track: &Track| self.track_due(*track).is_some_and(|due_ns| due_ns <= now_ns);
         let track = Track::ALL.into_iter().find(is_due)?;
         let Some(next) = self.state.next(track) else {
-            let commands: Vec<usize> = self.ever(track).collect();
+            let commands: Vec<usize> = self.candidates(track).collect();
             let command = one(&commands, rng)?;
             let pause_ns = below(rng, PAUSE_NS_MAX + 1);
             let at_ns = now_ns.saturating_add(pause_ns);
@@ -38,7 +38,7 @@ impl Composer<'_> {
         };
         let mut command = next.command;
         if !self.may_start(track, command) {
-            // It has waited for `PATIENCE_NS`. Start one that can start now instead.
+            // The drawn command has waited for `PATIENCE_NS`. Starts a command that can start now instead.
             let commands: Vec<usize> = self.startable(track).collect();
             command = one(&commands, rng)?;
         }
@@ -49,7 +49,7 @@ impl Composer<'_> {
     /// Returns the vtime of the next draw or start on a track.
     fn track_due(&self, track: Track) -> Option<u64> {
         match self.state.next(track) {
-            None => self.ever(track).next().map(|_| self.state.now_ns),
+            None => self.candidates(track).next().map(|_| self.state.now_ns),
             Some(next) if self.may_start(track, next.command) => Some(next.at_ns),
             Some(next) => {
                 let patience_ns = next.at_ns.saturating_add(PATIENCE_NS);
@@ -58,15 +58,15 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the commands of a track that can start now or later.
-    fn ever(&self, track: Track) -> impl Iterator<Item = usize> {
+    /// Returns the commands of a track that have a node that is up, without singleton drivers that were started.
+    fn candidates(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
     }
 
     /// Returns the commands of a track that can start now.
     fn startable(&self, track: Track) -> impl Iterator<Item = usize> {
-        self.ever(track).filter(move |command| self.may_start(track, *command))
+        self.candidates(track).filter(move |command| self.may_start(track, *command))
     }
 
     /// Returns true if a command of a track can start now: one of its nodes is up, and the running commands permit it.

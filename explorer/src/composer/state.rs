@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::prefix::Prefix;
 use super::template::Template;
 
-/// Command that is to be started, or runs.
+/// Run of a command that is to be started, or is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
@@ -30,8 +30,8 @@ pub enum Stopping {
     Nothing,
 }
 
-/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends; `told` is true if its action was returned to
-/// the caller.
+/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends. `told` is true if the phase's action
+/// was returned to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     First { started: bool },
@@ -43,7 +43,7 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Sequence of commands. Drivers and `anytime_` commands are scheduled independently.
+/// Sequence of starts. Drivers and `anytime_` commands are scheduled independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,
@@ -69,7 +69,7 @@ pub(super) struct Next {
     pub(super) command: usize,
     /// Earliest vtime of the start.
     pub(super) at_ns: u64,
-    /// Pause before the start. It is repeated if the start had to wait for something else.
+    /// Pause before the start. It is repeated after a wait for other commands or for a node.
     pub(super) pause_ns: u64,
 }
 
@@ -87,12 +87,12 @@ pub struct ComposerState {
     pub(super) ending: Stopping,
     pub(super) drivers: Option<Next>,
     pub(super) anytime: Option<Next>,
-    /// Running commands, sorted by number.
+    /// Running commands, sorted by the number of the run.
     pub(super) runs: Vec<Start>,
     pub(super) next_run: u64,
     /// Singleton drivers that were started.
     pub(super) spent: BTreeSet<usize>,
-    /// Nodes on which no commands are started.
+    /// Nodes on which commands cannot be started.
     pub(super) down: BTreeSet<u16>,
     /// True if a driver was started, or an `anytime_` command in a template without drivers.
     pub(super) worked: bool,
@@ -101,7 +101,7 @@ pub struct ComposerState {
 }
 
 impl ComposerState {
-    /// Returns the running commands, sorted by number.
+    /// Returns the running commands, sorted by the number of the run.
     #[must_use]
     pub fn runs(&self) -> &[Start] {
         &self.runs

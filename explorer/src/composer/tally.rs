@@ -1,5 +1,5 @@
-//! Counts of commands and their results, for the properties of every test template: each command succeeds at least once, and
-//! none ever fails.
+//! Counts of commands and their results, for the properties of every test template: each command succeeds at least
+//! once, and none ever fails.
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ impl Tally {
         Tally(names.map(|name| (name.to_owned(), Counts::default())).collect())
     }
 
-    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names beyond
-    /// the maximum number of commands are ignored.
+    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names
+    /// beyond the maximum number of commands are ignored.
     pub fn merge(&mut self, other: &Tally) {
         for (name, more) in &other.0 {
             if self.0.len() < COMMANDS_MAX || self.0.contains_key(name) {
@@ -76,12 +76,12 @@ impl Tally {
         self.0.iter().map(|(name, counts)| (name.as_str(), *counts))
     }
 
-    /// Returns the commands that never succeeded. Each should do so at least once.
+    /// Returns the commands that never succeeded. Every command should succeed at least once.
     pub fn never_succeeded(&self) -> impl Iterator<Item = (&str, Counts)> {
         self.commands().filter(|(_, counts)| counts.succeeded == 0)
     }
 
-    /// Returns the commands that failed. None should.
+    /// Returns the commands that failed at least once. No command should fail.
     pub fn ever_failed(&self) -> impl Iterator<Item = (&str, Counts)> {
         self.commands().filter(|(_, counts)| counts.failed > 0)
     }
@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn what_comes_later_is_told_apart(a in tallies(), b in tallies()) {
+        fn since_returns_the_later_counts(a in tallies(), b in tallies()) {
             let mut both = a.clone();
             both.merge(&b);
             let later = both.since(&a);
@@ -158,14 +158,14 @@ mod tests {
         }
 
         #[test]
-        fn a_tally_is_what_was_stored(tally in tallies()) {
+        fn a_tally_survives_storage(tally in tallies()) {
             let bytes = postcard::to_stdvec(&tally).unwrap();
             prop_assert_eq!(&postcard::from_bytes::<Tally>(&bytes).unwrap(), &tally);
         }
     }
 
     #[test]
-    fn a_tally_is_of_commands() {
+    fn a_tally_has_only_valid_commands() {
         let read = |json: &str| serde_json::from_str::<Tally>(json).map_err(|error| error.to_string());
         let counts = r#"{"started":3,"succeeded":1,"failed":2}"#;
         let tally = read(&format!(r#"{{"anytime_a":{counts}}}"#)).unwrap();

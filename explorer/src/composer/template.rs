@@ -63,7 +63,7 @@ pub enum TemplateError {
         /// Number of the node, from 0.
         node: u16,
     },
-    /// No command makes a workload.
+    /// No command is a driver or an `anytime_` command.
     #[error(
         "there is no driver: a test template needs a parallel_driver_, serial_driver_, singleton_driver_ or anytime_ command"
     )]
@@ -86,11 +86,12 @@ pub(super) fn prefix_of(name: &str) -> Result<Prefix, TemplateError> {
 }
 
 impl Template {
-    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are ignored.
+    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are
+    /// ignored.
     ///
     /// # Errors
-    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is a
-    /// driver or `anytime_` command.
+    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is
+    /// a driver or `anytime_` command.
     pub fn new(files: impl IntoIterator<Item = (u16, String)>) -> Result<Template, TemplateError> {
         let mut commands: BTreeMap<String, Command> = BTreeMap::new();
         for (node, name) in files {
@@ -134,8 +135,8 @@ impl Template {
 
     /// Returns the numbers of the commands whose prefix satisfies `is`.
     pub(super) fn with(&self, is: impl Fn(Prefix) -> bool) -> impl Iterator<Item = usize> {
-        let such = self.commands.iter().enumerate().filter(move |(_, command)| is(command.prefix));
-        such.map(|(number, _)| number)
+        let matching = self.commands.iter().enumerate().filter(move |(_, command)| is(command.prefix));
+        matching.map(|(number, _)| number)
     }
 
     /// Returns true if there is a command with this prefix.
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_says_why() {
+    fn errors_of_templates() {
         let error = |files: &[(u16, &str)]| template(files).unwrap_err().to_string();
         assert_eq!(
             error(&[(0, "anytime_a"), (0, "run.sh")]),
@@ -198,9 +199,9 @@ mod tests {
             assert_eq!(template(&[(0, name)]), Err(TemplateError::NoFileName(name.to_owned())));
         }
         let long = format!("first_{}", "x".repeat(NAME_BYTES_MAX - 6));
-        assert_eq!(template(&[(0, &long)]), Err(TemplateError::NoDriver), "as long as can be");
-        let told = error(&[(0, &format!("{long}x"))]);
-        assert!(told.starts_with("the name \"first_xxx") && told.len() < 120, "{told}");
+        assert_eq!(template(&[(0, &long)]), Err(TemplateError::NoDriver), "the longest name is valid");
+        let message = error(&[(0, &format!("{long}x"))]);
+        assert!(message.starts_with("the name \"first_xxx") && message.len() < 120, "{message}");
         assert_eq!(
             error(&[(64, "anytime_x")]),
             "\"anytime_x\" is on node number 64, and a world has at most 64 nodes"
@@ -214,7 +215,7 @@ mod tests {
         let many = |count| (0..count).map(|i| (0, format!("anytime_{i}")));
         assert_eq!(Template::new(many(COMMANDS_MAX)).unwrap().commands().len(), COMMANDS_MAX);
         let again = many(COMMANDS_MAX).chain(many(COMMANDS_MAX));
-        assert!(Template::new(again).is_ok(), "none of them is new");
+        assert!(Template::new(again).is_ok(), "repeated names are one command");
         let error = Template::new(many(COMMANDS_MAX + 1)).unwrap_err();
         assert_eq!(error, TemplateError::TooManyCommands("anytime_256".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The events of a timeline: the caller's reports, the times of its next calls, and the actions that it has to perform.
+//! The interface to the caller: reports of events, the time of the next call, and the actions to perform.
 
 use rand_chacha::ChaCha20Rng;
 
@@ -17,15 +17,15 @@ pub enum Act {
     Start(Start),
     /// Kill all running commands, and report the end of each.
     KillAll,
-    /// No action: the timeline is over. Some commands may still run, because no other command follows or because they cannot
-    /// be killed. They are left to the caller.
+    /// No action: the timeline is over. Some commands may still run, because no other command follows or because they
+    /// cannot be killed. They are left to the caller.
     Over,
 }
 
 /// Composer of a timeline. See the module's documentation.
 ///
-/// The caller asks [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. Vtimes do not
-/// go back: one that is earlier than the last counts as the last.
+/// The caller asks [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. A vtime
+/// that is earlier than the last one counts as the last one.
 #[derive(Debug)]
 pub struct Composer<'t> {
     pub(super) template: &'t Template,
@@ -69,8 +69,8 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// Makes this a timeline of its own: draws the bound of parallel drivers and, before the workload's end, the planned end
-    /// again. Timelines that continue from one moment would all have the same ones otherwise.
+    /// Draws the maximum number of parallel drivers again and, before the workload's end, the planned end. Otherwise
+    /// all timelines that continue from one moment would have the same values.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -103,7 +103,7 @@ impl<'t> Composer<'t> {
         &self.tally
     }
 
-    /// Returns true if faults may be injected: while drivers run, and neither before nor after.
+    /// Returns true if faults may be injected, which is the case only while drivers run.
     #[must_use]
     pub fn faults_allowed(&self) -> bool {
         self.state.phase == Phase::Driving
@@ -121,8 +121,8 @@ impl<'t> Composer<'t> {
         self.state.phase == Phase::Over { told: true }
     }
 
-    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act` is
-    /// due at once. `None` if nothing is due before the next report.
+    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act`
+    /// is due at once. `None` if nothing is due before the next report.
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         let due_ns = match self.state.phase {
@@ -132,11 +132,12 @@ impl<'t> Composer<'t> {
         due_ns.map(|due_ns| due_ns.max(self.state.now_ns))
     }
 
-    /// Returns the actions that the caller has to perform at this vtime, in this order. None if called too early.
+    /// Returns the actions that the caller has to perform at this vtime, in this order. Returns no actions if called
+    /// too early.
     pub fn act(&mut self, now_ns: u64, rng: &mut ChaCha20Rng) -> Vec<Act> {
         self.pass(now_ns);
         let mut acts = Vec::new();
-        // The loop ends, because no run ends in it: the number of running commands is bounded, and phases only go forward.
+        // The loop ends: the number of running commands is bounded, no run ends meanwhile, and phases only go forward.
         while self.due().is_some_and(|due_ns| due_ns <= self.state.now_ns) {
             match self.state.phase {
                 Phase::First { .. } | Phase::Driving => acts.extend(self.start_step(rng).map(Act::Start)),
@@ -148,8 +149,8 @@ impl<'t> Composer<'t> {
 
     /// Notes that a run has ended. Unknown runs, such as those lost with their node, are ignored.
     ///
-    /// A run that was killed neither succeeded nor failed. The same holds for one that fails while all are being killed,
-    /// since that may be its reaction to the kill.
+    /// A run that was killed neither succeeded nor failed. The same holds for a run that fails while all runs are being
+    /// killed, because its failure may be a reaction to the kill.
     pub fn ended(&mut self, run: u64, now_ns: u64, exit_success: bool, killed: bool) {
         self.pass(now_ns);
         let killed = killed || !exit_success && matches!(self.state.phase, Phase::Killing { .. });
@@ -182,8 +183,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline. The actual end differs if
-    /// commands do not end by themselves. A stopped timeline stays stopped.
+    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline, from which the
+    /// actual end differs if commands do not end by themselves. A stopped timeline stays stopped.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {
@@ -217,8 +218,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Applies a change that may let a waiting command start. That command does not start at once, but after its pause, so
-    /// that timelines also differ in what follows the end of a run.
+    /// Applies a change that may allow a waiting command to start. The command does not start at once, but after its
+    /// pause, so that timelines also differ in what follows the end of a run.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

@@ -10,10 +10,10 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged in
-/// the order of choices.
+/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged
+/// in the order of choices.
 ///
-/// Merging a branch takes a step for each of its points, and none for the points that it did not reach.
+/// The time to merge a branch grows with the number of its points, not with the number of all points.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     dictionary: Dictionary,
@@ -99,12 +99,12 @@ impl Coverage {
         &self.dictionary
     }
 
-    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come in
-    /// that order.
+    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come
+    /// in that order.
     ///
     /// # Errors
-    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is added
-    /// then.
+    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is
+    /// added then.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
         let numbers = self.dictionary.number(delta)?;
@@ -122,7 +122,7 @@ impl Coverage {
         let dictionary = self.dictionary.clone();
         let entries = dictionary.read();
         let mut new = Vec::new();
-        // By kind: the number of points of this branch that at least three earlier branches reached.
+        // For each kind, the number of points of this branch that at least three earlier branches reached.
         let mut often = [0; Kind::ALL.len()];
         for run in numbers.runs() {
             let range = run.numbers();
@@ -264,8 +264,8 @@ impl Coverage {
         self.branches
     }
 
-    /// Returns the number of times that a new point was dropped because [`POINTS_MAX`] was met. If it is not 0, all counts
-    /// of points are lower bounds.
+    /// Returns the number of times that a new point was dropped because [`POINTS_MAX`] was reached. If it is not 0, all
+    /// counts of points are lower bounds.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
@@ -297,7 +297,7 @@ impl Coverage {
         number(self.last.unwrap_or(0));
         number(self.count as u64);
         for (id, covered) in self.points() {
-            // The id stands for the point's texts.
+            // The id is a hash of the point's texts.
             id.0.to_le_bytes().chunks_exact(8).for_each(|half| {
                 number(half.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)));
             });
@@ -310,7 +310,7 @@ impl Coverage {
     }
 }
 
-/// Two coverages are equal if the same points were reached; the numbers of points do not matter.
+/// Compares the contents. The numbers of points in the dictionaries do not matter.
 impl PartialEq for Coverage {
     fn eq(&self, other: &Coverage) -> bool {
         (self.branches, self.overflow, self.last, &self.growth, self.incidence)

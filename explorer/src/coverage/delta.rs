@@ -33,13 +33,13 @@ impl Delta {
         self.points.iter().map(|(id, reached)| (*id, reached))
     }
 
-    /// Returns the number of times that a new point was dropped because [`DELTA_POINTS_MAX`] was met.
+    /// Returns the number of times that a new point was dropped because [`DELTA_POINTS_MAX`] was reached.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// Returns the number of events that named a node which the world does not have. They were ignored.
+    /// Returns the number of events that named a node that the world does not have. These events were ignored.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -81,7 +81,7 @@ impl Delta {
     }
 }
 
-/// Collects points under their ids. If two have one id, the later one counts.
+/// Collects points by id. If two have the same id, the later one is kept.
 impl FromIterator<(PointId, Reached)> for Delta {
     fn from_iter<I: IntoIterator<Item = (PointId, Reached)>>(points: I) -> Delta {
         Delta { points: points.into_iter().collect(), overflow: 0, strange: 0 }

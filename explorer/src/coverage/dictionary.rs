@@ -1,7 +1,7 @@
 //! Numbers of coverage points: a point is written out once, and referred to by its number from then on.
 //!
-//! Numbers are assigned in the order in which results arrive, not in the order of choices. So nothing that is compared between
-//! explorations may depend on a number: digests are computed from ids.
+//! Numbers are assigned in the order in which results arrive, not in the order of choices. Therefore digests, which are
+//! compared between explorations, are computed from ids and never from numbers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -37,11 +37,11 @@ pub(crate) struct Entries {
 pub struct WrongId(pub PointId);
 
 impl Dictionary {
-    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room; [`Dictionary::len`] before
-    /// the call tells new numbers from old ones.
+    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room. These
+    /// numbers are at least the [`Dictionary::len`] before the call.
     ///
     /// # Errors
-    /// Returns an error if a new point's id is not the one under which `delta` has it. No number is assigned then.
+    /// Returns an error if `delta` has a new point under another point's id. No number is assigned then.
     pub fn number(&self, delta: &Delta) -> Result<Numbers, WrongId> {
         let mut entries = self.write();
         let before = entries.entries.len();
@@ -125,7 +125,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Removes all points from a number on: the record that introduced them was not written.
+    /// Removes all points from a number on, because they could not be recorded.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);

@@ -9,14 +9,14 @@ use super::cover::Coverage;
 use super::limits::GAPS_MAX;
 use super::point::Point;
 
-/// All gaps. Each sort lists its first ones.
+/// All gaps. Each list has at most [`GAPS_MAX`] items.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gaps {
-    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most first),
-    /// then by name.
-    pub faults: Listed<FaultGap>,
-    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse (most
+    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most
     /// first), then by name.
+    pub faults: Listed<FaultGap>,
+    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse
+    /// (most first), then by name.
     pub orders: Listed<OrderGap>,
     /// Declared values that no variable ever had, in the order of rules.
     pub values: Listed<ValueGap>,
@@ -47,7 +47,7 @@ pub struct FaultGap {
 pub struct OrderGap {
     /// Event type that never came before `then`.
     pub first: String,
-    /// Event type that came only before `first`.
+    /// Event type that was seen only before `first`.
     pub then: String,
     /// True if the two events are on different nodes.
     pub across: bool,
@@ -148,7 +148,8 @@ fn one_way(orders: &BTreeMap<(&str, &str, bool), u64>) -> Listed<OrderGap> {
     Listed::of(gaps.into_iter())
 }
 
-/// Compares values in the form in which points hold them: with the names of nodes masked.
+/// Returns the declared values that were not seen. They are compared in the form that points have, with the names of
+/// nodes masked.
 fn unseen(abstraction: &Abstraction, values: &BTreeSet<(&str, String)>) -> Listed<ValueGap> {
     let world = abstraction.world();
     let declared = abstraction.rules().iter().flat_map(|rule| {

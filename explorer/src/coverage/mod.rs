@@ -1,10 +1,11 @@
 //! Coverage: abstract states, faults and orders of events that an exploration reached, and those that it did not reach.
 //!
-//! A branch's events, in the order of vtime, become points of coverage; those of all branches are kept in one table.
+//! The events of a branch, in the order of vtime, become points of coverage. One table holds the points of all
+//! branches.
 //!
-//! - `limits`: every bound by name; `text`: texts within bounds
+//! - `limits`: bounds; `text`: texts of bounded length
 //! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
-//! - [`template()`]: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
+//! - `template`: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
 //! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
 //!   canonical form
 //! - `types` and `order`: types of events, and happens-before
@@ -16,10 +17,10 @@
 //! collection of events from a world.
 //!
 //! **Invariants.**
-//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its events;
-//!   not of other branches. Its [`Delta`] can be computed anywhere, in any order.
-//! - A timeline that is cut in pieces, each started from the state of the one before, reaches the same points as the whole,
-//!   unless a bound on points was met.
+//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its
+//!   events. They do not depend on other branches, so [`Delta`]s can be computed anywhere and in any order.
+//! - A timeline that is cut in pieces, each started from the state of the previous one, reaches the same points as in
+//!   one piece, unless a bound on points is reached.
 //! - [`Coverage`] is a function of the deltas in the order of choices. Different coverages have different
 //!   [`Coverage::digest`]s.
 //! - A state is the same for all orders of interchangeable nodes, within the limits that `symmetry` states.

@@ -9,9 +9,11 @@ use super::text::quoted;
 use super::value::{Ranks, Value};
 use super::vocabulary::OTHER;
 
-/// Kinds of faults that switch a node off, suspend it, and reset it.
+/// Kind of fault that switches a node off.
 const OFF: &str = "power_loss";
+/// Kind of fault that pauses a node.
 const PAUSED: &str = "pause";
+/// Kinds of faults after which a node starts again without its memory.
 const RESTARTS: [&str; 2] = [OFF, "reset"];
 
 /// A variable's value and the rule that set it.
@@ -36,7 +38,8 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Enters the class of a unit's line; the last `keep` distinct classes are kept. True if the state changed.
+    /// Enters the class of a unit's line, and keeps the last `keep` distinct classes. Returns true if the state
+    /// changed.
     pub(super) fn logged(&mut self, unit: &str, class: &str, keep: usize) -> bool {
         let full = self.classes.len() >= UNITS_MAX && !self.classes.contains_key(unit);
         let unit = if full { OTHER } else { unit };
@@ -64,7 +67,7 @@ impl NodeState {
         }
     }
 
-    /// Enters the start of a fault. True if the node loses its memory.
+    /// Enters the start of a fault. Returns true if the node loses its memory.
     pub(super) fn fault_begins(&mut self, kind: &str) -> bool {
         if self.faults.len() < KINDS_MAX || self.faults.contains_key(kind) {
             let count = self.faults.entry(kind.to_owned()).or_default();
@@ -78,7 +81,7 @@ impl NodeState {
         restarts
     }
 
-    /// Enters the end of a fault. Ignored if the fault did not begin.
+    /// Enters the end of a fault. Ignores it if the fault did not begin.
     pub(super) fn fault_ends(&mut self, kind: &str) {
         if let Some(count) = self.faults.get_mut(kind) {
             *count = count.saturating_sub(1);
@@ -98,8 +101,8 @@ impl NodeState {
         self.variables.iter().map(|(name, set)| (name.as_str(), &set.value))
     }
 
-    /// Returns the state as text. Faults belong to the world's state and are left out, but whether the node runs is
-    /// included.
+    /// Returns the state as text. It says whether the node is up, paused or down, and leaves out the active faults,
+    /// which are part of the world's state.
     pub(super) fn write(&self, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let running = [(OFF, "down"), (PAUSED, "paused")];
         let running = running.iter().find(|(kind, _)| self.faults.contains_key(*kind));

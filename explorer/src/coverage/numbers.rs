@@ -1,7 +1,7 @@
 //! Coverage of one branch, with points named by their numbers in a [`Dictionary`](super::Dictionary).
 //!
-//! Most branches reach points that other branches reached, in runs of consecutive numbers: packed, a thousand points take less than a
-//! kilobyte.
+//! Most branches reach points that other branches reached, in runs of consecutive numbers. Packed, a thousand points
+//! take less than a kilobyte.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::point::{Point, PointId};
 /// Points that one branch reached, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Numbers {
-    /// In the order of vtime, then of numbers.
+    /// Points with numbers, in the order of vtime and then of numbers.
     runs: Vec<Run>,
-    /// In the order of ids.
+    /// Points without numbers, in the order of ids.
     unnumbered: Vec<Unnumbered>,
     overflow: u64,
     strange: u64,
@@ -22,10 +22,10 @@ pub struct Numbers {
 /// Points with consecutive numbers that were first reached at one vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// In nanoseconds of vtime.
+    /// Time of the first visit, in nanoseconds of vtime.
     pub(crate) vtime_ns: u64,
     first: u32,
-    /// At least one.
+    /// Number of points; at least one.
     count: u32,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Unnumbered {
 
 /// Error for packed numbers that are malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it names points that were not told before it")]
+#[error("it has points that no earlier record introduced")]
 pub struct BadNumbers;
 
 impl Run {
@@ -81,7 +81,7 @@ impl Numbers {
         &self.unnumbered
     }
 
-    /// Returns how often the branch reached a point that was dropped because the delta was full.
+    /// Returns the number of times that the branch reached a point that was dropped because the delta was full.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
@@ -105,8 +105,9 @@ impl Numbers {
         self.runs.is_empty() && self.unnumbered.is_empty()
     }
 
-    /// Packs the runs as integers of variable length. Each vtime is its difference from the one before, then its number of runs. Each
-    /// run is the gap before it and its length less one; the two share one integer if the length is small.
+    /// Packs the runs as integers of variable length. Each vtime is written as its difference from the previous one,
+    /// followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both
+    /// share one integer if the run is short.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = Vec::with_capacity(self.runs.len() * 2);
         let mut before_ns = 0;
@@ -128,13 +129,15 @@ impl Numbers {
         packed
     }
 
-    /// Unpacks the bytes that [`Numbers::pack`] returns. All points must be among the first `told` of the dictionary.
+    /// Unpacks the bytes that [`Numbers::pack`] returns. All numbers must be below `known`, the number of points in the
+    /// dictionary.
     ///
     /// # Errors
-    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is not below `told`.
+    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is
+    /// not below `known`.
     pub(crate) fn unpack(
         packed: &[u8],
-        told: usize,
+        known: usize,
         unnumbered: Vec<Unnumbered>,
         overflow: u64,
         strange: u64,
@@ -154,7 +157,7 @@ impl Numbers {
                 let first = end.checked_add(code >> MORE_BITS).ok_or(BadNumbers)?;
                 end = more.checked_add(1).and_then(|count| first.checked_add(count)).ok_or(BadNumbers)?;
                 points = points.saturating_add(end - first);
-                if end > told as u64 || points > DELTA_POINTS_MAX as u64 {
+                if end > known as u64 || points > DELTA_POINTS_MAX as u64 {
                     return Err(BadNumbers);
                 }
                 let number = |n: u64| u32::try_from(n).map_err(|_| BadNumbers);
@@ -165,12 +168,14 @@ impl Numbers {
     }
 }
 
-/// Bits of the first integer of a run that hold the run's length less one. If all are set, the rest of the length follows as an
-/// integer of its own.
+/// Number of low bits of a run's first integer that hold the run's length minus one. If all are set, the rest of the
+/// length follows as an integer of its own.
 const MORE_BITS: u32 = 2;
+/// Value of these bits if all are set.
 const MORE_MAX: u64 = (1 << MORE_BITS) - 1;
 
-/// Appends a number, seven bits to a byte, the least significant first. All bytes but the last have the highest bit set.
+/// Appends a number, seven bits to a byte, the least significant first. All bytes except the last have the highest bit
+/// set.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);
@@ -179,7 +184,7 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Read a number.
+/// Reads a number that [`put`] wrote.
 fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -201,9 +206,9 @@ fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
 mod tests {
     use super::*;
 
-    /// Steps without a run take two bytes each, and no memory.
+    /// A vtime without runs takes two bytes, and no memory.
     #[test]
-    fn room_is_made_for_points_and_not_for_bytes() {
+    fn memory_is_reserved_for_points_and_not_for_bytes() {
         let numbers = Numbers::unpack(&vec![0; 1 << 20], 0, Vec::new(), 0, 0).unwrap();
         assert!(numbers.is_empty() && numbers.runs.capacity() <= DELTA_POINTS_MAX);
     }

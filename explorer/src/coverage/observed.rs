@@ -8,8 +8,8 @@
 pub struct Observed {
     /// Time of the event, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Index of the node in the [`World`](super::World), if the event has one node. Wire and fault events name their nodes
-    /// in `what`.
+    /// Index of the node in the [`World`](super::World), if the event has one node. Wire and fault events name their
+    /// nodes in `what`.
     pub node: Option<u16>,
     /// Content of the event.
     pub what: What,
@@ -35,8 +35,8 @@ pub enum What {
         from: u16,
         /// The receiver.
         to: u16,
-        /// Number of the message; each sent message has a higher number than the one before. With `None` the caller does
-        /// not know it, and a delivery counts as sent at the moment it arrives.
+        /// Number of the message. Each sent message has a higher number than the previous one. `None` if the caller
+        /// does not know it: then a delivery counts as sent at the moment when it arrives.
         message: Option<u64>,
         /// Short description of the message.
         summary: String,
@@ -54,7 +54,7 @@ pub enum What {
     Fault {
         /// Kind of the fault as in a fault plan: `power_loss`, `partition`, ….
         kind: String,
-        /// The nodes that it hits.
+        /// The nodes that it affects.
         targets: Vec<u16>,
         /// True if the fault begins, false if it ends.
         begins: bool,
@@ -100,7 +100,7 @@ pub enum ProcessChange {
     Started,
     /// The program ended.
     Exited {
-        /// True if it ended as it should.
+        /// True if it ended successfully.
         success: bool,
     },
 }

@@ -18,22 +18,24 @@ use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 
-/// Everything before a branch that its coverage depends on. A child branch starts from the last state of its parent.
+/// Summary of the earlier events on which a branch's coverage depends. A child branch starts from the last state of its
+/// parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {
     world: WorldState,
-    /// Phases of the nodes as they were last computed; `state` is the world's state of the same time.
+    /// Phases of the nodes, as last computed.
     phases: Vec<String>,
+    /// State of the world, computed together with `phases`.
     state: String,
     vocabulary: Vocabulary,
     types: Types,
     timelines: Timelines,
 }
 
-/// Error: the state belongs to a world with other nodes.
+/// Error for a state that belongs to a world with other nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the observer's state is of a world with other nodes")]
+#[error("the observer's state belongs to a world with other nodes")]
 pub struct OtherWorld;
 
 /// Reduces the events of one branch to points of coverage.
@@ -42,9 +44,9 @@ pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
     delta: Delta,
-    /// Orders that the branch already reached. An order that is in this set needs no new point.
+    /// Orders that the branch already reached, as the types of both events and whether they are on two nodes.
     ordered: BTreeSet<(u32, u32, bool)>,
-    /// True if the world's state may have changed since it was last written.
+    /// True if the world's state may have changed since it was last computed.
     changed: bool,
 }
 
@@ -155,7 +157,7 @@ impl<'a> Observer<'a> {
             self.local(now, node, Some(types::line(unit, &class)));
             class
         } else {
-            // A class that is folded with others has no type: an order with it would mean nothing.
+            // A class that is folded with others has no type, because an order with it would mean nothing.
             self.local(now, node, None);
             OTHER.to_owned()
         }
@@ -194,7 +196,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Forgets the variables of a node whose rules reset on `reset`; with `unit`, only those of rules about this unit.
+    /// Forgets the variables of a node whose rules reset on `reset`. With `unit`, only rules about this unit count.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
@@ -225,7 +227,7 @@ impl<'a> Observer<'a> {
     fn fault(&mut self, now: u64, kind: &str, targets: &[u16], begins: bool) {
         let kind = clip(kind, NAME_BYTES_MAX);
         self.changed = true;
-        // A target that is listed twice is hit once.
+        // A target that is listed twice counts once.
         for target in targets.iter().copied().collect::<BTreeSet<u16>>() {
             let index = usize::from(target);
             let Some(node) = self.state.world.nodes.get_mut(index) else {

@@ -1,12 +1,12 @@
 //! Happens-before between the nodes' events: vector clocks, and the order of event types.
 //!
-//! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of a
-//! node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`] typed
-//! events of each node are compared: an order over a longer distance does not count. Otherwise every event would in the end
-//! be before every other.
+//! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of
+//! a node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`]
+//! typed events of each node are compared, so an order over a longer distance does not count. Otherwise every type of
+//! event would in the end come before every other type.
 //!
-//! A delivery is matched with its send by the message's number. A number that is unknown, or forgotten, gives no order, so
-//! every reported order is real.
+//! A delivery is matched with its send by the message's number. A number that is unknown or forgotten gives no order. A
+//! message without a number counts as sent when it arrives, so only for such messages can a reported order be wrong.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,9 +17,9 @@ use super::limits::{SENDS_MAX, WINDOW};
 /// Event that happened before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
-    /// Number of its type.
+    /// Number of the event's type.
     pub(super) kind: u32,
-    /// True if it is on another node.
+    /// True if the event is on another node.
     pub(super) across: bool,
 }
 
@@ -52,7 +52,8 @@ impl Timelines {
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no type.
+    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no
+    /// type.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
@@ -100,7 +101,7 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// Returns the events before the loss of a message. The loss comes after the send, and before nothing.
+    /// Returns the events before the loss of a message. The loss comes after the send, and before no event.
     pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
         self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
     }

@@ -1,4 +1,4 @@
-//! Cover points: what can be reached, and what each is called.
+//! Coverage points: their kinds, contents, ids and readable form.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::STATE_BYTES_MAX;
 
-/// The kinds of coverage.
+/// Kind of a coverage point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// States of the whole world.
+    /// A state of the whole world.
     State,
-    /// Phases: states of one node.
+    /// A phase: a state of one node.
     Phase,
     /// A fault begins in a phase of the node that it hits.
     Fault,
@@ -25,11 +25,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 6] =
         [Kind::State, Kind::Phase, Kind::Fault, Kind::FaultPair, Kind::Order, Kind::Value];
 
-    /// Its name.
+    /// Returns the kind's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,23 +64,24 @@ pub enum Point {
         /// The phase that the node was in just before.
         phase: String,
     },
-    /// Two faults at once.
+    /// Two kinds of faults are active on a node.
     FaultPair {
         /// Their kinds, in the order of names.
         faults: [String; 2],
         /// The node's phase.
         phase: String,
     },
-    /// One event before another.
+    /// An event of one type happens before an event of another type.
     Order {
-        /// The type of the first.
+        /// Type of the first event.
         first: String,
-        /// The type of the second.
+        /// Type of the second event.
         then: String,
-        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on one node.
+        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on
+        /// one node.
         across: bool,
     },
-    /// A value.
+    /// A value of a variable.
     Value {
         /// The variable.
         variable: String,
@@ -116,7 +117,7 @@ impl Point {
         }
     }
 
-    /// Its id: the first half of a hash over its kind and its texts with their lengths.
+    /// Returns the point's id: the first half of a hash of its kind and its texts with their lengths.
     #[must_use]
     pub fn id(&self) -> PointId {
         let mut hasher = blake3::Hasher::new();
@@ -144,7 +145,7 @@ impl Point {
     }
 }
 
-/// For people.
+/// Readable form, for reports.
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,12 +1,13 @@
 //! Interchangeable nodes: one canonical form for all of their orders.
 //!
-//! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with the node itself
-//! called `^self` and members of groups called by their group. Only nodes with equal keys can still be exchanged, and this
-//! matters only if a value names a node. In that case all such orders are written, and the least text is the canonical
-//! form. The result is exact: it equals the least text of all permutations. With more than [`PERMUTATIONS_MAX`] orders (it
-//! takes more than six nodes that differ only in the nodes that they name, or several such groups) nodes with equal keys
-//! stay in the order of their indices. Two equivalent states may then count as two, but two different states never count as
-//! one.
+//! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with the node
+//! itself called `^self` and members of groups called by their group. Only nodes with equal keys can still be
+//! exchanged, and this matters only if a value names a node. In that case all such orders are written, and the least
+//! text is the canonical form. The result is exact: it equals the least text of all permutations.
+//!
+//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. This
+//! takes more than six nodes with equal keys, or several sets of such nodes. Two equivalent states may then count as
+//! two, but two different states never count as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +31,8 @@ pub(super) fn slot_name(world: &World, slot: u16) -> String {
     }
 }
 
-/// Returns the least of the texts that `write` produces over the permitted slots of nodes. `keys` holds the nodes' states
-/// written with [`invariant_name`], `named` all nodes that values name.
+/// Returns the least of the texts that `write` produces for all permitted assignments of nodes to slots. `keys` holds
+/// the nodes' states written with [`invariant_name`]; `named` holds all nodes that values name.
 pub(super) fn least(
     world: &World,
     keys: &[String],

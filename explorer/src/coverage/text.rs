@@ -1,4 +1,4 @@
-//! Texts of bounded length. Different texts stay different.
+//! Texts of bounded length.
 
 /// Returns the longest prefix of a text that has at most `most` bytes and ends at a character boundary.
 pub(crate) fn head(text: &str, most: usize) -> &str {
@@ -20,8 +20,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns a word as it is if it has no character that could be taken for a separator, else in quotes. Different texts stay
-/// different.
+/// Returns a word unchanged if it has no character that could be taken for a separator, otherwise in quotes. Different
+/// words stay different.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-+^/".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }

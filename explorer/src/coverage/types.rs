@@ -1,4 +1,4 @@
-//! Types of events, as they are compared by happens-before: the parts of an event that do not vary.
+//! Types of events for happens-before: the parts of an event that do not vary.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,8 @@ use super::observed::{DiskEvent, ProcessChange, WireKind};
 use super::template::template;
 use super::text::clip;
 
-/// Types of events that a timeline has seen, in the order of first sight. Types beyond [`TYPES_MAX`] have no order.
+/// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Types {
     names: Vec<String>,

@@ -35,7 +35,7 @@ impl Value {
         Value::Text(world.pieces(&clip(text, VALUE_BYTES_MAX)).into_iter().map(part).collect())
     }
 
-    /// Returns the value that stands for all values beyond the bound.
+    /// Returns the value that stands for all values beyond a vocabulary's bound.
     pub(super) fn other() -> Value {
         Value::Text(vec![Part::Text(OTHER.to_owned())])
     }
@@ -43,7 +43,7 @@ impl Value {
     /// Returns the value as text; `names` gives the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // `^` marks a slot or a rank, so it is doubled in texts: no text looks like a mark.
+            // `^` marks a slot or a rank. It is doubled in texts, so that no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };

@@ -1,6 +1,6 @@
-//! Bounded vocabularies: the first words of a family in a timeline are distinguished; all later ones are `other`.
+//! Bounded vocabularies: the first words of a family in a timeline are distinguished; all later words count as `other`.
 //!
-//! A family is a unit with its templates, or a variable with its values. The words seen first depend on the timeline alone,
+//! A family is a unit with its templates, or a variable with its values. The first words depend on the timeline alone,
 //! so a branch's points do not depend on which other branches ran. Two timelines may fold different words.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,7 +19,7 @@ pub struct World {
     nodes: Vec<NodeNames>,
     /// Group of each node, if it has one.
     groups: Vec<Option<usize>>,
-    /// All names and their nodes, the longest name first, because a name may be the start of another.
+    /// All names with their nodes, the longest name first, because a name may be the beginning of another.
     names: Vec<(String, u16)>,
 }
 

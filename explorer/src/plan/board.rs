@@ -1,9 +1,9 @@
 //! Checks that faults do not conflict: the resources that each fault needs or holds.
 //!
-//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need the
-//! agent need a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one fault at a time.
-//! Network faults combine freely, with two exceptions: a card can be clogged only once at a time, and the number of network
-//! faults at a time is bounded.
+//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need
+//! the agent need a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one
+//! fault at a time. Network faults combine freely, with two exceptions: a card can be clogged only once at a time, and
+//! the number of network faults at a time is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use super::limits::NETWORK_FAULTS_MAX;
 use super::names::Names;
 use super::problem::{Problem, quoted};
 
-/// Resource that one fault at a time can hold, by the index of its node among the world's names, its disk's number, or its
-/// unit's index among the node's units.
+/// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.
+/// The second is the index of a unit among the node's units, or the number of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Slot {
     Running(usize),
@@ -34,11 +34,11 @@ enum Slot {
 struct Hold {
     line: usize,
     kind: FaultKind,
-    /// Virtual time at which the fault ends. `None` if it lasts to the end of the run.
+    /// Virtual time at which the fault ends; `None` if it lasts to the end of the run.
     end_ns: Option<u64>,
 }
 
-/// Resources that are held, as of the last entry.
+/// Resources that the entered faults hold.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     held: BTreeMap<Slot, Hold>,
@@ -50,8 +50,9 @@ impl Board {
     /// Enters a fault. It must not start before any fault that was entered earlier.
     ///
     /// # Errors
-    /// Returns the field and the problem if the fault conflicts with an entered one, exceeds the maximum number of network
-    /// faults, starts in a quiet period, or lasts beyond the next heal or quiet period. Nothing is entered then.
+    /// Returns the field and the problem if the fault conflicts with an entered one, exceeds the maximum number of
+    /// network faults, starts in a quiet period, or lasts beyond the next heal or quiet period. Nothing is entered
+    /// then.
     pub(super) fn admit(
         &mut self,
         line: usize,
@@ -113,8 +114,8 @@ fn busy(slot: Slot, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
     }
 }
 
-/// Returns the resource that a fault needs to be free when it starts, and those that it holds while it lasts. `None` if it
-/// neither needs nor holds any.
+/// Returns the resource that a fault needs to be free when it starts, and those that it holds while it lasts. `None` if
+/// it neither needs nor holds any.
 fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;

@@ -1,4 +1,4 @@
-//! Heals and quiet periods of a plan, and the ends that they give to faults.
+//! Heals and quiet periods of a plan, and the times at which faults end because of them.
 
 use everett_fault::Fault;
 
@@ -8,7 +8,7 @@ use super::{Entry, What};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,
-    /// First virtual time at which a fault may start again. A heal's is its own time.
+    /// First virtual time at which a fault may start again. For a heal it is `at_ns`.
     pub(super) end_ns: u64,
     pub(super) line: usize,
     /// Word for the period in errors.
@@ -20,12 +20,12 @@ pub(super) struct Period {
 pub(super) struct Calm {
     /// Sorted by time.
     periods: Vec<Period>,
-    /// For each period, the index of the one that ends last among those up to it.
+    /// For each period, the index of the period that ends last among it and all earlier ones.
     last: Vec<usize>,
 }
 
 impl Calm {
-    /// Collects the periods of entries, which are in order of time and come with their lines.
+    /// Collects the heals and quiet periods of entries. Entries come with their lines, and must be in order of time.
     pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> Calm {
         let mut calm = Calm::default();
         for (line, entry) in entries {
@@ -50,8 +50,8 @@ impl Calm {
         (last.end_ns > at_ns).then_some(last)
     }
 
-    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal starts
-    /// after that heal.
+    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal
+    /// starts after that heal.
     pub(super) fn next(&self, at_ns: u64) -> Option<&Period> {
         self.periods.get(self.periods.partition_point(|period| period.at_ns <= at_ns))
     }

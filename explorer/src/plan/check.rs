@@ -58,13 +58,13 @@ fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)
             }
             found.extend(nodes.iter().filter_map(|node| Some((field, names.check_node(node).err()?))));
         }
-        // A link joins two nodes. There is none if both groups consist of the same single node, or if the world has no
-        // nodes.
-        let alone = |group: &Group| match group {
+        // A link joins two different nodes. There is none if both groups consist of the same single node, or if the
+        // world has no nodes.
+        let first_two = |group: &Group| match group {
             Group::All => names.nodes().take(2).map(str::to_owned).collect::<Vec<_>>(),
             Group::Nodes(nodes) => nodes.iter().take(2).cloned().collect(),
         };
-        let (from, to) = (alone(&links.from), alone(&links.to));
+        let (from, to) = (first_two(&links.from), first_two(&links.to));
         if found.len() == before && (from.is_empty() || from.len() == 1 && from == to) {
             found.push(("links", Problem::NoLinks));
         }

@@ -1,4 +1,4 @@
-//! A plan as an executor walks it: starts and ends in exact order, and a cursor that moments store.
+//! Events of a plan: starts, ends and heals in the order of execution, and a cursor that moments store.
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::calm::Calm;
 use super::{Entry, What};
 
-/// Start or end of an entry.
+/// Start or end of a fault, or a heal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Virtual time, in nanoseconds after *ready*.
     pub at_ns: u64,
-    /// Index of the event's entry in the plan. A start and its end have the same.
+    /// Index of the event's entry in the plan. A start and its end have the same index.
     pub id: u32,
     /// Kind of event.
     pub what: Happening,
@@ -24,7 +24,7 @@ pub enum Happening {
     Start(Fault),
     /// The fault of this entry ends.
     End,
-    /// The world heals: all faults that can end have ended. For a quiet period, the plan's entry has its length.
+    /// The world heals: all faults that can end have ended. The length of a quiet period is in the plan's entry.
     HealAll,
 }
 
@@ -76,7 +76,7 @@ impl Events {
         &self.list
     }
 
-    /// Returns true if both have the same events before this cursor.
+    /// Returns true if both plans have the same events before this cursor.
     #[must_use]
     pub fn agree_up_to(&self, cursor: &Cursor, other: &Events) -> bool {
         let happened = usize::try_from(cursor.happened).unwrap_or(usize::MAX);
@@ -92,8 +92,8 @@ impl Events {
         self.list.get(usize::try_from(cursor.happened).ok()?)
     }
 
-    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it. Call
-    /// this until it returns `None`.
+    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it.
+    /// Call this until it returns `None`.
     pub fn due(&self, cursor: &mut Cursor, now_ns: u64) -> Option<&Event> {
         let event = self.next(cursor).filter(|event| event.at_ns <= now_ns)?;
         cursor.happened += 1;

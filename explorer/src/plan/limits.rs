@@ -12,5 +12,5 @@ pub const AT_NS_MAX: u64 = 86_400_000_000_000;
 pub const FOR_NS_MAX: u64 = 86_400_000_000_000;
 /// Maximum number of errors that are reported at once.
 pub const ERRORS_MAX: usize = 20;
-/// Maximum number of network faults at a time, as on the wire.
+/// Maximum number of network faults at a time, which is that of the wire.
 pub const NETWORK_FAULTS_MAX: usize = everett_fault::limits::NETWORK_FAULTS_MAX;

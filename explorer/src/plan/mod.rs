@@ -1,13 +1,13 @@
 //! Fault plans: the faults of a world over time, as data that is drawn, written by hand or edited.
 //!
-//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md` is the
-//! user's page about it.
+//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md`
+//! is the user's page about it.
 //!
 //! - `limits`: bounds; `names`: names of a world that entries refer to
 //! - `line`: one line, from text to an [`Entry`] and back
 //! - `check`: checks of a single entry; `calm` and `board`: checks of entries against each other
 //! - `problem`: errors
-//! - `events`: a plan as starts and ends in exact order, and a cursor into it
+//! - `events`: starts, ends and heals in the order of execution, and a cursor into them
 //! - [`draw`]: plans drawn from the world's streams
 //!
 //! Not here: applying faults, the catalogue of faults and the bounds of their values (`everett_fault`).
@@ -15,8 +15,9 @@
 //! **Invariants.**
 //! - Every [`Plan`] passed all checks, whether it was parsed, drawn or built from entries. The executor may assume that
 //!   every name exists, that no fault lasts into a quiet period, and that no node is switched off twice.
-//! - Entries are in order of time. Entries of one time keep the order in which they were given. An entry's index is its id.
-//! - The output of [`Plan::write`] is parsed as the same plan.
+//! - Entries are in order of time. Entries with the same time keep the order in which they were given. An entry's index
+//!   is its id.
+//! - Parsing the output of [`Plan::write`] gives the same plan.
 
 mod board;
 mod calm;
@@ -133,7 +134,7 @@ impl Plan {
         self.entries.iter().map(|entry| line::write(entry) + "\n").collect()
     }
 
-    /// Returns the events of the plan, in exact order.
+    /// Returns the events of the plan, in the order of execution.
     #[must_use]
     pub fn events(&self) -> Events {
         Events::of(&self.entries)
@@ -148,8 +149,8 @@ struct Draft {
     /// Size of these entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
-    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and checks
-    /// of entries against each other are skipped.
+    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and
+    /// checks of entries against each other are skipped.
     healing_unclear: bool,
 }
 
@@ -161,7 +162,7 @@ impl Draft {
     fn add(&mut self, line: usize, entry: Option<Entry>, mut faulty: Faulty, names: &Names) {
         if let Some(entry) = &entry {
             check::entry(entry, names, &mut faulty);
-            // An entry that is short enough as written can be too long in canonical form, which could then not be read back.
+            // An entry that is short enough as written can be too long in canonical form, which must be readable, too.
             if faulty.is_empty() {
                 let before = self.bytes;
                 let bytes = line::write(entry).len();

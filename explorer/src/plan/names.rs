@@ -11,7 +11,7 @@ use super::problem::{Problem, quoted, some_of};
 pub struct NodeNames {
     /// Number of data disks.
     pub disks: u32,
-    /// Units: the services that the agent starts.
+    /// Units that the agent starts: services and drivers.
     pub units: BTreeSet<String>,
 }
 

@@ -76,7 +76,8 @@ pub enum Problem {
     TooManyLines,
     /// More network faults are active at once than a wire supports.
     #[error(
-        "at most {NETWORK_FAULTS_MAX} network faults at a time, and as many are active since line {since} and later"
+        "at most {NETWORK_FAULTS_MAX} network faults can be active at a time, and {NETWORK_FAULTS_MAX} already are, \
+         the first of them from line {since}"
     )]
     TooManyAtOnce { since: usize },
     /// The line is too long, as written or in canonical form.
@@ -104,7 +105,7 @@ pub enum Problem {
     #[error("there is no node {name}; {hint}")]
     NoNode { name: String, hint: String },
     /// The disk does not exist.
-    #[error("node {node} has no data disk {disk}: it has {disks}, counted from 0")]
+    #[error("node {node} has no data disk {disk}: it has {disks}, numbered from 0")]
     NoDisk { node: String, disk: u32, disks: u32 },
     /// The unit does not exist.
     #[error("node {node} has no unit {name}; {hint}")]
@@ -116,7 +117,7 @@ pub enum Problem {
     #[error("names no node")]
     NoNodes,
     /// The groups have no links between them.
-    #[error("there is no link between two nodes among these")]
+    #[error("these groups select no link: a link joins two different nodes")]
     NoLinks,
     /// A number is negative.
     #[error("must not be negative")]
@@ -127,7 +128,7 @@ pub enum Problem {
     /// A duration cannot be parsed.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A string is too long for a duration, or has characters that no duration has.
+    /// A string is too long for a duration, or has characters that cannot occur in a duration.
     #[error("{0} is not a duration; write one such as \"1.5s\"")]
     NoDuration(String),
     /// A time is later than a day, or a duration is longer than a day.
@@ -146,7 +147,7 @@ pub enum Problem {
     #[error("{0} is instantaneous and takes no duration")]
     NothingLasts(&'static str),
     /// A power loss without a restart has a duration.
-    #[error("a node that never restarts stays off for good")]
+    #[error("a power loss with restart \"never\" takes no duration")]
     NeverRestarts,
     /// A fault lasts beyond the beginning of a heal or quiet period.
     #[error("lasts until {end}, beyond the {what} of line {line} at {at}", end = write_duration_ns(*.end_ns), at = write_duration_ns(*.at_ns))]

@@ -1,8 +1,8 @@
 //! Built-in properties. Every world has them, unless it ignores them by name.
 //!
-//! Problems of kernels are judged here. The other names are for results that the caller judges, so that one list has
-//! everything that can be ignored. The caller may use a name that is not on the list. Such a property is judged as well, but
-//! no world can ignore it.
+//! The judge recognises problems of kernels itself. The caller reports violations of all other properties. Their names
+//! are here as well, so that one list has all properties that a world can ignore. If the caller reports a name that is
+//! not on the list, the report is a hit like any other, but no world can ignore it.
 
 use super::kernel::Trouble;
 
@@ -32,8 +32,8 @@ pub const NOT_CALM: &str = "not calm";
 /// A history has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";
 
-/// Properties that the caller judges.
-const TOLD: [&str; 12] = [
+/// Properties whose violations the caller reports.
+const REPORTED: [&str; 12] = [
     SERVICE_EXIT,
     DRIVER_EXIT,
     FAILED_CHECK,
@@ -48,6 +48,7 @@ const TOLD: [&str; 12] = [
     BAD_HISTORY,
 ];
 
+/// All problems of kernels.
 const TROUBLES: [Trouble; 9] = [
     Trouble::Panic,
     Trouble::Oops,
@@ -62,7 +63,7 @@ const TROUBLES: [Trouble; 9] = [
 
 /// Returns the names of all built-in properties.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    TROUBLES.into_iter().map(Trouble::name).chain(TOLD)
+    TROUBLES.into_iter().map(Trouble::name).chain(REPORTED)
 }
 
 #[cfg(test)]
@@ -74,7 +75,8 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named here.
+        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named
+        // here.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

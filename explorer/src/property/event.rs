@@ -35,9 +35,9 @@ pub enum What<'t> {
         /// End of that state, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// Requests to a disk of the node begin to fail, or none fails any more.
+    /// Requests to a disk of the node begin to fail, or no longer fail on any disk.
     DiskErrors {
-        /// True if they begin to.
+        /// True if requests begin to fail.
         begins: bool,
     },
     /// Bits on a disk of the node were flipped.
@@ -48,7 +48,8 @@ pub enum What<'t> {
     History {
         /// Property that is violated, usually one of [`builtin`](super::builtin).
         property: &'t str,
-        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one finding.
+        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one
+        /// finding.
         cause: &'t str,
         /// Description in one line.
         text: &'t str,

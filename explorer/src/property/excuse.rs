@@ -1,5 +1,5 @@
-//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung; one whose disk fails or has
-//! rotted cannot mount it.
+//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung. A machine whose
+//! disk fails, or has flipped bits, cannot mount it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub const WATCHDOG_NS: u64 = 120_000_000_000;
 /// For each node, the faults that explain its reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excuses {
-    /// Until when watchdogs may bark.
+    /// For each node, the vtime until which reports of watchdogs are excused, in nanoseconds.
     until_ns: BTreeMap<u16, u64>,
     /// Nodes with a disk to which requests fail.
     failing: BTreeSet<u16>,
@@ -32,7 +32,7 @@ impl Excuses {
         *until = (*until).max(until_ns.saturating_add(WATCHDOG_NS));
     }
 
-    /// Notes that requests to a disk of the node begin to fail; or none fails any more.
+    /// Notes that requests to a disk of the node begin to fail, or no longer fail on any disk.
     pub fn disk_errors(&mut self, node: u16, begins: bool) {
         if begins {
             self.failing.insert(node);
@@ -55,13 +55,13 @@ impl Excuses {
         }
     }
 
-    /// Whether what the caller found is an effect of what was done to the node's disks.
+    /// Returns true if faults of the node's disks explain a violation that the caller reports.
     #[must_use]
     pub fn explain_found(&self, node: u16, property: &str) -> bool {
         property == FILE_SYSTEM_DAMAGED && (self.rotted.contains(&node) || self.failed.contains(&node))
     }
 
-    /// Returns true if this problem is explained by a standstill of the node.
+    /// Returns true if a standstill of the node explains this problem.
     #[must_use]
     pub fn explain(&self, node: u16, trouble: Trouble, vtime_ns: u64) -> bool {
         trouble.is_of_watchdogs() && self.until_ns.get(&node).is_some_and(|until| vtime_ns <= *until)
@@ -79,7 +79,7 @@ mod tests {
         excuses.stood_still(1, 3);
         let last = 5 + WATCHDOG_NS;
         assert!(excuses.explain(1, Trouble::HungTask, last) && excuses.explain(1, Trouble::SoftLockup, 0));
-        assert!(!excuses.explain(1, Trouble::HungTask, last + 1), "its time is over");
+        assert!(!excuses.explain(1, Trouble::HungTask, last + 1), "the excuse has ended");
         assert!(!excuses.explain(2, Trouble::HungTask, 5), "another node");
         assert!(!excuses.explain(1, Trouble::Panic, 5));
         excuses.restarted(1);
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_is_not_mounted_until_the_node_starts_without_failures() {
+    fn disk_errors_excuse_until_the_node_starts_without_them() {
         let mut excuses = Excuses::default();
         let explain = |excuses: &Excuses, node| excuses.explain_found(node, FILE_SYSTEM_DAMAGED);
         excuses.disk_errors(1, true);
         assert!(explain(&excuses, 1) && !explain(&excuses, 2));
         assert!(!excuses.explain_found(1, "service exit"));
         excuses.restarted(1);
-        assert!(explain(&excuses, 1), "it fails still");
+        assert!(explain(&excuses, 1), "requests still fail");
         excuses.disk_errors(1, false);
         assert!(explain(&excuses, 1), "the mount may have begun before");
         excuses.restarted(1);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_rotted_stay_on_the_disk() {
+    fn bit_rot_excuses_after_a_restart() {
         let mut excuses = Excuses::default();
         excuses.bits_rotted(1);
         excuses.restarted(1);

@@ -16,8 +16,8 @@ const SIGNATURE_BYTES: usize = 8;
 pub struct Hit {
     /// Name of the property.
     pub property: String,
-    /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have the
-    /// same signature. So have wrong histories with the same cause.
+    /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have
+    /// the same signature. Violations of a history have the same signature if they have the same cause.
     pub signature: String,
     /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. It may have any characters.
     pub text: String,
@@ -34,7 +34,7 @@ pub(super) fn clipped(text: &str) -> String {
 
 /// Returns the signature of a text that violates a property.
 pub(super) fn signature(property: &str, text: &str, world: &World) -> String {
-    // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked, and not its letter.
+    // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked.
     let masked = template(&world.mask(head(text, LINE_BYTES_MAX)));
     let mut hasher = blake3::Hasher::new_derive_key("everett 1 signature of a hit");
     for part in [property, masked.as_str()] {

@@ -73,14 +73,14 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If faults
-    /// had ended before and went on, earlier matches no longer count.
+    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If
+    /// this is called again, because faults resumed and ended again, earlier matches no longer count.
     pub fn calm(&mut self, now_ns: u64) {
         self.state.calm = Some(Calm { since_ns: now_ns, came: BTreeSet::new() });
     }
 
-    /// Ends the timeline, at this vtime, and returns the hits: `eventually` properties without a matching line since the
-    /// calm began. There are none without a calm, or if it was judged already.
+    /// Ends the timeline, at this vtime. Returns a hit for each `eventually` property without a matching line since the
+    /// last call of [`calm`](Judge::calm). Returns no hits if there was no call since the last end.
     pub fn end(&mut self, now_ns: u64) -> &[Hit] {
         let before = self.hits.len();
         let properties = self.properties;
@@ -166,7 +166,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let signature = signature(property, cause, self.properties.world());
-        if self.state.tells(property, &signature) {
+        if self.state.enters(property, &signature) {
             let property = property.to_owned();
             self.hits.push(Hit { property, signature, text: clipped(text), vtime_ns, node });
             self.after.push(self.observed);

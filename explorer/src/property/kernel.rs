@@ -1,7 +1,8 @@
-//! Problems that Linux reports on its console, of its own or of programs.
+//! Problems of the kernel and of programs, as Linux reports them on its console.
 //!
-//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`, `arch/x86/mm/fault.c`,
-//! `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`, `fs/ext4/super.c`, `fs/xfs`).
+//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`,
+//! `arch/x86/mm/fault.c`, `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`,
+//! `fs/ext4/super.c`, `fs/xfs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ pub enum Trouble {
     Oops,
     /// The kernel printed a warning about itself.
     Warning,
-    /// A CPU was not yielded for many seconds.
+    /// A CPU ran one task for many seconds without a reschedule.
     SoftLockup,
     /// A task waited uninterruptibly for many seconds.
     HungTask,
@@ -46,14 +47,14 @@ impl Trouble {
         }
     }
 
-    /// Returns true if a correct machine reports this problem after it stood still for a time.
+    /// Returns true if a correct machine may report this problem after a standstill.
     #[must_use]
     pub fn is_of_watchdogs(self) -> bool {
         matches!(self, Trouble::SoftLockup | Trouble::HungTask | Trouble::RcuStall)
     }
 }
 
-/// Beginnings of lines, after the time.
+/// Beginnings of lines, without the time. The first that matches a line decides.
 const BEGINNINGS: [(&str, Trouble); 17] = [
     ("Kernel panic - not syncing", Trouble::Panic),
     ("watchdog: BUG: soft lockup", Trouble::SoftLockup),
@@ -80,7 +81,7 @@ pub fn trouble(line: &str) -> Option<Trouble> {
     let text = without_time(line);
     let begins = BEGINNINGS.into_iter().find(|(beginning, _)| text.starts_with(beginning));
     if let Some((_, trouble)) = begins {
-        // Other messages about stalls also begin with `rcu: INFO: `, so this one must contain "stall".
+        // Not every message that begins with `rcu: INFO: ` reports a stall.
         return Some(trouble).filter(|trouble| *trouble != Trouble::RcuStall || text.contains("stall"));
     }
     if text.starts_with("INFO: task ") && text.contains(" blocked for more than ") {
@@ -97,7 +98,8 @@ pub fn trouble(line: &str) -> Option<Trouble> {
     (aborted && (text.contains("rror") || text.contains("Aborting"))).then_some(Trouble::FileSystem)
 }
 
-/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before it.
+/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before
+/// it.
 fn without_time(line: &str) -> &str {
     let line = line.trim_ascii_start();
     let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kernels_print() {
+    fn lines_of_kernels() {
         let lines = [
             ("[    1.234567] Kernel panic - not syncing: VFS: Unable to mount root fs", Some(Trouble::Panic)),
             ("[   99.000001] ---[ end Kernel panic - not syncing: Fatal exception ]---", None),
@@ -174,7 +176,7 @@ mod tests {
     proptest! {
         /// Only lines with the kernel's phrases report a problem.
         #[test]
-        fn no_line_is_too_odd(line in "\\PC{0,60}|<?[0-9]{0,2}>?\\[? {0,3}[0-9.]{0,9}\\]? ?BUG: \\PC{0,9}") {
+        fn any_line_is_safe(line in "\\PC{0,60}|<?[0-9]{0,2}>?\\[? {0,3}[0-9.]{0,9}\\]? ?BUG: \\PC{0,9}") {
             let others = ["INFO: task ", "]: segfault at ", "XFS (", "JBD2: ", "Aborting journal"];
             let mut words = BEGINNINGS.iter().map(|(beginning, _)| *beginning).chain(others);
             prop_assert!(trouble(&line).is_none() || words.any(|words| line.contains(words)));

@@ -9,9 +9,9 @@ pub const PROPERTIES_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 64;
 /// Maximum length of a pattern for units, in bytes.
 pub const UNIT_BYTES_MAX: usize = 64;
-/// Maximum length of a hit's text, in bytes. Longer ones are cut.
+/// Maximum length of a hit's text, in bytes. Longer texts are cut.
 pub const TEXT_BYTES_MAX: usize = 1024;
 /// Maximum number of hits, and of remembered signatures, on a path from the root. Further hits are only counted.
 pub const HITS_MAX: usize = 1024;
-/// Maximum number of hits of one property among these, so that a noisy property leaves room for others.
+/// Maximum number of hits of one property among the [`HITS_MAX`] hits, so that a noisy property leaves room for others.
 pub const HITS_OF_PROPERTY_MAX: usize = 64;

@@ -1,19 +1,19 @@
 //! Properties: conditions on a timeline's events, judged event by event.
 //!
 //! - `limits`: bounds
-//! - `config`: properties as a world file declares them; `rule`: a declared property after its checks; `problem`: errors of
-//!   declarations
-//! - [`builtin`]: properties that every world has; `kernel`: problems that Linux reports on its console; `excuse`: reports
-//!   that faults explain
-//! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state that
-//!   a child timeline inherits; `hit`: violations
+//! - `config`: properties as a world file declares them; `rule`: a declared property after its checks; `problem`:
+//!   errors of declarations
+//! - [`builtin`]: properties that every world has; `kernel`: problems that Linux reports on its console; `excuse`:
+//!   reports that faults explain
+//! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state
+//!   that a child timeline inherits; `hit`: violations
 //!
-//! Not here: operation histories ([`crate::history`]), results of a workload's own checks, and the decision when a world is
-//! calm. The caller reports them.
+//! Not here: operation histories ([`crate::history`]), results of a workload's own checks, and the decision that all
+//! faults have ended. The caller reports them.
 //!
 //! **Invariants.**
-//! - Results are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A timeline that
-//!   is cut in pieces, each started from the last one's state, has the same hits as in one piece.
+//! - Results are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A timeline
+//!   that is cut in pieces, each started from the state of the previous one, has the same hits as in one piece.
 //! - No two hits of a path from the root have the same property and signature.
 //! - Texts from a world can be of any kind and length. Memory is bounded, and judging cannot fail.
 

@@ -30,10 +30,10 @@ pub enum PropertyProblem {
     #[error("name: 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, ' ', '-', '_', '.'")]
     Name,
     /// Two properties have this name.
-    #[error("name: another property has it")]
+    #[error("name: another property has this name")]
     NameTwice,
     /// A built-in property has this name.
-    #[error("name: a built-in property has it")]
+    #[error("name: a built-in property has this name")]
     NameOfBuiltIn,
     /// None or several of `never`, `eventually` and `sometimes` are given.
     #[error("give exactly one of \"never\", \"eventually\" and \"sometimes\"")]

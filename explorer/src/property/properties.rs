@@ -13,18 +13,18 @@ use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX};
 use super::problem::{PropertyError, PropertyProblem};
 use super::rule::{Form, Rule};
 
-/// Declared properties after their checks, and the names of ignored built-in ones.
+/// Declared properties after their checks, and the names of ignored built-in properties.
 #[derive(Debug)]
 pub struct Properties {
-    /// Masks the names of nodes in texts.
+    /// Nodes, whose names are masked in texts.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,
 }
 
 impl Properties {
-    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties in
-    /// `ignore`.
+    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties
+    /// in `ignore`.
     ///
     /// # Errors
     /// Returns an error for the first invalid declaration or unknown name.
@@ -51,7 +51,7 @@ impl Properties {
             rules.push(rule);
         }
         if let Some(name) = ignore.iter().find(|name| builtin::names().all(|known| known != name.as_str())) {
-            let hint = hint(name, builtin::names(), "they are");
+            let hint = hint(name, builtin::names(), "the built-in properties are");
             return Err(PropertyError::Ignore { name: quoted(name), hint });
         }
         Ok(Properties { world, rules, ignored: ignore.iter().cloned().collect() })

@@ -18,7 +18,7 @@ pub struct JudgeState {
     beyond: u64,
     /// `sometimes` properties that this path has shown.
     pub(super) seen: BTreeSet<String>,
-    /// Calm that has begun. `None` before it, and after the timeline's end.
+    /// Calm that has begun; `None` before it, and after the timeline's end.
     pub(super) calm: Option<Calm>,
 }
 
@@ -38,14 +38,14 @@ impl JudgeState {
         self.seen.iter().map(String::as_str)
     }
 
-    /// Returns the number of hits that were not reported because of a bound. Repeated ones are counted each time.
+    /// Returns the number of hits that were not reported because of a bound. A repeated hit is counted each time.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Returns true if a hit is to be reported. That is only the case once for each signature, and within the bounds.
-    pub(super) fn tells(&mut self, property: &str, signature: &str) -> bool {
+    /// Enters a hit. Returns true if it is to be reported: the signature is new, and the bounds are not reached.
+    pub(super) fn enters(&mut self, property: &str, signature: &str) -> bool {
         let had = self.had.get(property);
         if had.is_some_and(|had| had.contains(signature)) {
             return false;

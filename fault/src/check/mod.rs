@@ -28,7 +28,7 @@ pub const ARGUMENTS_MAX: usize = 1_024;
 /// Maximum total size of a command's arguments, in bytes.
 pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
-/// A fault's value that is out of its bounds, with the name of the field.
+/// A field of a fault whose value is out of bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct FieldError {
@@ -72,7 +72,7 @@ pub enum FaultError {
         /// Greatest allowed time, in nanoseconds.
         most: u64,
     },
-    /// An argument vector without a program: it is empty, or its first element is.
+    /// An argument vector that is empty, or whose first element is empty.
     #[error("the first element must name a program")]
     NoProgram,
     /// An argument vector that is too long or contains a NUL byte.
@@ -81,7 +81,7 @@ pub enum FaultError {
 }
 
 impl Fault {
-    /// Returns every value that is out of its bounds, in the order of the fault's fields.
+    /// Returns an error for each value that is out of bounds, in the order of the fault's fields.
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         let mut found = Vec::new();

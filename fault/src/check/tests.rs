@@ -52,7 +52,7 @@ fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
     ] {
         assert_eq!(verdict(&good), "", "{good:?}");
     }
-    for (bad, told) in [
+    for (bad, message) in [
         (loss(1_000_001), "ppm: must be from 0 to 1000000 ppm, not 1000001"),
         (bandwidth(999), "bits_per_s: must be from 1000 to 1000000000000 bits a second, not 999"),
         (slow(999), "ppm: must be from 1000 to 1000000 ppm, not 999"),
@@ -75,12 +75,12 @@ fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
         ),
         (priorities(2, 1), "every: uniform from 2 to 1 ns: the first must not be above the second"),
     ] {
-        assert_eq!(verdict(&bad), told);
+        assert_eq!(verdict(&bad), message);
     }
 }
 
 #[test]
-fn all_values_of_a_fault_are_told_of() {
+fn all_invalid_values_of_a_fault_are_reported() {
     let bad = Fault::Reorder { links: Links::all(), ppm: PPM + 1, hold: Distribution::Quantiles(Vec::new()) };
     assert_eq!(bad.problems().iter().map(|p| p.field).collect::<Vec<_>>(), ["ppm", "hold"]);
     let bad = Fault::DiskError { disk: disk(), requests: Requests::All, ppm: PPM + 1 };
@@ -105,7 +105,7 @@ fn argument_vectors() {
     }
 }
 
-/// One fault for each shape of stored data is equal to its original after a round trip.
+/// Faults with each shape of data are read back from storage unchanged.
 #[test]
 fn a_fault_survives_storage() {
     let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());

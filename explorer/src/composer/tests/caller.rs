@@ -101,15 +101,15 @@ impl<'t> Caller<'t> {
         caller
     }
 
-    /// Runs to the end of the timeline. The composer goes through storage after each event for which `cuts` returns true.
-    /// Returns the numbers of `finally_` and `eventually_` commands.
+    /// Runs the timeline to its end. After each event for which `cuts` returns true, the composer is stored and
+    /// restored. Returns the numbers of `finally_` and `eventually_` commands.
     pub(super) fn run(&mut self, cuts: impl Fn(usize) -> bool) -> (u64, u64) {
         let (mut is_stopped, mut last_ns) = (false, 0);
         for event in 0.. {
-            assert!(event < 100_000, "it does not end");
+            assert!(event < 100_000, "the timeline does not end");
             let ended = self.runs.iter().map(|run| run.ends_ns).min().unwrap_or(u64::MAX);
             let stop = if is_stopped { u64::MAX } else { self.world.stop_ns };
-            // The composer is told of nodes that go down and come back, but not when.
+            // Reports of nodes that go down or come up have no vtime, so the composer's time can be behind.
             let due = self.composer().due().map(|due_ns| due_ns.max(last_ns));
             let now_ns = [ended, stop, self.change_ns, due.unwrap_or(u64::MAX)].into_iter().min().unwrap();
             assert!(now_ns >= last_ns, "time does not go back");
@@ -123,7 +123,7 @@ impl<'t> Caller<'t> {
                 self.rules.stop(now_ns);
                 self.composer().stop(now_ns);
             } else {
-                assert_eq!(due, Some(now_ns), "it waits for nothing");
+                assert_eq!(due, Some(now_ns), "the composer has something due if no other event is left");
                 self.act(now_ns);
             }
             assert_eq!(self.composer().faults_allowed(), self.rules.faults_allowed());
@@ -204,7 +204,7 @@ impl<'t> Caller<'t> {
         let run = self.runs.remove(first);
         self.rules.ended(run.start, run.success, run.killed);
         self.composer().ended(run.start.run, now_ns, run.success, run.killed);
-        // The run has ended, so a second end is ignored.
+        // A second end of the same run is ignored.
         let before = self.composer().state().clone();
         self.composer().ended(run.start.run, now_ns, false, true);
         assert_eq!(self.composer().state(), &before);

@@ -14,7 +14,9 @@ proptest! {
     }
 
     #[test]
-    fn cuts_do_not_show(template in templates(), world in worlds(), every in 1usize..8, from in 0usize..40) {
+    fn cutting_a_timeline_changes_nothing(
+        template in templates(), world in worlds(), every in 1usize..8, from in 0usize..40,
+    ) {
         let mut whole = Caller::new(&template, &world);
         let ended = whole.run(|_| false);
         let mut pieces = Caller::new(&template, &world);
@@ -23,10 +25,10 @@ proptest! {
         prop_assert_eq!(&pieces.states, &whole.states);
     }
 
-    /// In a world without trouble every command gets its turn, and timelines end with the last commands that the template
-    /// has.
+    /// If no command fails and no node goes down, every driver runs, and timelines end with the last commands of the
+    /// template.
     #[test]
-    fn everything_happens_where_all_is_well(template in templates(), seed: u64) {
+    fn without_failures_every_driver_runs(template in templates(), seed: u64) {
         let world = calm(seed, 300 * S);
         let mut caller = Caller::new(&template, &world);
         let (finally, eventually) = caller.run(|_| false);

@@ -26,7 +26,7 @@ fn name<'t>(template: &'t Template, acts: &[Act]) -> &'t str {
 }
 
 #[test]
-fn finally_commands_run_in_turn_when_all_has_finished() {
+fn finally_commands_run_in_turn_when_all_others_have_ended() {
     let template = template(FINALLY);
     let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
     assert_eq!(composer.stop(now_ns), Stopping::Finally);
@@ -35,7 +35,7 @@ fn finally_commands_run_in_turn_when_all_has_finished() {
     composer.ended(start.run, now_ns + 59 * S, false, false);
     let (at_ns, acts) = step(&mut composer, &mut rng);
     assert_eq!((at_ns, name(&template, &acts)), (now_ns + 59 * S, "finally_b"));
-    assert_eq!(composer.stop(at_ns), Stopping::Finally, "stopped before");
+    assert_eq!(composer.stop(at_ns), Stopping::Finally, "a second stop changes nothing");
     let run = starts(&acts)[0].run;
     composer.ended(run, at_ns + S, false, false);
     let (at_ns, acts) = step(&mut composer, &mut rng);
@@ -48,7 +48,7 @@ fn finally_commands_run_in_turn_when_all_has_finished() {
 }
 
 #[test]
-fn without_an_eventually_command_what_was_killed_ends_the_timeline() {
+fn without_an_eventually_command_a_killed_run_ends_the_timeline() {
     let template = template(FINALLY);
     for how in 0..4 {
         let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
@@ -79,7 +79,7 @@ fn without_an_eventually_command_what_was_killed_ends_the_timeline() {
 }
 
 #[test]
-fn what_does_not_finish_is_killed_for_an_eventually_command() {
+fn runs_that_do_not_end_are_killed_before_an_eventually_command() {
     let template = template(BOTH);
     let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Finally);
     composer.stop(now_ns);
@@ -93,9 +93,9 @@ fn what_does_not_finish_is_killed_for_an_eventually_command() {
     assert_eq!(step(&mut composer, &mut rng), (at_ns + S, vec![Act::Over]));
 }
 
-/// Once one command was killed, the composer no longer waits for the others to end.
+/// Once one run was killed, the composer does not wait for the others to end by themselves.
 #[test]
-fn a_kill_while_others_finish_is_answered_at_once() {
+fn after_one_kill_all_others_are_killed_at_once() {
     let template =
         template(&[(0, "serial_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "anytime_d")]);
     let (mut composer, mut rng, _, one) = driven(&template, Stopping::Finally);
@@ -108,7 +108,7 @@ fn a_kill_while_others_finish_is_answered_at_once() {
 }
 
 #[test]
-fn one_eventually_command_runs_when_all_was_killed() {
+fn one_eventually_command_runs_when_all_others_were_killed() {
     let template = template(BOTH);
     let mut seen = [0; 2];
     for seed in 0..200 {
@@ -131,7 +131,7 @@ fn one_eventually_command_runs_when_all_was_killed() {
 }
 
 #[test]
-fn each_ending_is_as_likely() {
+fn both_endings_are_equally_likely() {
     let template = template(BOTH);
     let finally = |seed: &u64| Composer::begin(&template, 0, &mut rng(*seed)).stop(0) == Stopping::Finally;
     let count = (0..1000).filter(finally).count();
@@ -139,7 +139,7 @@ fn each_ending_is_as_likely() {
 }
 
 #[test]
-fn what_cannot_be_killed_or_hangs_ends_the_timeline() {
+fn commands_that_cannot_be_killed_or_hang_end_the_timeline() {
     let template = template(BOTH);
     let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Eventually);
     composer.stop(now_ns);
@@ -175,7 +175,7 @@ fn the_last_commands_wait_for_a_node() {
 }
 
 #[test]
-fn where_nothing_worked_there_is_nothing_to_look_at() {
+fn without_a_workload_no_eventually_command_runs() {
     // Only a `first_` command ran, so there is no workload for `eventually_` to check.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "eventually_c"), (1, "anytime_d")]);
     let mut rng = rng(0);
@@ -190,7 +190,7 @@ fn where_nothing_worked_there_is_nothing_to_look_at() {
     next_start(&mut composer, &mut rng);
     assert_eq!(composer.stop(S), Stopping::Eventually);
 
-    // `finally_` commands wait for a `first_` command as for any other.
+    // `finally_` commands wait for a `first_` command as they do for any other command.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "finally_c")]);
     let mut composer = Composer::begin(&files, 0, &mut rng);
     let (_, first) = next_start(&mut composer, &mut rng);
@@ -210,7 +210,7 @@ fn without_last_commands_a_timeline_ends_with_its_workload() {
 }
 
 #[test]
-fn time_has_an_end() {
+fn a_timeline_at_the_highest_vtime() {
     let template = template(BOTH);
     let mut rng = rng(0);
     let mut composer = Composer::begin(&template, u64::MAX, &mut rng);

@@ -13,9 +13,13 @@ fn one_first_command_runs_alone_and_without_faults() {
         let mut composer = Composer::begin(&template, 7, &mut rng);
         assert!(!composer.faults_allowed());
         let (now_ns, start) = next_start(&mut composer, &mut rng);
-        assert_eq!((now_ns, start.run), (7, 0), "at once");
+        assert_eq!((now_ns, start.run), (7, 0), "it starts at once");
         seen.insert((template.commands()[start.command].name(), start.node));
-        assert_eq!((composer.due(), composer.faults_allowed()), (None, false), "however long it takes");
+        assert_eq!(
+            (composer.due(), composer.faults_allowed()),
+            (None, false),
+            "nothing else starts while it runs"
+        );
         // Whether it fails, is killed or is lost with its node, the next command follows.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),
@@ -45,7 +49,7 @@ fn first_waits_for_a_node() {
 }
 
 #[test]
-fn parallel_drivers_run_up_to_a_bound_that_timelines_draw() {
+fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
     let template = template(&[(0, "parallel_driver_a"), (1, "parallel_driver_a")]);
     let mut bounds = [0; PARALLEL_MAX as usize + 1];
     let mut pauses = Vec::new();
@@ -84,7 +88,7 @@ fn all_starts(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> Vec<(u64, S
 }
 
 #[test]
-fn anytime_commands_run_beside_serial_drivers_and_nothing_else_does() {
+fn only_anytime_commands_run_beside_serial_drivers() {
     let template = template(&[
         (0, "anytime_x"),
         (0, "parallel_driver_a"),
@@ -103,12 +107,12 @@ fn anytime_commands_run_beside_serial_drivers_and_nothing_else_does() {
         assert!(drivers[0] == 1 || drivers.len() == 1, "{drivers:?}");
         assert!(drivers.iter().all(|driver| *driver == drivers[0]), "{drivers:?}");
     }
-    assert!(firsts.iter().all(|count| (70..130).contains(count)), "each may be first: {firsts:?}");
+    assert!(firsts.iter().all(|count| (70..130).contains(count)), "each driver can be the first: {firsts:?}");
 }
 
-/// A serial driver was drawn, and waits for a parallel one that hangs.
+/// A serial driver that was drawn waits for a parallel driver that hangs.
 #[test]
-fn what_hangs_does_not_hold_up_the_workload() {
+fn a_command_that_hangs_does_not_block_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
     let mut waited = 0;
     for seed in 0..200 {
@@ -155,14 +159,14 @@ fn a_singleton_starts_once_even_if_its_node_loses_power() {
 }
 
 #[test]
-fn only_singletons_are_over_at_last() {
+fn a_template_of_singletons_runs_each_once() {
     let template = template(&[(0, "singleton_driver_a"), (1, "singleton_driver_b")]);
     let mut rng = rng(3);
     let mut composer = Composer::begin(&template, 0, &mut rng);
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
         let (now_ns, start) = next_start(&mut composer, &mut rng);
-        assert_eq!(composer.due(), None, "alone");
+        assert_eq!(composer.due(), None, "a singleton runs alone");
         seen.insert(start.command);
         composer.ended(start.run, now_ns + S, false, false);
     }
@@ -195,12 +199,12 @@ fn commands_run_on_nodes_that_are_up() {
 
 /// A command that was drawn for a node that went down does not keep others waiting for ever.
 #[test]
-fn another_goes_first_when_a_node_stays_down() {
+fn another_command_starts_if_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);
     for seed in 0..20 {
         let mut rng = rng(seed);
         let mut composer = Composer::begin(&template, 0, &mut rng);
-        assert_eq!(composer.act(0, &mut rng), [], "something is drawn");
+        assert_eq!(composer.act(0, &mut rng), [], "a command is drawn, and starts later");
         composer.lost(0, 0);
         let (now_ns, start) = next_start(&mut composer, &mut rng);
         assert!(start.command == 1 && now_ns <= PAUSE_NS_MAX + PATIENCE_NS);
@@ -209,7 +213,7 @@ fn another_goes_first_when_a_node_stays_down() {
 
 /// Timelines that continue from one moment draw bounds and planned ends of their own.
 #[test]
-fn a_fork_draws_anew() {
+fn a_fork_draws_again() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);
     let mut rng = rng(11);
     let mut parent = Composer::begin(&template, 0, &mut rng);

@@ -1,4 +1,4 @@
-//! The rules, checked from the outside: by the composer's actions and the ends of runs.
+//! The rules of the composer, checked against its actions and the ends of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +41,9 @@ impl<'t> Rules<'t> {
     }
 
     fn starts_of(&self, is: impl Fn(Prefix) -> bool) -> u64 {
-        let such = self.started.iter().filter(|(number, _)| is(self.template.commands()[**number].prefix()));
-        such.map(|(_, starts)| starts).sum()
+        let matching =
+            self.started.iter().filter(|(number, _)| is(self.template.commands()[**number].prefix()));
+        matching.map(|(_, starts)| starts).sum()
     }
 
     fn has(&self, prefix: Prefix) -> bool {
@@ -56,7 +57,7 @@ impl<'t> Rules<'t> {
     }
 
     pub(super) fn start(&mut self, start: Start) {
-        assert!(self.last_run.is_none_or(|last| last < start.run), "numbers rise: {start:?}");
+        assert!(self.last_run.is_none_or(|last| last < start.run), "numbers of runs rise: {start:?}");
         self.last_run = Some(start.run);
         let command = &self.template.commands()[start.command];
         assert!(self.up.contains(&start.node) && command.nodes().contains(&start.node), "{start:?}");
@@ -64,16 +65,16 @@ impl<'t> Rules<'t> {
         let first = self.starts_of(|prefix| prefix == Prefix::First);
         let is_last = matches!(prefix, Prefix::Eventually | Prefix::Finally);
         assert_eq!(self.stopped_ns.is_some(), is_last, "{prefix}");
-        assert_eq!(self.of(|prefix| prefix == Prefix::First), 0, "first is alone");
+        assert_eq!(self.of(|prefix| prefix == Prefix::First), 0, "a first_ command runs alone");
         assert_eq!(
             self.of(|prefix| matches!(prefix, Prefix::Eventually | Prefix::Finally)),
             0,
-            "so is the last"
+            "an eventually_ or finally_ command runs alone"
         );
         assert!(prefix == Prefix::First || is_last || first == u64::from(self.has(Prefix::First)));
         let alone = self.of(|prefix| matches!(prefix, Prefix::SerialDriver | Prefix::SingletonDriver));
         match prefix {
-            Prefix::First => assert_eq!(before, 0, "one, before all others"),
+            Prefix::First => assert_eq!(before, 0, "one first_ command runs before all others"),
             Prefix::ParallelDriver => {
                 assert_eq!(alone, 0);
                 assert!(self.of(|other| other == prefix) < usize::from(PARALLEL_MAX));
@@ -81,7 +82,7 @@ impl<'t> Rules<'t> {
             Prefix::SerialDriver => assert_eq!(self.of(Prefix::is_driver), 0),
             Prefix::SingletonDriver => {
                 assert_eq!(self.of(Prefix::is_driver), 0);
-                assert!(!self.started.contains_key(&start.command), "once");
+                assert!(!self.started.contains_key(&start.command), "a singleton starts once");
             }
             Prefix::Anytime => assert!(self.of(|other| other == prefix) < usize::from(ANYTIME_MAX)),
             Prefix::Eventually => {
@@ -98,7 +99,7 @@ impl<'t> Rules<'t> {
                     before.all(|(number, _)| self.started.contains_key(&number) != (number == start.command))
                 );
             }
-            Prefix::Helper => panic!("a helper is no command"),
+            Prefix::Helper => panic!("a helper is not a command"),
         }
         self.running.insert(start.run, prefix);
         *self.started.entry(start.command).or_default() += 1;
@@ -107,7 +108,7 @@ impl<'t> Rules<'t> {
 
     /// Notes the end of a run, as it was reported to the composer.
     pub(super) fn ended(&mut self, start: Start, success: bool, killed: bool) {
-        let prefix = self.running.remove(&start.run).expect("it ran");
+        let prefix = self.running.remove(&start.run).expect("the run was started");
         let killed = killed || !success && self.kill_all && prefix != Prefix::Eventually;
         self.killed |= killed && prefix != Prefix::Finally;
         let counts = self.counts.get_mut(self.template.commands()[start.command].name()).unwrap();
@@ -120,7 +121,10 @@ impl<'t> Rules<'t> {
 
     pub(super) fn kill_all(&mut self) {
         assert!(self.stopped_ns.is_some() && !self.kill_all && !self.running.is_empty());
-        assert!(self.has(Prefix::Eventually) && self.worked(), "for nothing");
+        assert!(
+            self.has(Prefix::Eventually) && self.worked(),
+            "kills need an eventually_ command that follows"
+        );
         self.kill_all = true;
     }
 
@@ -145,7 +149,7 @@ impl<'t> Rules<'t> {
 
     /// Checks the end of the timeline. Returns the numbers of `finally_` and `eventually_` commands that started.
     pub(super) fn over(&self, now_ns: u64, tally: &Tally) -> (u64, u64) {
-        let stopped_ns = self.stopped_ns.expect("it was stopped");
+        let stopped_ns = self.stopped_ns.expect("the workload was stopped");
         assert!(now_ns <= stopped_ns + FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX);
         let counted: BTreeMap<String, Counts> =
             tally.commands().map(|(name, counts)| (name.to_owned(), counts)).collect();

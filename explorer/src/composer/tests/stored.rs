@@ -1,4 +1,4 @@
-//! Tests of stored states that were damaged.
+//! Tests of stored states, sound and damaged.
 
 use proptest::prelude::*;
 use rand_chacha::rand_core::Rng;
@@ -50,7 +50,7 @@ fn runs(commands: &[usize]) -> Value {
 }
 
 #[test]
-fn states_that_can_be() {
+fn sound_states_by_phase() {
     assert!(is_sound(&[]));
     let none = |phase: Value, commands: &[usize]| {
         is_sound(&[
@@ -63,7 +63,7 @@ fn states_that_can_be() {
     assert!(none(json!("Driving"), &[4, 4, 4, 4, 0, 0]));
     assert!(none(json!("Driving"), &[6, 0]));
     assert!(none(json!({ "Finishing": { "until_ns": 60_000_001_000u64 } }), &[4]));
-    assert!(none(json!({ "Finishing": { "until_ns": 5 } }), &[3]), "still the first");
+    assert!(none(json!({ "Finishing": { "until_ns": 5 } }), &[3]), "the first_ command still runs");
     assert!(none(json!({ "Killing": { "until_ns": 5, "told": true } }), &[0, 0, 5]));
     assert!(none(json!({ "Eventually": { "until_ns": 5, "started": true } }), &[1]));
     assert!(none(json!({ "Eventually": { "until_ns": 5, "started": false } }), &[]));
@@ -122,7 +122,7 @@ fn states_that_can_be() {
 }
 
 #[test]
-fn states_that_cannot_be_are_refused() {
+fn unreachable_states_are_refused() {
     for (place, value) in [
         ("/phase", json!({ "First": { "started": false } })),
         ("/phase", json!({ "Over": { "told": true } })),
@@ -153,8 +153,8 @@ fn states_that_cannot_be_are_refused() {
     assert!(!is_sound(&[("/runs/0/command", json!(6)), ("/runs/0/node", json!(0)), ("/spent", json!([]))]));
     let other = template(&[(0, "parallel_driver_x")]);
     let state: ComposerState = serde_json::from_value(stored()).unwrap();
-    let told = Composer::go_on(&other, state).unwrap_err().to_string();
-    assert_eq!(told, "the stored composer state does not fit this test template");
+    let message = Composer::go_on(&other, state).unwrap_err().to_string();
+    assert_eq!(message, "the stored composer state does not fit this test template");
 }
 
 proptest! {
@@ -162,14 +162,14 @@ proptest! {
 
     /// A damaged state is refused, or the timeline continues by the rules and ends.
     #[test]
-    fn spoilt_states_are_refused_or_go_on(
+    fn damaged_states_are_refused_or_continue(
         template in templates(), world in worlds(), which: prop::sample::Index,
-        spoilt in prop::collection::vec((any::<prop::sample::Index>(), 0u8..9), 1..4),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 0u8..9), 1..4),
     ) {
         let mut caller = Caller::new(&template, &world);
         caller.run(|_| false);
         let mut bytes = postcard::to_stdvec(which.get(&caller.states)).unwrap();
-        for (place, value) in spoilt {
+        for (place, value) in damage {
             let place = place.index(bytes.len());
             bytes[place] = value;
         }

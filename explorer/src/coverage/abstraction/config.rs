@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AbstractionConfig {
     /// State variables.
     pub rules: Vec<RuleConfig>,
-    /// Controls whether log templates are part of the state.
+    /// Setting that decides whether log templates are part of the state.
     pub templates: Templates,
     /// Number of a unit's last distinct template classes that are part of the state: 1 or 2.
     pub last: u8,
@@ -24,11 +24,12 @@ impl Default for AbstractionConfig {
     }
 }
 
-/// Use of log templates as part of the state.
+/// Setting that decides whether log templates are part of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// Only if there are no rules. Declared state is better than templates, and too fine a state gives no guidance.
+    /// Templates are part of the state only if there are no rules. Declared state is better than templates, and a state
+    /// that is too fine gives no guidance.
     #[default]
     Auto,
     /// Templates are part of the state.
@@ -90,8 +91,8 @@ pub enum Capture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reset {
-    /// The node loses power or is reset.
+    /// Power loss or reset of the node.
     PowerLoss,
-    /// A unit whose lines the rule reads ends.
+    /// Exit of a unit whose lines the rule reads.
     Exit,
 }

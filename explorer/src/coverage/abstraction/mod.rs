@@ -1,4 +1,4 @@
-//! Rules that define a world's abstract state: declared rules, or log templates if no rule is declared.
+//! Definition of a world's abstract state: declared rules, or log templates if no rule is declared.
 //!
 //! - `config`: the declaration; `problem`: errors in it; `rule`: a rule that passed the checks
 //!
@@ -46,7 +46,7 @@ impl Abstraction {
             return Err(AbstractionError::TooManyRules);
         }
         let mut rules: Vec<Rule> = Vec::new();
-        // By variable: its capture, and whether it is global. All rules must agree.
+        // For each variable, its capture and whether it is global. All rules must agree.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
             let wrong = |problem| AbstractionError::Rule { rule: config.name.clone(), problem };

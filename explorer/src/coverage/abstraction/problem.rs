@@ -31,7 +31,7 @@ pub enum RuleProblem {
     #[error("{field}: must have from 1 to {NAME_BYTES_MAX} bytes")]
     Name { field: &'static str },
     /// Another rule has the same name.
-    #[error("name: another rule has it")]
+    #[error("name: another rule has this name")]
     NameTwice,
     /// A variable's name has a forbidden character or length.
     #[error("variable {0:?}: a name has letters, digits and _, at most {NAME_BYTES_MAX}, and no digit first")]

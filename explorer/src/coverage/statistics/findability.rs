@@ -1,8 +1,8 @@
 //! Expected time to find a bug, and confidence that it is gone.
 //!
-//! A subtree counts once: with its time until it first hit the property, or with all of its time if it did not. First hits
-//! are assumed to be independent and to come at a constant rate. The rate's uncertainty is a Gamma distribution, so the
-//! probability of a clean run has a Lomax tail. It is heavier than the exponential tail, hence conservative.
+//! A subtree counts once: with its time until it first hit the property, or with all of its time if it did not. First
+//! hits are assumed to be independent and to come at a constant rate. The rate's uncertainty is a Gamma distribution,
+//! so the probability of a clean run has a Lomax tail. It is heavier than the exponential tail, hence conservative.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Subtree {
     pub hit: bool,
 }
 
-/// Sum over all subtrees.
+/// Sum of the results of all subtrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findability {
@@ -67,15 +67,15 @@ impl Findability {
         Some((scale / (scale + clean as f64)).powf(shape))
     }
 
-    /// Returns the clean time after which that probability is `alpha`: (b0+T) (alpha^(-1/(a0+d)) - 1). For display only.
-    /// `None` without hits, or if `alpha` is not between 0 and 1.
+    /// Returns the clean time after which [`survival`](Findability::survival) is `alpha`: (b0+T) (alpha^(-1/(a0+d)) -
+    /// 1). For display only. `None` without hits, or if `alpha` is not between 0 and 1.
     #[must_use]
     pub fn clean_time_needed(&self, prior: Prior, alpha: f64) -> Option<f64> {
         let (scale, shape) = self.tail(prior)?;
         (alpha > 0.0 && alpha < 1.0).then(|| scale * (alpha.powf(-1.0 / shape) - 1.0))
     }
 
-    /// Returns the scale and shape of the tail.
+    /// Returns the scale and the shape of the Lomax tail.
     fn tail(&self, prior: Prior) -> Option<(f64, f64)> {
         let (scale, shape) = (prior.b0 + self.time as f64, prior.a0 + self.hits as f64);
         let fits = self.hits > 0 && scale > 0.0 && scale.is_finite() && shape > 0.0 && shape.is_finite();

@@ -1,4 +1,4 @@
-//! Estimates of what was not seen, from the numbers of points and hits.
+//! Estimates of unseen points and bugs, from the numbers of points and hits.
 //!
 //! - `richness`: estimated number of points that no branch reached; `growth`: growth of coverage
 //! - `clean`: bounds from clean trials; `findability`: time to find a bug, and confidence in its absence; `pct`: the

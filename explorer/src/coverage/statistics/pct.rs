@@ -1,6 +1,6 @@
-//! The guarantee of probabilistic concurrency testing (PCT): with n chains of events and k events in all, a run with random
-//! priorities finds a bug of depth d with a probability of at least 1 / (n k^(d-1)). It holds only for events that the
-//! strategy fully orders.
+//! The guarantee of probabilistic concurrency testing (PCT): with n chains of events and k events in all, a run with
+//! random priorities finds a bug of depth d with a probability of at least 1 / (n k^(d-1)). It holds only for events
+//! that the strategy fully orders.
 
 /// Parameters of a run. All are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct Pct {
 }
 
 impl Pct {
-    /// Returns the expected number of runs until one finds the bug: n k^(d-1). `None` if that overflows, or if a parameter
-    /// is 0.
+    /// Returns the expected number of runs until one finds the bug: n k^(d-1). `None` if that overflows, or if a
+    /// parameter is 0.
     #[must_use]
     pub fn runs_expected(&self) -> Option<u128> {
         let changes = self.depth.checked_sub(1)?;

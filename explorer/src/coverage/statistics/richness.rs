@@ -1,8 +1,8 @@
 //! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
 //!
-//! Branches are counted and not events, because events of one branch are not independent. (For such counts the estimate of
-//! richness is also called Chao2, with a factor of (m-1)/m for m branches on the unseen part. The factor is left out here:
-//! it is near one as soon as the estimate is useful.)
+//! Branches are counted instead of events, because events of one branch are not independent. For counts of this kind
+//! the estimate of richness is called Chao2, and its unseen part has a factor of (m-1)/m for m branches. The factor is
+//! left out here, because it is close to one as soon as the estimate is useful.
 
 use std::cmp::Ordering;
 
@@ -58,7 +58,8 @@ impl Ord for Fraction {
 }
 
 impl Incidence {
-    /// Enters that one more branch reached a point; `now` branches have reached it.
+    /// Counts a branch that reached a point. `now` is the number of branches that have reached the point, including
+    /// this one.
     pub(in super::super) fn hit(&mut self, now: u64) {
         self.hits += 1;
         match now {
@@ -75,7 +76,7 @@ impl Incidence {
         }
     }
 
-    /// Enters that one more branch reached each of `points` points that more than two branches had reached before.
+    /// Counts a branch that reached `points` points, each of which more than two branches had reached before.
     pub(in super::super) fn hit_again(&mut self, points: u64) {
         self.hits += points;
     }
@@ -90,8 +91,8 @@ impl Incidence {
         }
     }
 
-    /// Returns Chao's lower bound for the number of points, in the bias-corrected form, which works without doubletons: S +
-    /// f1 (f1 - 1) / (2 (f2 + 1)).
+    /// Returns Chao's lower bound for the number of points, in the bias-corrected form, which works without doubletons:
+    /// S + f1 (f1 - 1) / (2 (f2 + 1)).
     #[must_use]
     pub fn richness(&self) -> Fraction {
         let (s, f1, f2) = (self.observed, self.singletons, self.doubletons);

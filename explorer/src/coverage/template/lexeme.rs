@@ -1,23 +1,26 @@
 //! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
 //!
-//! Each of them contains a digit, except for web addresses. Templates have no digits, so no template contains one.
+//! Each of these parts contains a digit, except for web addresses. A template has neither digits nor web addresses, so
+//! it has no varying parts itself.
 
 use super::{at, digits, is_word, run, stamp};
 
+/// Units of durations.
 const DURATIONS: [&[u8]; 13] =
     [b"ns", b"us", b"ms", b"s", b"m", b"h", b"d", b"sec", b"secs", b"min", b"mins", b"usec", b"msec"];
+/// Units of sizes.
 const SIZES: [&[u8]; 17] = [
     b"B", b"b", b"K", b"k", b"KB", b"kB", b"kb", b"KiB", b"M", b"MB", b"MiB", b"G", b"GB", b"GiB", b"T",
     b"TB", b"TiB",
 ];
-/// The least length of a word of hexadecimal digits that counts as an id.
+/// Minimum length of a word of hexadecimal digits that counts as an id.
 const ID_BYTES_MIN: usize = 5;
-/// The least number of separate runs of digits that make a word an id.
+/// Minimum number of separate runs of digits that make a word an id.
 const ID_RUNS_MIN: usize = 3;
-/// The most bytes of an IPv6 address.
+/// Maximum length of an IPv6 address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 39;
-/// The most dot-separated groups of a number, and the most parts of a duration. A candidate that turns out to be neither is
-/// scanned again from its second group on; without a bound that would take quadratic time.
+/// Maximum number of dot-separated groups of a number, and of parts of a duration. A candidate that turns out to be
+/// neither is scanned again from its second group on, which would take quadratic time without a bound.
 const GROUPS_MAX: usize = 8;
 
 /// Returns the length and the mark of the varying part at the start of `bytes`, which start a word.
@@ -143,7 +146,7 @@ fn page(bytes: &[u8]) -> Option<usize> {
     {
         return None;
     }
-    // A backslash ends the address. Where it keeps a quote from ending a string, it must not disappear.
+    // A backslash ends the address: it may escape a quote in a string, and must not disappear.
     let in_page = |byte: u8| byte.is_ascii_graphic() && !b"<>\"'()[]{},\\".contains(&byte);
     Some(scheme + 3 + run(bytes, scheme + 3, in_page))
 }

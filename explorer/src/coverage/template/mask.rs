@@ -3,7 +3,7 @@
 use super::lexeme::{colon_address, lexeme};
 use super::{at, is_word, run};
 
-/// Marks for varying parts. They are left alone when a template is read again. Callers that know the nodes' names insert
+/// Marks for varying parts. Marks that are already in a text are kept. Callers that know the nodes' names insert
 /// `<node>`.
 const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", "<node>"];
 
@@ -11,7 +11,8 @@ const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", 
 pub(super) fn mask(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut index = 0;
-    // After a quote without an end, no further quote of its kind is tried: a line of quotes would take quadratic time.
+    // After a quote without an end, no further quote of its kind is tried. Otherwise a line of quotes would take
+    // quadratic time.
     let (mut double, mut single) = (true, true);
     while let Some(rest) = text.get(index..) {
         let Some(c) = rest.chars().next() else { break };
@@ -31,7 +32,7 @@ pub(super) fn mask(text: &str, out: &mut String) {
             '/' if !joined(before) => {
                 let (length, is_path) = path(rest.as_bytes());
                 if !is_path {
-                    // Copied as it is, and not tried again at each of its slashes.
+                    // The candidate is copied unchanged, and not tried again at each of its slashes.
                     out.push_str(rest.get(..length).unwrap_or_default());
                     index += length;
                     continue;
@@ -56,7 +57,7 @@ pub(super) fn mask(text: &str, out: &mut String) {
     }
 }
 
-/// True if the next character continues the word that this byte belongs to. A mark may have been a word.
+/// True if the next character continues the word that this byte belongs to. A mark may replace a word.
 fn joined(byte: u8) -> bool {
     is_word(byte) || byte == b'>'
 }
@@ -87,8 +88,8 @@ fn double_quoted(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the length of a string in single quotes. A quote before a word character does not end it, so an apostrophe is no
-/// end.
+/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe and does not end
+/// it.
 fn single_quoted(bytes: &[u8]) -> Option<usize> {
     let ends = |index: usize| {
         let after = at(bytes, index + 1);

@@ -7,9 +7,10 @@
 //!
 //! **Invariants.**
 //! - [`template`] is a function of the text alone, takes time linear in it, and never fails.
-//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a control
-//!   character or two spaces in a row; masks replace text and never delete it, so no two parts become neighbours that were
-//!   not; and every prefix has a digit in it, except for levels, which are written back in one form.
+//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a
+//!   control character or two spaces in a row; masks replace text and never delete it, so no two parts become
+//!   neighbours that were not neighbours before; and every prefix has a digit in it, except for levels, which are
+//!   written back in one form.
 
 mod lexeme;
 mod mask;
@@ -24,13 +25,14 @@ use prefix::Severity;
 /// Mark at the end of a template that was cut.
 const CUT: char = '…';
 
-/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A level of
-/// warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
+/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A
+/// level of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
 #[must_use]
 pub fn template(line: &str) -> String {
     let mut text = clean(head(line, LINE_BYTES_MAX));
     let mut severity = Severity::Plain;
-    // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so this ends.
+    // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so the
+    // loop ends.
     let rest = loop {
         let stripped = prefix::strip(&text);
         severity = severity.max(stripped.severity);
@@ -79,9 +81,9 @@ fn at(bytes: &[u8], index: usize) -> u8 {
     bytes.get(index).copied().unwrap_or(0)
 }
 
-/// Returns how many consecutive bytes from `from` on satisfy `such`.
-fn run(bytes: &[u8], from: usize, such: impl Fn(u8) -> bool) -> usize {
-    bytes.get(from..).unwrap_or_default().iter().take_while(|byte| such(**byte)).count()
+/// Returns the number of consecutive bytes from `from` on that satisfy `is`.
+fn run(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> usize {
+    bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is(**byte)).count()
 }
 
 /// Returns the number of consecutive digits from `from` on.
@@ -89,7 +91,7 @@ fn digits(bytes: &[u8], from: usize) -> usize {
     run(bytes, from, |byte| byte.is_ascii_digit())
 }
 
-/// True if a byte belongs to a word. Bytes that are not ASCII do, and so does the mark [`CUT`].
+/// True if a byte belongs to a word. Bytes that are not ASCII do, including those of the mark [`CUT`].
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }

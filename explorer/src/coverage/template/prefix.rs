@@ -2,7 +2,7 @@
 
 use super::{at, digits, run, stamp};
 
-/// The most bytes of a tag: the program's name before its process id.
+/// Maximum length of a tag, in bytes. A tag is the program's name before its process id.
 const TAG_BYTES_MAX: usize = 64;
 
 /// Severity of a line. All levels below a warning are `Plain`.
@@ -62,14 +62,14 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
         let Some(rest) = stripped.rest.get(length..) else { break };
         stripped.rest = rest.trim_start();
         stripped.severity = stripped.severity.max(severity.unwrap_or(Severity::Plain));
-        // The colon after a level does not make a following letter or sign a level.
+        // A level does not count as a time, so a letter or sign after it is not taken for another level.
         stamped |= severity.is_none();
     }
     stripped
 }
 
-/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are recognised
-/// only after a time (`stamped`).
+/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are
+/// recognised only after a time (`stamped`).
 fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let unlevelled = |length| (length, None);
@@ -184,7 +184,8 @@ fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
     matches!(at(bytes, letters), b' ' | 0).then_some((letters, Some(severity)))
 }
 
-/// Parses `ERROR:`. A scheme, a module path, or a word before a path (whose mask starts with `<`) is no level.
+/// Parses `ERROR:`. A scheme, a module path, or a word before a path (whose mark starts with `<`) is not a
+/// level.
 fn level_colon(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let letters = run(bytes, 0, |byte| byte.is_ascii_alphabetic());

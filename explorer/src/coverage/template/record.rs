@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::prefix::Severity;
 use super::{at, run};
 
-/// Keys of a record's message and of its level. The first key that is present counts.
+/// Keys of a record's message. The first key that is present counts.
 const MESSAGE: [&str; 2] = ["msg", "message"];
+/// Keys of a record's level. The first key that is present counts.
 const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
 
 /// Returns a record's level and message.

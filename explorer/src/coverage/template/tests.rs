@@ -212,7 +212,7 @@ fn long_lines_are_cut() {
     assert_eq!((template(&a).as_str(), template(&b).as_str()), ("", "b"));
 }
 
-/// Lines on which a scanner without bounds would start again at each position. Quadratic time would be hours.
+/// On these lines a scanner without bounds would start again at each position. Quadratic time would take hours.
 #[test]
 fn hostile_lines_take_linear_time() {
     let parts = [
@@ -257,7 +257,7 @@ fn hostile_lines_take_linear_time() {
     }
 }
 
-/// Pieces that lines are assembled from, so that special cases meet.
+/// Generates lines from pieces, so that special cases occur together.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "\"",
@@ -320,6 +320,7 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// Checks that the template of a line is bounded, has no digits, and is its own template.
 fn sound(line: &str) -> Result<(), TestCaseError> {
     let once = template(line);
     prop_assert_eq!(template(&once), once.clone(), "of {:?}", line);
@@ -336,18 +337,18 @@ proptest! {
     }
 
     #[test]
-    fn also_where_it_is_cut(line in pieces(), more in pieces(), length in 100usize..170) {
+    fn the_template_of_a_cut_template_is_itself(line in pieces(), more in pieces(), length in 100usize..170) {
         sound(&format!("{}{line}{more}", "x".repeat(length)))?;
         sound(&format!("{line} {}{more}", "y".repeat(length)))?;
     }
 
     #[test]
-    fn also_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn the_template_of_any_bytes_is_sound(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         sound(&String::from_utf8_lossy(&bytes))?;
     }
 
     #[test]
-    fn also_of_any_text(line in "\\PC{0,80}") {
+    fn the_template_of_any_text_is_sound(line in "\\PC{0,80}") {
         sound(&line)?;
     }
 }

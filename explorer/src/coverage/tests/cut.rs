@@ -4,9 +4,9 @@ use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The exploration of a tree relies on this invariant. The state goes through its stored form, as in an exploration.
+    /// The exploration of a tree relies on this invariant. The state is stored and read back, as in an exploration.
     #[test]
-    fn pieces_reach_what_the_whole_reaches(events in events(4, 80), cut in 0usize..80, declared: bool) {
+    fn a_cut_timeline_reaches_the_same_points(events in events(4, 80), cut in 0usize..80, declared: bool) {
         let config = if declared { raft() } else { config(json!({ "last": 2, "vocabulary": 3 })) };
         let abstraction = Abstraction::new(&config, world(4, &[&["n1", "n2", "n3"]])).unwrap();
         let (whole, end) = run(&abstraction, &events);

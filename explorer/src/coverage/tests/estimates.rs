@@ -1,4 +1,4 @@
-//! Estimates against the textbook's examples and the figures of the definitions.
+//! Estimates, compared with textbook examples and with values computed from their definitions.
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
@@ -18,10 +18,10 @@ fn fraction(numerator: u64, denominator: u64) -> Fraction {
 
 /// Examples from the documentation of a well-known ecology library for Good's coverage and Chao1.
 #[test]
-fn estimates_are_those_of_the_textbook() {
+fn estimates_match_the_textbook() {
     let mut counts = vec![1; 75];
     counts.extend([2, 2, 2, 2, 2, 2, 3, 4, 4]);
-    // Good's coverage is 0.2347 here: the seen mass. The unseen mass is the rest.
+    // Good's coverage, which is the seen mass, is 0.2347 here. The unseen mass is the rest.
     assert_eq!(counted(&counts).unseen(), fraction(75, 98));
     assert!((1.0 - counted(&counts).unseen().as_f64() - 0.234_693_877_55).abs() < 1e-9);
     assert_eq!(counted(&[0, 1, 1, 4, 2, 5, 2, 4, 1, 2]).richness(), fraction(39, 4));
@@ -83,7 +83,7 @@ fn the_clean_time_that_is_needed() {
 }
 
 #[test]
-fn what_random_priorities_promise() {
+fn the_guarantee_of_random_priorities() {
     let pct = Pct { chains: 3, events: 100, depth: 2 };
     assert_eq!(pct.runs_expected(), Some(300));
     let direct = |runs: i32| 1.0 - (1.0 - 1.0 / 300.0f64).powi(runs);

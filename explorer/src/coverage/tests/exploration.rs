@@ -18,7 +18,7 @@ fn id(phase: &str) -> PointId {
 }
 
 #[test]
-fn the_first_branch_has_the_reward() {
+fn only_the_first_branch_has_the_reward() {
     let mut coverage = Coverage::default();
     assert_eq!(coverage.merge(3, &branch(&[("a", 5), ("b", 7)])).unwrap().new.len(), 2);
     let second = coverage.merge(4, &branch(&[("b", 1), ("c", 2)])).unwrap();
@@ -37,7 +37,7 @@ fn the_first_branch_has_the_reward() {
 }
 
 #[test]
-fn choices_only_rise() {
+fn choices_must_rise() {
     let mut coverage = Coverage::default();
     coverage.merge(5, &branch(&[("a", 1)])).unwrap();
     let before = coverage.clone();
@@ -51,7 +51,7 @@ fn choices_only_rise() {
 }
 
 #[test]
-fn points_of_one_text_and_two_kinds_are_two() {
+fn different_points_with_equal_texts_have_different_ids() {
     let t = |text: &str| text.to_owned();
     let points = [
         Point::State { state: t("a") },
@@ -77,7 +77,7 @@ fn a_branch_has_a_bounded_number_of_points() {
     }
     delta.reach(Point::Phase { phase: "0".to_owned() }, 0);
     assert_eq!((delta.points().count(), delta.overflow()), (limits::DELTA_POINTS_MAX, 2));
-    // A whole exploration has a bound, too; known points are still counted.
+    // The number of points of an exploration is bounded, too. Visits of known points are still counted.
     let mut coverage = Coverage::default();
     for choice in 0..5 {
         let mut delta = Delta::default();
@@ -121,9 +121,9 @@ fn merged(deltas: &[Delta]) -> Coverage {
 }
 
 proptest! {
-    /// Compares with a naive count from the deltas.
+    /// Compares the coverage with a naive count from the deltas.
     #[test]
-    fn all_is_counted(branches in branches()) {
+    fn all_points_are_counted(branches in branches()) {
         let deltas = deltas(&branches);
         let coverage = merged(&deltas);
         let mut hits: BTreeMap<PointId, Vec<Place>> = BTreeMap::new();
@@ -139,9 +139,10 @@ proptest! {
         for kind in Kind::ALL {
             let of_kind: Vec<u64> =
                 coverage.points().iter().filter(|(_, c)| c.point.kind() == kind).map(|(_, c)| c.hits).collect();
-            let such = |n| of_kind.iter().filter(|hits| **hits == n).count() as u64;
+            let with_hits = |n| of_kind.iter().filter(|hits| **hits == n).count() as u64;
             let expected = statistics::Incidence {
-                observed: of_kind.len() as u64, hits: of_kind.iter().sum(), singletons: such(1), doubletons: such(2),
+                observed: of_kind.len() as u64, hits: of_kind.iter().sum(), singletons: with_hits(1),
+                doubletons: with_hits(2),
             };
             prop_assert_eq!(coverage.incidence(kind), expected);
         }
@@ -149,7 +150,7 @@ proptest! {
 
     /// Results come in any order, and points are numbered in that order. The coverage does not depend on it.
     #[test]
-    fn numbers_do_not_show(branches in branches(), dice: u64) {
+    fn numbers_do_not_affect_the_coverage(branches in branches(), dice: u64) {
         let deltas = deltas(&branches);
         let whole = merged(&deltas);
         let mut order: Vec<usize> = (0..deltas.len()).collect();
@@ -162,7 +163,7 @@ proptest! {
         for (i, numbers) in &numbers {
             prop_assert_eq!(dictionary.delta(numbers), Some(deltas[*i].clone()));
             let packed = numbers.pack();
-            let unpack = |told| Numbers::unpack(&packed, told, Vec::new(), numbers.overflow(), numbers.strange());
+            let unpack = |known| Numbers::unpack(&packed, known, Vec::new(), numbers.overflow(), numbers.strange());
             prop_assert_eq!(&unpack(dictionary.len()), &Ok(numbers.clone()));
             let most = numbers.runs().iter().map(|run| run.numbers().end).max();
             if let Some(most) = most {
@@ -176,7 +177,7 @@ proptest! {
 
     /// Different explorations have different digests; the order of branches matters if it makes a difference.
     #[test]
-    fn digests_tell_apart(one in branches(), other in branches()) {
+    fn different_coverages_have_different_digests(one in branches(), other in branches()) {
         let (one, other) = (merged(&deltas(&one)), merged(&deltas(&other)));
         prop_assert_eq!(one.digest() == other.digest(), one == other);
     }
@@ -207,7 +208,7 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
 }
 
-/// Points that do not fit into the dictionary come with each branch, and count like all others.
+/// Points that do not fit into the dictionary are sent with each branch, and count like all others.
 #[test]
 fn points_without_a_number_count() {
     let many = |from: usize, count: usize| {

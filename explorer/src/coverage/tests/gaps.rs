@@ -12,7 +12,7 @@ fn gaps(branches: &[Vec<Observed>], enabled: &[&str]) -> Gaps {
 }
 
 #[test]
-fn cells_that_are_empty_come_in_the_order_of_what_is_seen_most() {
+fn fault_gaps_are_sorted_by_how_often_their_phase_was_seen() {
     let leads = vec![line(1, 0, "raft", "became leader")];
     let mut hit = leads.clone();
     hit.push(fault(2, "loss", &[0], true));
@@ -24,7 +24,7 @@ fn cells_that_are_empty_come_in_the_order_of_what_is_seen_most() {
         ("clog", "up", 2),
         ("loss", "up", 2),
         ("clog", "up role=leader", 2),
-        // `loss` did begin in this phase, so it is no gap.
+        // `loss` did begin in this phase, so this is not a gap.
         ("clog", "up leader=other role=follower", 1),
         ("loss", "up leader=other role=follower", 1),
     ];

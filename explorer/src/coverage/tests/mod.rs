@@ -71,11 +71,12 @@ fn run(abstraction: &Abstraction, events: &[Observed]) -> (Delta, ObserverState)
 }
 
 /// Returns the points of a kind, in their readable form.
-fn told(delta: &Delta, kind: Kind) -> BTreeSet<String> {
+fn shown(delta: &Delta, kind: Kind) -> BTreeSet<String> {
     delta.points().filter(|(_, r)| r.point.kind() == kind).map(|(_, r)| r.point.to_string()).collect()
 }
 
-/// Events of all sorts with few nodes and few words, so that they interact. Some of them name a node that does not exist.
+/// Generates events of all sorts with few nodes and few words, so that they interact. Some events name a node that does
+/// not exist.
 fn events(nodes: u16, most: usize) -> impl Strategy<Value = Vec<Observed>> {
     let node = move || 0..nodes;
     let name = move || (1..=nodes).prop_map(|i| format!("n{i}"));

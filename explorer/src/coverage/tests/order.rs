@@ -25,7 +25,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..200)
 }
 
-/// The definition: edges between events, and their transitive closure.
+/// Happens-before by its definition: edges between events, and their transitive closure.
 #[derive(Default)]
 struct Closure {
     /// Each event's node, type, and all events before it.
@@ -44,8 +44,8 @@ impl Closure {
         self.events.push((node, kind, before));
     }
 
-    /// Returns the types before event `now`, and whether each is on another node. Only the last typed events of each node
-    /// count.
+    /// Returns the types of events before event `now`, and whether each event is on another node. Only the last typed
+    /// events of each node count.
     fn before(&self, node: u16, now: usize, before: &BTreeSet<usize>) -> BTreeSet<(u32, bool)> {
         let mut found = BTreeSet::new();
         for other in 0..4 {
@@ -112,7 +112,7 @@ fn plain() -> Abstraction {
 fn orders(events: &[Observed], first: &str, then: &str) -> (bool, bool) {
     let (delta, _) = run(&plain(), events);
     let seen = |place: &str| {
-        told(&delta, Kind::Order).contains(&format!("{first:?} on {place} node before {then:?}"))
+        shown(&delta, Kind::Order).contains(&format!("{first:?} on {place} node before {then:?}"))
     };
     (seen("another"), seen("the same"))
 }
@@ -150,7 +150,7 @@ fn messages_order_events_and_time_does_not() {
 
 /// A message without a number counts as sent when it arrives. A message with an unknown number gives no order.
 #[test]
-fn what_is_not_known_of_a_message() {
+fn messages_without_a_known_send() {
     let events = send_then_more(WireKind::Deliver, None);
     assert_eq!(orders(&events, "a: after", "b: aware"), (true, false));
     let mut events = send_then_more(WireKind::Deliver, Some(1));

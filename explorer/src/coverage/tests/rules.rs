@@ -61,7 +61,7 @@ fn errors_name_the_rule() {
         ),
         (
             json!({ "rules": [{ "name": "a", "regex": "(?P<x>b)" }, { "name": "a", "regex": "(?P<x>b)" }] }),
-            "rule \"a\": name: another rule has it",
+            "rule \"a\": name: another rule has this name",
         ),
         (
             json!({ "rules": [
@@ -73,8 +73,8 @@ fn errors_name_the_rule() {
         (json!({ "last": 3 }), "last: must be 1 or 2, not 3"),
         (json!({ "vocabulary": 0 }), "vocabulary: must be from 1 to 256, not 0"),
     ] {
-        let told = refused(declared.clone());
-        assert!(told.contains(error), "{declared}: {told}");
+        let message = refused(declared.clone());
+        assert!(message.contains(error), "{declared}: {message}");
     }
     let rules: Vec<_> = (0..65).map(|i| json!({ "name": format!("r{i}"), "regex": "(?P<x>a)" })).collect();
     assert_eq!(refused(json!({ "rules": rules })), "at most 64 rules");
@@ -93,7 +93,7 @@ fn unknown_fields_are_refused() {
 }
 
 #[test]
-fn worlds_that_cannot_be_are_refused() {
+fn invalid_worlds_are_refused() {
     let node = |name: &str| NodeNames { name: name.to_owned(), aliases: Vec::new() };
     let groups = |names: &[&str]| vec![names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()];
     for (nodes, groups, error) in [
@@ -148,7 +148,7 @@ fn lines_set_variables() {
 }
 
 #[test]
-fn rules_see_their_units_and_nodes_alone() {
+fn rules_read_only_their_units_and_nodes() {
     for (unit, seen) in [
         ("raft", true),
         ("r*t", true),
@@ -167,9 +167,9 @@ fn rules_see_their_units_and_nodes_alone() {
     }
 }
 
-/// Bounds hold where rules set none: numbers by their capture, all other values by their count and length.
+/// Values are bounded even if no rule declares them: numbers by their capture, all others by their count and length.
 #[test]
-fn states_do_not_explode() {
+fn the_number_of_states_is_bounded() {
     let config = config(json!({ "rules": [
         { "name": "a", "regex": "open (?P<open>\\S+)" },
         { "name": "b", "regex": "size (?P<size>\\S+)", "captures": { "size": "bucket" } },
@@ -191,7 +191,7 @@ fn states_do_not_explode() {
 }
 
 #[test]
-fn values_cannot_look_like_anything_else() {
+fn a_value_cannot_look_like_another_part_of_a_state() {
     let config = config(json!({ "rules": [{ "name": "a", "regex": "v=(?P<v>.*)" }] }));
     let texts = ["n2", "^2", "x} n2{up", "\"n2\"", "a b", "", "other"];
     let all: Vec<String> = texts.iter().map(|text| format!("v={text}")).collect();

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// A world in which each node reports its role, the node that it follows, and its term.
-fn said(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Observed> {
-    let say = |(node, (leader, term, leads)): (u16, &(u16, u64, bool))| {
+/// Returns lines in which each node reports its role, the node that it follows, and its term.
+fn reports(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Observed> {
+    let report = |(node, (leader, term, leads)): (u16, &(u16, u64, bool))| {
         let role = if *leads {
             "became leader".to_owned()
         } else {
@@ -14,7 +14,7 @@ fn said(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Observe
         let role = if *term == 0 { role.replace(" n", " 10.0.0.") } else { role };
         [line(1, names(node), "raft", &role), line(1, names(node), "raft", &format!("term {term}"))]
     };
-    (0u16..).zip(follows).flat_map(say).collect()
+    (0u16..).zip(follows).flat_map(report).collect()
 }
 
 fn state_of(abstraction: &Abstraction, events: &[Observed]) -> String {
@@ -23,7 +23,7 @@ fn state_of(abstraction: &Abstraction, events: &[Observed]) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Six nodes, of which all or two groups are interchangeable, are in one state in any order.
+    /// The state does not depend on the order of nodes within a group, with one group of six nodes or with two groups.
     #[test]
     fn the_order_of_interchangeable_nodes_does_not_count(
         follows in prop::collection::vec((0u16..6, 0u64..2, prop::bool::weighted(0.2)), 6),
@@ -40,8 +40,8 @@ proptest! {
             (true, _) => node,
         };
         let abstraction = Abstraction::new(&raft(), world(6, if two_groups { groups } else { all })).unwrap();
-        let plain = state_of(&abstraction, &said(&follows, &|node| node));
-        prop_assert_eq!(state_of(&abstraction, &said(&follows, &order)), plain);
+        let plain = state_of(&abstraction, &reports(&follows, &|node| node));
+        prop_assert_eq!(state_of(&abstraction, &reports(&follows, &order)), plain);
     }
 
     /// Without a declaration, a permutation of different nodes is another state.
@@ -59,7 +59,7 @@ proptest! {
         prop_assert_eq!(a, b);
     }
 
-    /// Swapping the nodes in all events changes nothing but the node that each event is on.
+    /// Swapping the nodes in all events changes no state, phase or value.
     #[test]
     fn two_interchangeable_nodes_can_be_swapped_in_any_run(events in events(2, 40)) {
         let abstraction = Abstraction::new(&raft(), world(2, &[&["n1", "n2"]])).unwrap();
@@ -86,9 +86,9 @@ proptest! {
             .collect();
         let (plain, _) = run(&abstraction, &events);
         let (other, _) = run(&abstraction, &swapped);
-        prop_assert_eq!(told(&plain, Kind::State), told(&other, Kind::State));
-        prop_assert_eq!(told(&plain, Kind::Phase), told(&other, Kind::Phase));
-        prop_assert_eq!(told(&plain, Kind::Value), told(&other, Kind::Value));
+        prop_assert_eq!(shown(&plain, Kind::State), shown(&other, Kind::State));
+        prop_assert_eq!(shown(&plain, Kind::Phase), shown(&other, Kind::Phase));
+        prop_assert_eq!(shown(&plain, Kind::Value), shown(&other, Kind::Value));
     }
 }
 
@@ -99,7 +99,7 @@ fn relations_between_interchangeable_nodes_count() {
     let abstraction = Abstraction::new(&raft(), world(4, &[&["n1", "n2", "n3", "n4"]])).unwrap();
     let state = |leaders: [u16; 4]| {
         let follows: Vec<(u16, u64, bool)> = leaders.iter().map(|leader| (*leader, 1, false)).collect();
-        state_of(&abstraction, &said(&follows, &|node| node))
+        state_of(&abstraction, &reports(&follows, &|node| node))
     };
     let (pairs, ring, pairs_again) = (state([1, 0, 3, 2]), state([1, 2, 3, 0]), state([2, 3, 0, 1]));
     assert_eq!(pairs, pairs_again);
@@ -107,7 +107,7 @@ fn relations_between_interchangeable_nodes_count() {
     assert_ne!(state([0, 1, 2, 3]), pairs);
 }
 
-/// Ranks among nodes stay the same, whatever the numbers are.
+/// Only the ranks of numbers among the nodes count, not the numbers.
 #[test]
 fn terms_count_by_rank_alone() {
     let abstraction = Abstraction::new(&raft(), world(3, &[])).unwrap();
@@ -121,8 +121,8 @@ fn terms_count_by_rank_alone() {
     assert_ne!(state([7, 3, 7]), state([7, 3, 8]));
 }
 
-/// With more nodes than all orders can be tried for, different states stay different, and states that name no other nodes
-/// are still one.
+/// If there are too many nodes to try all orders, different states stay different. Equivalent states stay equal if they
+/// name no other nodes.
 #[test]
 fn large_groups_are_sorted() {
     let names: Vec<String> = (1..=12).map(|i| format!("n{i}")).collect();
@@ -137,7 +137,7 @@ fn large_groups_are_sorted() {
     assert_ne!(lead(&[0, 5]), lead(&[0, 5, 6]));
     let ring = |step: u16| {
         let follows: Vec<(u16, u64, bool)> = (0u16..12).map(|node| ((node + step) % 12, 1, false)).collect();
-        state_of(&abstraction, &said(&follows, &|node| node))
+        state_of(&abstraction, &reports(&follows, &|node| node))
     };
     assert_ne!(ring(1), ring(2));
 }

@@ -35,7 +35,7 @@ fn faults_make_nodes_down_and_paused() {
 }
 
 #[test]
-fn what_was_in_memory_is_forgotten() {
+fn restarts_and_exits_reset_variables() {
     let abstraction = raft_of(2);
     let before =
         [line(1, 0, "raft", "became leader"), line(1, 0, "raft", "log has 8"), line(1, 1, "raft", "term 3")];
@@ -55,7 +55,7 @@ fn what_was_in_memory_is_forgotten() {
 }
 
 #[test]
-fn units_that_failed_are_state_until_they_start() {
+fn failed_units_are_part_of_the_state_until_they_start() {
     let abstraction = raft_of(1);
     let start = event(3, 0, What::Process { unit: "b".to_owned(), change: ProcessChange::Started });
     let events = [exits(1, 0, "b", false), exits(1, 0, "a", false), start, exits(4, 0, "a", true)];
@@ -78,12 +78,12 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");
-    // The names of nodes, including the own one, do not make lines differ.
+    // Names of nodes, including the node's own name, do not make lines differ.
     assert_eq!(phases(1, &["from n1:80"]), "up a:[\"from <node>:<n>\"]");
 }
 
 #[test]
-fn declared_rules_take_the_place_of_templates_but_where_both_are_asked_for() {
+fn declared_rules_replace_templates_unless_both_are_requested() {
     for (templates, expected) in [
         ("auto", "up role=leader"),
         ("off", "up role=leader"),
@@ -107,17 +107,17 @@ fn faults_are_counted_in_the_phase_just_before_them() {
     ];
     let (delta, _) = run(&abstraction, &events);
     let expected = ["loss begins in up", "power_loss begins in up role=leader"];
-    assert_eq!(told(&delta, Kind::Fault), expected.map(str::to_owned).into());
+    assert_eq!(shown(&delta, Kind::Fault), expected.map(str::to_owned).into());
     let phases = ["a node is in up", "a node is in up role=leader", "a node is in down"];
-    assert_eq!(told(&delta, Kind::Phase), phases.map(str::to_owned).into());
+    assert_eq!(shown(&delta, Kind::Phase), phases.map(str::to_owned).into());
     let of = |text: &str| delta.points().find(|(_, r)| r.point.to_string() == text).map(|(_, r)| r.vtime_ns);
     assert_eq!(of(phases[0]), Some(5));
     assert_eq!(of(phases[1]), Some(6));
     assert_eq!(of(expected[1]), Some(7));
 }
 
-/// Two faults on one node are a pair in the phase in which the second begins, and in later phases. Faults on two nodes are
-/// no pair.
+/// Two faults on one node are a pair in the phase in which the second begins, and in later phases. Faults on two nodes
+/// are not a pair.
 #[test]
 fn faults_that_meet_on_a_node_are_pairs() {
     let abstraction = raft_of(2);
@@ -131,19 +131,19 @@ fn faults_that_meet_on_a_node_are_pairs() {
     ];
     let (delta, _) = run(&abstraction, &events);
     let expected = ["bandwidth and loss in up", "bandwidth and loss in up role=leader"];
-    assert_eq!(told(&delta, Kind::FaultPair), expected.map(str::to_owned).into());
+    assert_eq!(shown(&delta, Kind::FaultPair), expected.map(str::to_owned).into());
 }
 
 #[test]
 fn a_state_is_reached_when_it_is_entered() {
     let abstraction = raft_of(1);
     let (first, state) = run(&abstraction, &[line(1, 0, "raft", "became leader")]);
-    assert_eq!(told(&first, Kind::State).len(), 1);
+    assert_eq!(shown(&first, Kind::State).len(), 1);
     let (second, state) =
         go_on(&abstraction, state, &[line(2, 0, "raft", "became leader"), line(3, 0, "x", "y")]);
-    assert_eq!(told(&second, Kind::State).len(), 0);
+    assert_eq!(shown(&second, Kind::State).len(), 0);
     let (third, _) = go_on(&abstraction, state, &[line(4, 0, "raft", "term 1")]);
-    assert_eq!(told(&third, Kind::State).len(), 1);
+    assert_eq!(shown(&third, Kind::State).len(), 1);
 }
 
 #[test]
@@ -162,9 +162,9 @@ fn nodes_that_do_not_exist_are_counted() {
 }
 
 proptest! {
-    /// No event makes the observer fail, and all texts stay within their bounds.
+    /// The observer accepts all events, and all texts stay within their bounds.
     #[test]
-    fn any_events_are_taken(
+    fn any_events_are_accepted(
         texts in prop::collection::vec((".*", "\\PC*", any::<u16>()), 0..20),
         unit in ".{0,100}",
         long in 0usize..3000,

@@ -15,10 +15,10 @@ use super::kinds::{
 use super::numbers::{below, between, chance};
 use super::span::{Between, Number, Span};
 
-/// Kind of which faults are drawn.
+/// Kind of fault that can be drawn.
 pub(super) trait Choose: Kind {
-    /// Draws a fault and its duration. The duration is `None` for faults that do not last. Returns `None` if the world has
-    /// no target for this kind; then it never has.
+    /// Draws a fault and its duration. The duration is `None` for faults that do not last. Returns `None` if the world
+    /// has no target for this kind, which never changes.
     fn choose(&self, dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)>;
 }
 
@@ -26,7 +26,7 @@ pub(super) trait Choose: Kind {
 pub(super) struct Dice<'d> {
     pub(super) rng: &'d mut ChaCha20Rng,
     pub(super) names: &'d Names,
-    /// Nodes that may be targets. `None` if all may.
+    /// Nodes that may be targets; `None` for all.
     pub(super) nodes: Option<&'d BTreeSet<String>>,
 }
 
@@ -70,13 +70,13 @@ impl<'d> Dice<'d> {
             return None;
         }
         if chance(self.rng, choice.everywhere) {
-            // All links of any target node.
+            // All links from and to target nodes.
             let from = self
                 .nodes
                 .map_or(Group::All, |_| Group::Nodes(group.into_iter().map(str::to_owned).collect()));
             return Some(Links { from, ..Links::all() });
         }
-        // A single node in half of the cases, otherwise 1 to `most` nodes. They are the first ones of a shuffle.
+        // The group has a single node in half of the cases, otherwise 1 to `most` nodes. Shuffles them to the front.
         let most = group.len().min(self.names.count() / 2).max(1) as u64;
         let size = if chance(self.rng, 500_000) { 1 } else { 1 + below(self.rng, most) } as usize;
         for i in 0..size {
@@ -113,7 +113,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// One line a kind: `Kind |self, dice| duration => fault`.
+/// Implements [`Choose`]. Each kind has one entry: `Kind |self, dice| duration => fault`.
 macro_rules! choose {
     ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $fault:expr;)*) => {$(
         impl Choose for $Kind {

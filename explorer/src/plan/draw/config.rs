@@ -17,7 +17,8 @@ use super::span::{Bounded, Span};
 
 /// Bounds of the mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
 pub(super) const EVERY_NS: RangeInclusive<u64> = 100_000_000..=86_400_000_000_000_000;
-/// Maximum number of draws until at least one kind is on. A single kind is off in all of them with a probability of 2^-64.
+/// Maximum number of draws of a swarm, which end when at least one kind is on. If there is only one kind, all draws
+/// fail with a probability of 2^-64.
 const SWARM_TRIES: usize = 64;
 /// Bounds of the time between the beginnings of quiet periods, in nanoseconds: 10 s to a day.
 pub(super) const QUIET_EVERY_NS: RangeInclusive<u64> = 10_000_000_000..=AT_NS_MAX;
@@ -79,7 +80,8 @@ pub enum ConfigProblem {
 }
 
 impl FaultConfig {
-    /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are left out.
+    /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are left
+    /// out.
     ///
     /// # Errors
     /// Returns all errors of the table.
@@ -124,8 +126,8 @@ impl FaultConfig {
         common.enabled && self.only.as_ref().is_none_or(|only| only.contains(&common.kind))
     }
 
-    /// Returns the table with a random subset of its kinds. Each kind is on with a probability of 1/2, but at least one is
-    /// on (swarm testing: Groce et al., ISSTA 2012).
+    /// Returns the table with a random subset of its kinds. Each kind is on with a probability of 1/2, but at least one
+    /// is on (swarm testing: Groce et al., ISSTA 2012).
     #[must_use]
     pub fn swarm(&self, rng: &mut ChaCha20Rng) -> FaultConfig {
         let kinds = self.kinds().into_iter().map(|kind| kind.common());
@@ -136,7 +138,7 @@ impl FaultConfig {
         FaultConfig { only: Some(only.unwrap_or(drawn)), ..self.clone() }
     }
 
-    /// Returns the kinds that are drawn.
+    /// Returns the kinds of which faults are drawn.
     pub fn enabled(&self) -> impl Iterator<Item = FaultKind> {
         self.kinds()
             .into_iter()

@@ -1,4 +1,4 @@
-//! The guarantee of random priorities, as it is shown.
+//! The guarantee of random priorities, and its text for reports.
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the bound that would hold if latency ordered messages fully: p = 1 / (n k^(d-1)) for one run.
+    /// Returns the bound that would hold if latency ordered messages strictly: p = 1 / (n k^(d-1)) for one run.
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
     }
 
-    /// Returns p as a float, only to be shown. 0 if there is no bound.
+    /// Returns p as a float, for display only. 0 if there is no bound.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
     }
 
-    /// Returns the probability that at least one of the runs finds the bug, 1 - (1 - p)^runs. Only to be shown.
+    /// Returns the probability that at least one of the runs finds the bug, 1 - (1 - p)^runs. For display only.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)
@@ -42,7 +42,7 @@ impl Guarantee {
 impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Guarantee { chains, messages, depth, runs } = self;
-        f.write_str("heuristic: latency orders messages only in tendency; ")?;
+        f.write_str("heuristic: latency does not order messages strictly; ")?;
         let Some(expected) = self.bound().runs_expected() else {
             return write!(
                 f,
@@ -51,7 +51,7 @@ impl fmt::Display for Guarantee {
         };
         write!(
             f,
-            "if it ordered them fully, a run would find a bug of depth {depth} among {messages} messages of {chains} nodes \
+            "if it did, a run would find a bug of depth {depth} among {messages} messages of {chains} nodes \
              with a probability of at least 1/{expected}, and {runs} runs with {}",
             percent(self.accumulated())
         )
@@ -77,7 +77,7 @@ mod tests {
     const FEW: Guarantee = Guarantee { chains: 3, messages: 100, depth: 2, runs: 300 };
 
     #[test]
-    fn it_is_the_bound_of_full_order() {
+    fn it_is_the_bound_of_strict_order() {
         assert!((FEW.probability() - 1.0 / 300.0).abs() < 1e-15);
         let direct = 1.0 - (1.0 - 1.0 / 300.0f64).powi(300);
         assert!((FEW.accumulated() - direct).abs() < 1e-12);
@@ -86,10 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn it_says_that_it_is_none() {
+    fn the_text_says_that_it_is_a_heuristic() {
         assert_eq!(
             FEW.to_string(),
-            "heuristic: latency orders messages only in tendency; if it ordered them fully, a run would find a bug of depth \
+            "heuristic: latency does not order messages strictly; if it did, a run would find a bug of depth \
              2 among 100 messages of 3 nodes with a probability of at least 1/300, and 300 runs with 63.3 %"
         );
         let shown = |runs| Guarantee { runs, ..FEW }.to_string();

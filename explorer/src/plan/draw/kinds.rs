@@ -1,8 +1,9 @@
-//! The settings of each kind of fault with their defaults and bounds, as one table.
+//! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
 //! The defaults suit a world in which everything is to be tested. Faults of networks and machines (partitions, crashes,
-//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are rare.
-//! A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by default.
+//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are
+//! rare. A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by
+//! default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -26,7 +27,7 @@ const LASTS: RangeInclusive<u64> = 1..=FOR_NS_MAX;
 const TIMES: RangeInclusive<u64> = 0..=TIME_NS_MAX;
 /// Bounds of shares, in ppm.
 const SHARES: RangeInclusive<u64> = 0..=PPM as u64;
-/// Bounds of the number of commands that a world may choose from.
+/// Bounds of the number of commands among which faults choose.
 const COMMANDS: RangeInclusive<u64> = 0..=64;
 
 /// Settings that all kinds have.
@@ -44,8 +45,8 @@ pub(super) trait Kind {
     fn check(&self, found: &mut Vec<ConfigError>);
 }
 
-/// Choice of links for a network fault: those between one node and all others, between a group and the others, or all. A
-/// group is at most half of the world.
+/// Choice of links for a network fault: those between one node and all others, those between a group and all others, or
+/// all links. A group is at most half of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkChoice {
@@ -130,8 +131,8 @@ macro_rules! kinds {
             pub quiet: Quiet,
             /// Length of the quiet period at the end of the horizon. If 0, faults may last to the end.
             pub calm_end: Span,
-            /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes, but
-            /// at least one.
+            /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes,
+            /// but at least one.
             pub max_down: Option<u32>,
             /// Time for which a restarted node counts as recovering.
             pub recovery: Span,
@@ -226,7 +227,7 @@ kinds! {
         links: LinkChoice = LinkChoice::default(), within SHARES;
         /// Probability that frames are held until the end instead of being lost, in ppm.
         hold: Ppm = 150_000, within SHARES;
-        /// Probability that frames arrive late instead of being lost, in ppm, where they are not held.
+        /// Probability that frames arrive late instead of being lost, in ppm, unless they are held.
         slow: Ppm = 100_000, within SHARES;
     }
     /// A node's network card neither sends nor receives.
@@ -244,7 +245,7 @@ kinds! {
         up: Span = Span::s(0), within 0..=FOR_NS_MAX;
         /// Probability of a cold restart, in ppm. It executes the whole boot, which takes the host much longer.
         cold: Ppm = 0, within SHARES;
-        /// True if sectors may be torn inside. Correct software relies on whole ones.
+        /// True if a sector may be written in part. Correct software may rely on sectors being written whole.
         tear_sectors: bool = false,;
     }
     /// A node is reset.
@@ -254,7 +255,7 @@ kinds! {
     }
     /// A node stops executing.
     Pause pause: true, every 45 s {
-        /// Duration of a fault. Kernels begin to complain about more than ten seconds.
+        /// Duration of a fault. Kernels begin to print warnings after pauses of more than ten seconds.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::ms(9_500)), within LASTS;
     }
@@ -290,7 +291,7 @@ kinds! {
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(10)), within LASTS;
     }
-    /// Bits of a disk flip. Off by default: few programs claim to survive it.
+    /// Bits of a disk flip. Off by default: few programs claim to survive this.
     BitRot bit_rot: false, every 300 s {
         /// Number of bits.
         bits: Between<u32> = Between(1, 64), within numbers(BIT_ROT_BITS);
@@ -308,7 +309,7 @@ kinds! {
         /// Size of the step.
         step: Between<Span> = Between(Span::ms(10), Span::s(300)), within 0..=CLOCK_STEP_NS_MAX.unsigned_abs();
     }
-    /// A node is stalled again and again, as a virtual machine whose time is stolen.
+    /// A node is stalled again and again, like a virtual machine whose CPU time the host steals.
     Stalls stalls: true, every 60 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
@@ -329,7 +330,7 @@ kinds! {
     /// The kernel's random number generator is reseeded.
     Reseed reseed: true, every 300 s {
     }
-    /// A command of the operator's runs. No faults of this kind are drawn unless commands are given.
+    /// A command of the operator runs. No faults of this kind are drawn unless commands are given.
     Command command: true, every 30 s {
         /// Commands with their arguments. A fault draws one of these.
         argv: Vec<Vec<String>> = Vec::new(), within COMMANDS;

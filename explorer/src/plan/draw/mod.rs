@@ -6,11 +6,11 @@
 //!   `guarantee`: the bound that priorities would give
 //!
 //! **Invariants.**
-//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start` and
-//!   on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault that is
-//!   impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut short, and
-//!   nothing is drawn in its place.
-//! - A drawn plan passes the checks of a plan that was read, whatever the settings.
+//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start`
+//!   and on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault
+//!   that is impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut
+//!   short, and nothing is drawn in its place.
+//! - A drawn plan passes the same checks as a plan that is read, whatever the settings.
 
 mod choose;
 mod config;
@@ -47,8 +47,8 @@ pub use span::{Between, Span};
 pub struct Drawn {
     /// The plan.
     pub plan: Plan,
-    /// If the plan was full before all faults were drawn: the time from which on nothing was entered, in nanoseconds after
-    /// *ready*.
+    /// Time from which on no fault was entered because the plan was full, in nanoseconds after *ready*. `None` if the
+    /// plan had room for all faults.
     pub full_at_ns: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut 
     draw_on(config, names, &Plan::default(), 0, horizon_ns, streams)
 }
 
-/// Draws the continuation of a plan. Entries of `plan` that start before `from_ns` are kept, and faults from then on are
+/// Draws the continuation of a plan. Faults of `plan` that start before `from_ns` are kept, and faults from then on are
 /// drawn. `plan` must have been drawn for the same horizon and quiet periods.
 #[must_use]
 pub fn draw_on(
@@ -80,7 +80,7 @@ pub fn draw_on(
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
     let start_ns = config.start.0.max(from_ns);
     let mut waiting: Vec<Waiting<'_>> = enabled.map(|kind| Waiting::new(kind, start_ns, streams)).collect();
-    // The earliest kind. Ties go to the first in the catalogue.
+    // Picks the kind whose fault comes first. Ties go to the first kind in the catalogue.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
         if at_ns >= horizon_ns {
             break;
@@ -147,7 +147,7 @@ impl<'c> Waiting<'c> {
     }
 }
 
-/// Plan into which faults are entered in order of time. Conflicting ones are left out.
+/// Plan into which faults are entered in order of time. Conflicting faults are left out.
 struct Drawing<'c> {
     config: &'c FaultConfig,
     names: &'c Names,

@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between<T>(pub T, pub T);
 
-/// Number of a setting.
+/// Numeric type of a setting.
 pub(super) trait Number: Copy {
     fn number(self) -> u64;
     fn show(number: u64) -> String {

@@ -108,7 +108,7 @@ fn on_disk<const N: usize>(disk: &DiskName, more: [(&'static str, Json); N]) -> 
     [("node", disk.node.write()), ("disk", disk.disk.write())].into_iter().chain(more).collect()
 }
 
-/// Implements [`Value`] for a type whose values are written as one of a few words.
+/// Implements [`Value`] for a type whose values are written as words.
 macro_rules! words {
     ($type:ty, $first:expr, $($word:literal = $value:expr),+) => {
         impl Value for $type {

@@ -1,7 +1,7 @@
 //! Reading of an object field by field, so that all of its errors are reported at once.
 //!
-//! A value that cannot be read is replaced by a placeholder and an error, and reading continues. Placeholders never get out:
-//! an entry with an error is dropped.
+//! A value that cannot be read is replaced by a placeholder and an error, and reading continues. No plan contains a
+//! placeholder, because an entry with an error is dropped.
 
 use crate::plan::names::hint;
 use crate::plan::problem::{Problem, bare, some_of};
@@ -11,7 +11,7 @@ use super::json::Json;
 /// Maximum number of errors that are kept for a line.
 const LINE_ERRORS_MAX: usize = crate::plan::limits::ERRORS_MAX + 1;
 
-/// Errors of a line: the path of the field, and its problem.
+/// Errors of a line, each with the path of its field.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Faulty(Vec<(String, Problem)>);
 
@@ -123,7 +123,7 @@ impl<'j, 'e> Fields<'j, 'e> {
     }
 }
 
-/// Reads one of a few words.
+/// Reads a string that must be one of `words`.
 pub(super) fn word<T: Copy>(words: &[(&'static str, T)], json: &Json, place: &mut Place<'_>) -> Option<T> {
     let Json::Text(text) = json else {
         place.expected("a string", json);

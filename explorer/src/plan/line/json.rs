@@ -1,6 +1,7 @@
-//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers differ from fractions.
+//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers are distinguished
+//! from fractions.
 //!
-//! Plans are read strictly, and `serde_json::Value` would drop what must be reported.
+//! Plans are read strictly: `serde_json::Value` would drop duplicate fields, which must be reported.
 
 use std::fmt;
 

@@ -5,8 +5,8 @@
 //!
 //! Not here: checks against the world (`super::check`) and against other entries (`super::board`).
 //!
-//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form gives the same
-//! entry.
+//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form
+//! gives the same entry.
 
 mod fault;
 mod fields;
@@ -24,12 +24,13 @@ use super::names::hint;
 use super::problem::{Problem, quoted};
 use super::{Entry, What};
 
-/// Values of `fault` that are not faults.
+/// Value of the field `fault` for a heal.
 const HEAL: &str = "heal";
+/// Value of the field `fault` for a quiet period.
 const QUIET: &str = "quiet";
 
-/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None` if
-/// not even the kind of the fault is known.
+/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None`
+/// if not even the kind of the fault is known.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
@@ -68,7 +69,7 @@ fn no_fault(name: &str) -> Problem {
     Problem::NoFault { name: quoted(name), hint: hint(name, known, "the faults are") }
 }
 
-/// Cuts the line number off, because the library always counts a single line.
+/// Returns the message of a JSON error without its line number, which is always 1.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
@@ -88,7 +89,7 @@ pub(super) fn write(entry: &Entry) -> String {
 }
 
 impl What {
-    /// Returns the name of the fault, heal or quiet period, as it is written in lines.
+    /// Returns the name of the fault, heal or quiet period in lines.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

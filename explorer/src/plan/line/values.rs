@@ -197,7 +197,7 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
-/// A distribution is an object with one form. A duration alone is a constant one.
+/// An object with exactly one form. A duration alone is a constant distribution.
 impl Value for Distribution {
     fn stand_in() -> Distribution {
         Distribution::Constant(0)
@@ -237,7 +237,7 @@ impl Value for Distribution {
     }
 }
 
-/// A group is `"all"` or a list of nodes.
+/// `"all"` or a list of nodes.
 impl Value for Group {
     fn stand_in() -> Group {
         Group::All
@@ -271,7 +271,7 @@ impl Value for Group {
     }
 }
 
-/// Links are `"all"`, or an object with senders and receivers.
+/// `"all"`, or an object with senders and receivers.
 impl Value for Links {
     fn stand_in() -> Links {
         Links::all()

@@ -92,7 +92,7 @@ const LINES: &[(&str, &[&str])] = &[
     (r#"{"at":"1s","fault":"quiet"}"#, &["for: is missing"]),
     (
         r#"{"at":"1s","for":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
-        &["for: a node that never restarts stays off for good"],
+        &["for: a power loss with restart \"never\" takes no duration"],
     ),
     // Names.
     (r#"{"at":"1s","fault":"pause","node":"n4"}"#, &[r#"node: there is no node "n4"; did you mean "n1"?"#]),
@@ -102,11 +102,11 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (
         r#"{"at":"1s","fault":"disk_full","node":"n1","disk":2}"#,
-        &[r#"disk: node "n1" has no data disk 2: it has 2, counted from 0"#],
+        &[r#"disk: node "n1" has no data disk 2: it has 2, numbered from 0"#],
     ),
     (
         r#"{"at":"1s","fault":"disk_full","node":"n2"}"#,
-        &[r#"disk: node "n2" has no data disk 0: it has 0, counted from 0"#],
+        &[r#"disk: node "n2" has no data disk 0: it has 0, numbered from 0"#],
     ),
     (
         r#"{"at":"1s","fault":"priorities","node":"n3","unit":"sentinal","every":"10ms"}"#,
@@ -140,7 +140,7 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (
         r#"{"at":"1s","fault":"loss","ppm":1,"links":{"from":["n1"],"to":["n1"]}}"#,
-        &["links: there is no link between two nodes among these"],
+        &["links: these groups select no link: a link joins two different nodes"],
     ),
     // Values.
     (
@@ -242,21 +242,21 @@ const LINES: &[(&str, &[&str])] = &[
 fn every_bad_line_says_what_is_wrong_and_where() {
     for (line, errors) in LINES {
         let expected: Vec<String> = errors.iter().map(|error| format!("line 1: {error}")).collect();
-        assert_eq!(told(line), expected.join("\n"), "{line}");
+        assert_eq!(errors_in(line), expected.join("\n"), "{line}");
     }
 }
 
 #[test]
-fn lines_are_counted_with_comments_and_told_in_order() {
+fn line_numbers_count_comments_and_errors_are_sorted() {
     let text = "# a comment\n\n  {\"at\":0}\n \t\n  # another\r\n{\"at\":\"1s\",\"fault\":\"clog\",\"node\":\"x\"}\r\n";
     assert_eq!(
-        told(text),
+        errors_in(text),
         "line 3: fault: is missing\nline 6: node: there is no node \"x\"; the nodes are n1, n2, n3"
     );
 }
 
 #[test]
-fn at_most_twenty_errors_are_told() {
+fn at_most_twenty_errors_are_reported() {
     let twenty = parse(&"{}\n".repeat(10)).unwrap_err();
     assert_eq!((twenty.errors.len(), twenty.more), (20, false));
     assert_eq!(twenty.errors[19].line, 10);
@@ -273,31 +273,31 @@ fn at_most_twenty_errors_are_told() {
 }
 
 #[test]
-fn what_a_line_says_is_shortened() {
+fn quotations_of_a_line_are_shortened() {
     let long = "x".repeat(5_000);
-    let error = told(&format!(r#"{{"at":"{long}","fault":"pause","node":"\u001b{long}"}}"#));
+    let error = errors_in(&format!(r#"{{"at":"{long}","fault":"pause","node":"\u001b{long}"}}"#));
     assert!(error.len() < 300 && !error.contains('\u{1b}'), "{error}");
 }
 
 #[test]
-fn bounds_of_the_whole() {
+fn bounds_of_a_plan() {
     let blank = "\n".repeat(limits::LINES_MAX);
     assert_eq!(parse(&blank), Ok(Plan::default()));
-    assert_eq!(told(&(blank + "\n")), "line 20001: a plan has at most 20000 lines");
+    assert_eq!(errors_in(&(blank + "\n")), "line 20001: a plan has at most 20000 lines");
 
     let padded = |bytes: usize| {
         let line = r#"{"at":0,"fault":"heal"}"#;
         format!("\n{line}{}", " ".repeat(bytes - line.len()))
     };
     assert!(parse(&padded(limits::LINE_BYTES_MAX)).is_ok());
-    assert_eq!(told(&padded(limits::LINE_BYTES_MAX + 1)), "line 2: a line has at most 65536 bytes");
+    assert_eq!(errors_in(&padded(limits::LINE_BYTES_MAX + 1)), "line 2: a line has at most 65536 bytes");
 
-    assert_eq!(told(&"#".repeat(limits::LINE_BYTES_MAX + 1)), "line 1: a line has at most 65536 bytes");
+    assert_eq!(errors_in(&"#".repeat(limits::LINE_BYTES_MAX + 1)), "line 1: a line has at most 65536 bytes");
     let long = format!("#{}\n", "-".repeat(65_534));
     let full = long.repeat(limits::PLAN_BYTES_MAX >> 16);
     assert_eq!(full.len(), limits::PLAN_BYTES_MAX);
     assert_eq!(parse(&full), Ok(Plan::default()));
-    assert_eq!(told(&(full + "#")), "line 129: a plan has at most 8388608 bytes");
+    assert_eq!(errors_in(&(full + "#")), "line 129: a plan has at most 8388608 bytes");
 
     let entries = vec![Entry { at_ns: 0, for_ns: None, what: What::Heal }; limits::LINES_MAX + 1];
     let errors = Plan::new(entries, &names()).unwrap_err().to_string();
@@ -306,8 +306,8 @@ fn bounds_of_the_whole() {
 
 /// A plan that can be read but is too large in canonical form could not be written and read back.
 #[test]
-fn what_is_only_too_large_in_canonical_form_is_refused() {
-    // A name of 32,000 quotes takes twice as many bytes when it is written. Worlds may have any names here.
+fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
+    // A name of 32,000 quotes takes twice as many bytes in JSON. Plans accept any name of the world.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
@@ -361,15 +361,15 @@ fn scraps() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any text becomes a plan or errors, each on one line and sorted.
+    /// Any text becomes a plan, or errors of one line each, sorted by line.
     #[test]
-    fn any_text_is_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
+    fn any_text_gives_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
         check_any(&text)?;
     }
 
-    /// So does a valid plan in which some bytes were changed.
+    /// A valid plan with some changed bytes becomes a plan, or errors of one line each, sorted by line.
     #[test]
-    fn any_damage_is_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+    fn any_damage_gives_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut bytes = plan.write().into_bytes();
         for (place, byte) in changes {
             if !bytes.is_empty() {

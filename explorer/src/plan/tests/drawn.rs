@@ -13,7 +13,7 @@ use crate::plan::draw::{Drawn, FaultConfig, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
-/// A world of `count` nodes. Each has one disk and one unit more than the one before.
+/// Returns a world of `count` nodes. Each has one disk and one unit more than the previous node.
 fn world(count: u32) -> Names {
     let node = |i: u32| {
         let units = (0..i).map(|unit| format!("u{unit}")).collect();
@@ -32,7 +32,7 @@ fn only(kinds: &[FaultKind]) -> FaultConfig {
     serde_json::from_value(json!({ "only": names, "quiet": { "enabled": false } })).unwrap()
 }
 
-/// Returns settings of the right types with arbitrary values, valid or not.
+/// Returns settings of the right types with random values, valid or not.
 fn wild(seed: u64) -> FaultConfig {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut number = move |most: u64| {
@@ -91,7 +91,7 @@ fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
     })
 }
 
-/// Returns the maximum number of nodes that are off or paused at once, by looking at each time at which one becomes so.
+/// Returns the maximum number of nodes that are off or paused at once. It is reached at the start of a fault.
 fn most_down(plan: &Plan) -> usize {
     let down = |fault: &Fault| matches!(fault, Fault::PowerLoss { .. } | Fault::Pause { .. });
     let spans: Vec<(u64, u64)> = faults(plan)
@@ -105,7 +105,7 @@ fn most_down(plan: &Plan) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn what_is_drawn_passes_the_checks(seed: u64, settings: u64, count in 0u32..6, horizon in 0..100 * S) {
+    fn drawn_plans_pass_the_checks(seed: u64, settings: u64, count in 0u32..6, horizon in 0..100 * S) {
         let (config, names) = (wild(settings), world(count));
         let table = serde_json::to_value(&config).unwrap();
         let plan = drawn(&config, &names, horizon, seed);
@@ -138,7 +138,7 @@ proptest! {
 
     /// A fault's links are those of target nodes only.
     #[test]
-    fn groups_are_of_the_nodes_that_are_meant(seed: u64, count in 2u32..7) {
+    fn links_are_those_of_target_nodes(seed: u64, count in 2u32..7) {
         let mut config = only(&[FaultKind::Partition]);
         config.partition.nodes = Some(["n0".to_owned(), "n1".to_owned()].into());
         let names = world(count);
@@ -150,7 +150,7 @@ proptest! {
                     nodes.len() <= (count as usize / 2).max(1) && nodes.iter().all(|n| n == "n0" || n == "n1")
                 }
             };
-            // Or all links of the target nodes.
+            // The fault may also affect all links of the target nodes.
             let everywhere = links.to == Group::All && links.both_ways
                 && Group::Nodes(config.partition.nodes.clone().unwrap()) == links.from;
             prop_assert!(everywhere || group(&links.from) || group(&links.to), "{:?}", links);
@@ -195,9 +195,9 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
     }
 }
 
-/// A change of one kind's frequency, or switching it off, affects others only through conflicts.
+/// Changing one kind's frequency or switching it off affects other kinds only through conflicts.
 #[test]
-fn kinds_do_not_move_each_other() {
+fn kinds_do_not_affect_each_others_draws() {
     // These kinds conflict with each other: they need a running node, or count as nodes that are down.
     let entangled = |kind: FaultKind| {
         kind.needs_agent() || matches!(kind, FaultKind::PowerLoss | FaultKind::Reset | FaultKind::Pause)
@@ -232,11 +232,11 @@ fn faults_come_as_often_as_they_should() {
     let mut config = only(&[FaultKind::Reseed]);
     config.reseed.every = Span::s(9);
     let count = drawn(&config, &world(3), 36_000 * S, 7).entries().len();
-    // 4,000 expected, with a standard deviation of 63; four are allowed.
+    // 4,000 faults are expected, with a standard deviation of 63. Four standard deviations are allowed.
     assert!(count.abs_diff(4_000) < 253, "{count}");
 }
 
-/// With a limit of one node, the next goes down only after the one before has recovered.
+/// With a limit of one node, the next node goes down only after the previous one has recovered.
 #[test]
 fn a_node_that_recovers_counts_as_down() {
     let mut config = only(&[FaultKind::PowerLoss, FaultKind::Reset, FaultKind::Pause]);
@@ -277,7 +277,7 @@ fn a_plan_stops_at_its_bounds() {
     assert_eq!(plan.entries().len(), limits::LINES_MAX);
     assert!(full_at_ns >= plan.entries().last().map(|entry| entry.at_ns) && full_at_ns.is_some());
     assert!(parse_in(&plan, &world(3)));
-    // Names are so long that the bound of bytes is reached first.
+    // These names are so long that the maximum size is reached first.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(20_000), NodeNames::default())).into_iter().collect();
     let plan = drawn(&config, &names, u64::MAX, 1);
@@ -343,9 +343,8 @@ fn a_table_is_read_strictly_and_written_back() {
     }
 }
 
-/// Invalid settings and their errors.
 #[test]
-fn senseless_settings_are_told() {
+fn invalid_settings_are_reported() {
     let wrong = |text: &str| -> Vec<String> {
         let config: FaultConfig = toml::from_str(text).unwrap();
         let errors = config.check(&names()).err().unwrap_or_default();

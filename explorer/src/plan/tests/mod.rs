@@ -30,8 +30,8 @@ fn parse(text: &str) -> Result<Plan, PlanErrors> {
     Plan::parse(text, &names())
 }
 
-/// Returns the errors of a plan as they are shown.
-fn told(text: &str) -> String {
+/// Returns the error messages for a plan.
+fn errors_in(text: &str) -> String {
     parse(text).expect_err(text).to_string()
 }
 
@@ -116,7 +116,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Generates entries that are valid by themselves. They share few times, so that they conflict.
+/// Generates entries that are valid by themselves. Their times are from a small range, so that they often conflict.
 fn entry() -> impl Strategy<Value = Entry> {
     let what = prop_oneof![
         16 => fault().prop_map(What::Fault),
@@ -133,7 +133,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-/// Builds a plan from entries. Conflicting ones are removed.
+/// Builds a plan from entries. Conflicting entries are removed.
 fn mended(mut entries: Vec<Entry>) -> Plan {
     loop {
         match Plan::new(entries.clone(), &names()) {

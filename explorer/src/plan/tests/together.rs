@@ -1,8 +1,8 @@
-//! Tests of conflicts between entries, against an oracle that compares each with each.
+//! Tests of conflicts between entries, against an oracle that compares all pairs.
 
 use super::*;
 
-/// Plans by their lines, and their errors.
+/// Lines of plans, and the errors of each plan.
 const PLANS: &[(&[&str], &str)] = &[
     (
         &[
@@ -79,7 +79,7 @@ const PLANS: &[(&[&str], &str)] = &[
 ];
 
 #[test]
-fn what_does_not_go_together_is_told() {
+fn conflicts_are_reported() {
     for (lines, errors) in PLANS {
         let text = lines.join("\n");
         match parse(&text) {
@@ -90,11 +90,11 @@ fn what_does_not_go_together_is_told() {
 }
 
 #[test]
-fn mistakes_of_lines_and_of_the_whole_are_told_together() {
+fn errors_of_lines_and_conflicts_are_reported_together() {
     let power = r#"{"at":"1s","for":"5s","fault":"power_loss","node":"n1"}"#;
     let text = format!("{power}\n{power}\n{{\"at\":\"1s\",\"fault\":\"clog\",\"node\":\"n4\"}}\n{power}");
     assert_eq!(
-        told(&text),
+        errors_in(&text),
         "line 2: node: \"n1\" is off since line 1\n\
          line 3: node: there is no node \"n4\"; did you mean \"n1\"?\n\
          line 4: node: \"n1\" is off since line 1"
@@ -109,7 +109,7 @@ fn mistakes_of_lines_and_of_the_whole_are_told_together() {
     }
 }
 
-/// Returns the end of a fault, by looking at all entries.
+/// Returns the end of a fault, computed from all entries.
 fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
     let never = matches!(fault, Fault::PowerLoss { restart: None, .. });
     let healed =
@@ -121,7 +121,7 @@ fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
     }
 }
 
-/// Returns true if a lasting fault conflicts with another that starts.
+/// Returns true if a fault that lasts conflicts with another fault that starts.
 fn excludes(on: &Fault, starts: &Fault) -> bool {
     use Fault::*;
     let same_node = on.node() == starts.node();
@@ -150,7 +150,7 @@ fn excludes(on: &Fault, starts: &Fault) -> bool {
     }
 }
 
-/// Returns the lines of entries that are in conflict.
+/// Returns the lines of entries that conflict with an earlier one.
 fn oracle(entries: &[Entry]) -> Vec<usize> {
     let mut order: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
     order.sort_by_key(|(line, entry)| (entry.at_ns, *line));
@@ -192,13 +192,13 @@ proptest! {
 }
 
 #[test]
-fn a_wire_is_under_so_many_faults_at_a_time() {
+fn the_number_of_network_faults_at_a_time_is_bounded() {
     let line = |at: usize, lasts: usize| {
         format!(r#"{{"at":"{at}ms","for":"{lasts}ms","fault":"loss","links":"all","ppm":1}}"#)
     };
     let most = limits::NETWORK_FAULTS_MAX;
     let mut lines: Vec<String> = (0..most).map(|i| line(i, 1_000)).collect();
-    // The first fault ends where the next one begins.
+    // The added fault begins when the first fault ends.
     lines.push(line(1_000, 1));
     assert!(Plan::parse(&lines.join("\n"), &names()).is_ok());
     lines[most] = line(999, 1);
@@ -206,7 +206,8 @@ fn a_wire_is_under_so_many_faults_at_a_time() {
     assert_eq!(
         error,
         format!(
-            "line {}: at most 256 network faults at a time, and as many are active since line 1 and later",
+            "line {}: at most 256 network faults can be active at a time, and 256 already are, \
+             the first of them from line 1",
             most + 1
         )
     );

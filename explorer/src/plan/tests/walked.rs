@@ -51,7 +51,7 @@ fn ends_come_before_heals_and_heals_before_starts() {
 }
 
 #[test]
-fn a_cursor_passes_what_is_due() {
+fn a_cursor_returns_each_due_event_once() {
     let plan =
         parse("{\"at\":5,\"for\":5,\"fault\":\"clog\",\"node\":\"n1\"}\n{\"at\":5,\"fault\":\"heal\"}")
             .unwrap();
@@ -75,9 +75,10 @@ fn a_cursor_passes_what_is_due() {
 }
 
 proptest! {
-    /// Executors rely on this: order, each end after its start, and at a heal only permanent power losses remain.
+    /// Executors rely on three facts: events are in order, an end follows its start, and after a heal only power losses
+    /// without a restart are active.
     #[test]
-    fn events_are_what_the_plan_says(plan in plan(), steps in prop::collection::vec(0u64..10, 0..12)) {
+    fn events_match_the_plan(plan in plan(), steps in prop::collection::vec(0u64..10, 0..12)) {
         let events = plan.events();
         prop_assert!(events.all().is_sorted_by_key(|event| event.at_ns));
         let mut on: std::collections::BTreeMap<u32, &Entry> = Default::default();
@@ -112,7 +113,7 @@ proptest! {
         }
         prop_assert!(seen.iter().all(|&times| times == 1));
         prop_assert!(on.values().all(|entry| entry.for_ns.is_none()));
-        // However a run is cut into calls, a cursor returns each event once, in the first call at or after its time.
+        // However often it is called, a cursor returns each event once, in the first call at or after its time.
         let (mut cursor, mut now, mut walked) = (Cursor::default(), 0u64, Vec::new());
         for step in steps.into_iter().chain([u64::MAX]) {
             let before = now;

@@ -28,7 +28,7 @@ fn errors_name_the_property_and_the_key() {
         (json!({ "name": long, "never": "a" }), &format!("property \"{}\": {name}", "x".repeat(64))),
         (
             json!({ "name": "hung task", "never": "a" }),
-            "property \"hung task\": name: a built-in property has it",
+            "property \"hung task\": name: a built-in property has this name",
         ),
         (
             json!({ "name": "p", "never": "a", "unit": "" }),
@@ -54,7 +54,7 @@ fn errors_name_the_property_and_the_key() {
         assert_eq!(refused(json!([declared])), error);
     }
     let twice = json!([{ "name": "p", "never": "a" }, { "name": "p", "sometimes": "b" }]);
-    assert_eq!(refused(twice), "property \"p\": name: another property has it");
+    assert_eq!(refused(twice), "property \"p\": name: another property has this name");
     let many: Vec<_> = (0..65).map(|i| json!({ "name": format!("p{i}"), "never": "a" })).collect();
     assert_eq!(refused(json!(many)), "at most 64 properties");
     assert!(Properties::new(&configs(json!(many[1..])), &[], &nodes()).is_ok());
@@ -63,14 +63,17 @@ fn errors_name_the_property_and_the_key() {
 }
 
 #[test]
-fn only_what_is_built_in_can_be_ignored() {
-    let told = |name: &str| {
+fn only_built_in_properties_can_be_ignored() {
+    let message = |name: &str| {
         let configs = configs(json!([{ "name": "mine", "never": "a" }]));
         Properties::new(&configs, &[name.to_owned()], &nodes()).unwrap_err().to_string()
     };
     let none = "ignore: there is no built-in property";
-    assert_eq!(told("kernel opps"), format!("{none} \"kernel opps\"; did you mean \"kernel oops\"?"));
-    assert!(told("mine").starts_with(&format!("{none} \"mine\"; they are \"kernel panic\", ")));
+    assert_eq!(message("kernel opps"), format!("{none} \"kernel opps\"; did you mean \"kernel oops\"?"));
+    assert!(
+        message("mine")
+            .starts_with(&format!("{none} \"mine\"; the built-in properties are \"kernel panic\", "))
+    );
     let all: Vec<String> = builtin::names().map(str::to_owned).collect();
     let properties = Properties::new(&[], &all, &nodes()).unwrap();
     assert!(all.iter().all(|name| properties.ignores(name)));

@@ -1,4 +1,5 @@
-//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each time.
+//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each
+//! time.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Time between steps. It is long enough that a watchdog's period ends between some.
+/// Time between steps. It is long enough that a watchdog's period ends between some steps.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
@@ -107,7 +108,7 @@ fn run(properties: &Properties, state: JudgeState, first: usize, steps: &[Step])
         taken.extend(go(&mut judge, (first + i) as u64 * APART_NS, step));
     }
     let (hits, state) = judge.finish();
-    assert_eq!(taken, hits, "as they came");
+    assert_eq!(taken, hits, "each hit is returned when it is found");
     (hits, state)
 }
 
@@ -150,9 +151,9 @@ fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// Exploration of a tree relies on this invariant. The state goes through its stored forms, as it does there.
+    /// The exploration of a tree relies on this invariant. The state is stored and read back, as in an exploration.
     #[test]
-    fn pieces_hit_what_the_whole_hits(steps in steps(), cut in 0usize..60) {
+    fn a_cut_timeline_has_the_same_hits(steps in steps(), cut in 0usize..60) {
         let world = world();
         let (whole, end) = run(&world, JudgeState::default(), 0, &steps);
         let (head, tail) = steps.split_at(cut.min(steps.len()));
@@ -165,12 +166,12 @@ proptest! {
         prop_assert_eq!(last, end);
     }
 
-    /// Reported hits are the expected ones, each signature only the first time.
+    /// The reported hits are the expected ones. Each signature is reported once.
     #[test]
-    fn what_hits_is_told_once(steps in steps()) {
+    fn each_signature_is_reported_once(steps in steps()) {
         let world = world();
         let mut judge = Judge::start(&world, JudgeState::default());
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for (now, step) in steps.iter().enumerate() {
             let hits = go(&mut judge, now as u64 * APART_NS, step);
             let mut rest = expected(&steps, now);
@@ -178,15 +179,15 @@ proptest! {
                 let place = rest.iter().position(|name| *name == hit.property);
                 prop_assert!(place.is_some(), "{:?} at {:?}", hit, step);
                 rest.remove(place.unwrap());
-                prop_assert!(told.insert((hit.property.clone(), hit.signature.clone())), "twice: {:?}", hit);
+                prop_assert!(reported.insert((hit.property.clone(), hit.signature.clone())), "twice: {:?}", hit);
                 prop_assert!(hit.text.len() <= limits::TEXT_BYTES_MAX && hit.vtime_ns == now as u64 * APART_NS);
             }
             // Hits that are not reported now were reported before.
             for name in rest {
-                prop_assert!(told.iter().any(|(property, _)| property == name), "{} at {:?}", name, step);
+                prop_assert!(reported.iter().any(|(property, _)| property == name), "{} at {:?}", name, step);
             }
         }
-        let seen = |such: fn(&Step) -> bool| steps.iter().any(such);
+        let seen = |is: fn(&Step) -> bool| steps.iter().any(is);
         let vote = seen(|step| matches!(step, Step::Line(_, _, text) if text.contains("vote")));
         let boot = seen(|step| matches!(step, Step::Console(_, text) if text.contains("up")));
         let expected: Vec<&str> = [(boot, "boot"), (vote, "vote")].iter().filter(|s| s.0).map(|s| s.1).collect();

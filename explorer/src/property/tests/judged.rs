@@ -6,7 +6,7 @@ const PANIC: &str = "[    1.5] Kernel panic - not syncing: Fatal exception";
 const HUNG: &str = "[  242.1] INFO: task jbd2/vda-8:88 blocked for more than 120 seconds.";
 
 #[test]
-fn lines_that_must_never_come() {
+fn never_properties() {
     let properties = properties(
         json!([
             { "name": "loss", "never": "lost (key|write)", "unit": "red*", "nodes": ["alpha", "n1"] },
@@ -36,18 +36,18 @@ fn lines_that_must_never_come() {
 }
 
 #[test]
-fn what_is_built_in_can_be_ignored() {
+fn built_in_properties_can_be_ignored() {
     let found = |property| event(3, None, What::Found { property, text: "check reads: 3 are missing" });
     let (property, cause) = (builtin::LOST_WRITE, "a write is gone");
-    let told = event(3, None, What::History { property, cause, text: "key 3: a write is gone" });
-    let events = [console(0, PANIC), console(0, HUNG), found(builtin::FAILED_CHECK), found("else"), told];
+    let lost = event(3, None, What::History { property, cause, text: "key 3: a write is gone" });
+    let events = [console(0, PANIC), console(0, HUNG), found(builtin::FAILED_CHECK), found("else"), lost];
     let all = ["kernel panic", "hung task", "failed check", "else", "lost write"];
     assert_eq!(hit(&properties(json!([]), &[]), &events), all);
     assert_eq!(
         hit(&properties(json!([]), &["kernel panic", "failed check", "lost write"]), &events),
         ["hung task", "else"]
     );
-    // The same text printed by a program is not a kernel's report.
+    // The same line is not a kernel's report if a program printed it.
     assert_eq!(hit(&properties(json!([]), &[]), &[line(0, "dmesg", PANIC)]), [""; 0]);
 }
 
@@ -72,7 +72,7 @@ fn faults_excuse_watchdogs() {
 }
 
 #[test]
-fn faults_of_disks_excuse_file_systems_that_are_not_mounted() {
+fn disk_faults_excuse_damaged_file_systems() {
     let properties = properties(json!([]), &[]);
     let property = builtin::FILE_SYSTEM_DAMAGED;
     let damaged = |node| event(9, node, What::Found { property, text: "the ext4 at /data: bad" });
@@ -82,7 +82,7 @@ fn faults_of_disks_excuse_file_systems_that_are_not_mounted() {
         assert_eq!(hit(&properties, &events), [""; 0], "{events:?}");
     }
     for (events, why) in [
-        (vec![restarted, damaged(0)], "nothing was done to it"),
+        (vec![restarted, damaged(0)], "no fault"),
         (vec![rot, restarted, damaged(1)], "another node"),
         (vec![errors(true), errors(false), restarted, damaged(0)], "the errors are over"),
         (vec![event(5, 3, What::BitRot), damaged(3)], "no node of the world"),
@@ -96,7 +96,7 @@ fn faults_of_disks_excuse_file_systems_that_are_not_mounted() {
 }
 
 #[test]
-fn what_must_come_in_the_calm() {
+fn eventually_properties() {
     let declared = json!([
         { "name": "agree", "eventually": "all agree" }, { "name": "up", "eventually": "up", "console": true },
     ]);
@@ -108,25 +108,25 @@ fn what_must_come_in_the_calm() {
     assert_eq!(judge.end(50), [], "faults have not ended");
     judge.calm(100_500_000);
     judge.observe(&up);
-    let told = judge.end(200).to_vec();
-    assert_eq!(names(&told), ["agree"], "what came before the calm does not count");
-    assert_eq!(told[0].text, "no line matched \"all agree\" from 100.5ms on, when faults had ended");
-    assert_eq!((told[0].vtime_ns, told[0].node), (200, None));
-    assert_eq!(judge.end(201), [], "it was judged");
+    let hits = judge.end(200).to_vec();
+    assert_eq!(names(&hits), ["agree"], "lines before the calm do not count");
+    assert_eq!(hits[0].text, "no line matched \"all agree\" from 100.5ms on, when faults had ended");
+    assert_eq!((hits[0].vtime_ns, hits[0].node), (200, None));
+    assert_eq!(judge.end(201), [], "the end was judged already");
     judge.calm(3_000_000_000);
     judge.observe(&up);
-    // Faults went on, and ended again.
+    // Faults resumed, and ended again.
     judge.calm(4_000_000_000);
     judge.observe(&agree);
-    assert_eq!(names(judge.end(300)), ["up"], "it has to come again");
+    assert_eq!(names(judge.end(300)), ["up"], "the line has to come again");
     judge.calm(400);
-    assert_eq!(judge.end(401), [], "both were told on this path, whenever the calm began");
+    assert_eq!(judge.end(401), [], "both hits were reported before on this path");
     let numbers: Vec<u64> = judge.hits().map(|(events, _)| events).collect();
     assert_eq!(numbers, [2, 4]);
 }
 
 #[test]
-fn what_some_timeline_must_show() {
+fn sometimes_properties() {
     let properties = properties(
         json!([{ "name": "vote", "sometimes": "elected" }, { "name": "b", "sometimes": "x" }]),
         &[],
@@ -142,9 +142,9 @@ fn what_some_timeline_must_show() {
     assert_eq!(child.state().seen().collect::<Vec<_>>(), ["vote"]);
 }
 
-/// A bug has one signature, independent of place and time, and two bugs have two.
+/// The signature of a bug does not depend on place and time, and different bugs have different signatures.
 #[test]
-fn signatures_are_of_what_is_said() {
+fn signatures_depend_on_the_message() {
     let properties =
         properties(json!([{ "name": "p", "never": "node|peer" }, { "name": "q", "never": "quorum" }]), &[]);
     let of = |event: &Event<'_>| only(&properties, event).signature;
@@ -170,7 +170,7 @@ fn signatures_are_of_what_is_said() {
 }
 
 #[test]
-fn a_path_tells_a_signature_once() {
+fn a_path_reports_a_signature_once() {
     let properties = properties(json!([{ "name": "p", "never": "bad" }]), &[]);
     let mut parent = Judge::start(&properties, JudgeState::default());
     assert_eq!(parent.observe(&line(0, "u", "bad 1")).len(), 1);

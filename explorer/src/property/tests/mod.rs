@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Names of nodes, no two of which have the same form.
+/// Names of nodes, each of another form.
 fn nodes() -> Vec<String> {
     ["alpha", "beta", "n1"].map(str::to_owned).into()
 }

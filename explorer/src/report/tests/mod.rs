@@ -159,10 +159,9 @@ fn random_priorities_have_a_guarantee() {
     let (pct, mut records) = (named("pct"), records("x"));
     let text = of(&pct, &records).markdown();
     // The longest timeline has four branches with 20 messages each.
-    let line = "Their guarantee is a heuristic: latency orders messages only in tendency; if it ordered them fully, \
-                a run would find a bug of depth 2 among 80 messages of 2 nodes with a probability of at least \
-                1/160, and 3 runs with 1.9 %; no timeline reached the horizon, so a run may have more messages \
-                than that.";
+    let line = "Their guarantee is a heuristic: latency does not order messages strictly; if it did, a run would find \
+                a bug of depth 2 among 80 messages of 2 nodes with a probability of at least 1/160, and 3 runs with 1.9 %; no \
+                timeline reached the horizon, so a run may have more messages than that.";
     assert!(text.contains(&format!("\n## Random priorities\n\n{line}\n\n## Not seen\n")), "{text}");
     records[7].open_ns = None;
     let report = of(&pct, &records);

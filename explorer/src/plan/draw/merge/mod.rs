@@ -1,7 +1,7 @@
 //! Merges latencies into a finished plan where there is room for them.
 //!
-//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the maximum
-//! number of network faults at a time.
+//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the
+//! maximum number of network faults at a time.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::plan::{Entry, Plan, What, check};
 
 /// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
 ///
-/// Latencies are cut at heals and quiet periods, and continue after them. Entries of other faults and invalid entries are
-/// dropped. Pieces without room are dropped one by one; the earliest is entered first.
+/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid, or
+/// that are not latencies, are dropped. Pieces are entered in order of time, and a piece without room is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let calm = Calm::of(plan.entries().iter().enumerate());
@@ -33,12 +33,12 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     }
     let mut entries = plan.entries().to_vec();
     let mut bytes: usize = entries.iter().map(|entry| line::write(entry).len() + 1).sum();
-    let right = |entry: &&Entry| {
+    let is_valid = |entry: &&Entry| {
         let mut faulty = Faulty::default();
         check::entry(entry, names, &mut faulty);
         matches!(entry.what, What::Fault(Fault::Latency { .. })) && faulty.is_empty()
     };
-    let more: Vec<&Entry> = more.iter().filter(right).collect();
+    let more: Vec<&Entry> = more.iter().filter(is_valid).collect();
     for (from_ns, to_ns) in gaps(&calm) {
         let mut pieces: Vec<Entry> = more.iter().filter_map(|entry| piece(entry, from_ns, to_ns)).collect();
         pieces.sort_by_key(|piece| piece.at_ns);
@@ -56,7 +56,7 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
             }
         }
     }
-    // The sort is stable: at one time, the plan's own entries come first.
+    // The sort is stable, so at equal times the plan's own entries come first.
     entries.sort_by_key(|entry| entry.at_ns);
     Plan { entries }
 }
@@ -95,13 +95,13 @@ impl Load {
         self.steps.range(..=ns).next_back().map_or(0, |(_, count)| *count)
     }
 
-    /// Returns the maximum in `from_ns..to_ns`.
+    /// Returns the maximum number in `from_ns..to_ns`.
     fn most(&self, from_ns: u64, to_ns: u64) -> usize {
         let later = self.steps.range(from_ns..to_ns.max(from_ns)).map(|(_, count)| *count);
         later.fold(self.at(from_ns), usize::max)
     }
 
-    /// Adds one in `from_ns..to_ns`.
+    /// Adds a fault in `from_ns..to_ns`.
     fn add(&mut self, from_ns: u64, to_ns: u64) {
         if from_ns >= to_ns {
             return;

@@ -32,12 +32,12 @@ fn plan(entries: Vec<Entry>) -> Plan {
     Plan::new(entries, &world(2)).unwrap()
 }
 
-/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there in
-/// their order.
+/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there
+/// in their order.
 fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
     let mut of_plan = plan.entries().iter().peekable();
     let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
-    assert_eq!(of_plan.next(), None, "nothing that was drawn is dropped");
+    assert_eq!(of_plan.next(), None, "every entry of the plan is kept");
     added
 }
 
@@ -46,7 +46,7 @@ fn times(entries: &[&Entry]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn latencies_are_cut_where_it_is_calm() {
+fn latencies_are_cut_at_heals_and_quiet_periods() {
     let periods =
         [(10, Some(5)), (12, Some(6)), (14, Some(1)), (20, None), (20, None), (30, Some(5)), (35, Some(1))];
     let plan = plan(periods.iter().map(|&(at, lasts)| calm(at, lasts)).collect());
@@ -64,7 +64,7 @@ fn latencies_are_cut_where_it_is_calm() {
 }
 
 #[test]
-fn what_cannot_be_is_dropped_by_itself() {
+fn invalid_entries_are_dropped_one_by_one() {
     let plan = plan(vec![calm(AT_NS_MAX - 1, Some(S))]);
     let other = Entry { what: What::Fault(Fault::Pause { node: "n0".to_owned() }), ..latency(1, 1) };
     let mut nowhere = latency(2, 1);
@@ -74,14 +74,14 @@ fn what_cannot_be_is_dropped_by_itself() {
     let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
     let merged = merge(&plan, &wrong, &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(5, 6)]);
-    // Its second piece would begin after the latest time at which a fault may start.
+    // The second piece of this latency would begin after the latest time at which a fault may start.
     let merged = merge(&plan, &[latency(7, FOR_NS_MAX)], &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(7, AT_NS_MAX - 1)]);
 }
 
-/// A latency that begins before a plan's faults must not take the room of the last of them.
+/// A latency that begins before the plan's faults must not take the room of the last of these faults.
 #[test]
-fn there_is_room_for_the_plan_first() {
+fn the_plans_own_faults_have_priority() {
     let full = plan((0..NETWORK_FAULTS_MAX as u64).map(|i| latency(100 + i, 1_000)).collect());
     let more = [latency(0, 356), latency(0, 355), latency(1, 2_000), latency(1_100, 9), latency(1_099, 9)];
     let merged = merge(&full, &more, &world(2));
@@ -98,12 +98,12 @@ fn there_is_room_for_the_plan_first() {
 }
 
 #[test]
-fn a_full_plan_stays() {
+fn a_full_plan_is_unchanged() {
     let full = plan((0..LINES_MAX as u64).map(|i| latency(2 * i, 1)).collect());
     assert_eq!(merge(&full, &[latency(1, 1)], &world(2)), full);
     let nearly = plan((1..LINES_MAX as u64).map(|i| latency(2 * i, 1)).collect());
     let merged = merge(&nearly, &[latency(9, 1), latency(1, 1)], &world(2));
-    assert_eq!(times(&added(&merged, &nearly)), [(1, 2)], "the earliest");
+    assert_eq!(times(&added(&merged, &nearly)), [(1, 2)], "the earlier latency is entered");
 }
 
 fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
@@ -117,7 +117,7 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Room is scarce as well: `crowd` faults last from the beginning to the first calm.
+    /// Room is scarce in some cases: `crowd` faults last from the start to the first heal or quiet period.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,

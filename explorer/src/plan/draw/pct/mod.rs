@@ -1,14 +1,15 @@
-//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan et al., OOPSLA
-//! 2018). They are entries of a fault plan, so they are replayed and shrunk like all others.
+//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan et al.,
+//! OOPSLA 2018). They are entries of a fault plan, so they are replayed and shrunk like all others.
 //!
-//! The chains are the world's nodes, since the frames that one node sends are in order by themselves. Chains get a random
-//! order. The latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times one chain
-//! falls below all others. A fall does not change the latency of other chains.
+//! The chains are the world's nodes, since the frames that one node sends are in order by themselves. Chains get a
+//! random order. The latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times
+//! one chain falls below all others. A fall does not change the latency of other chains.
 //!
 //! Not here: the merge with other entries (`super::merge`), and the guarantee (`super::guarantee`).
 //!
 //! **Invariants.**
-//! - Entries are latencies of frames that one node sends. No two of one node overlap, and they pass the checks of a plan.
+//! - Entries are latencies of frames that one node sends. No two entries of one node overlap, and all pass the checks
+//!   of a plan.
 //! - Draws are a function of the number of nodes, the settings, the span and the stream. More depth only adds falls.
 
 use std::ops::RangeInclusive;
@@ -29,12 +30,12 @@ use super::span::{Between, Bounded, Span};
 pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
-/// Bounds of d, the number of ordered pairs of events that a bug needs. Beyond a handful, the bound says nothing within a
-/// lifetime.
+/// Bounds of d, the number of ordered pairs of events that a bug needs. Beyond a handful, the guaranteed probability is
+/// too small to be of use.
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
-/// Bounds of the latency between one priority and the next lower one, in nanoseconds: 1 us to 10 s.
+/// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 us to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
-/// Maximum number of ordered chains, since each may need a network fault of its own. Nodes beyond them have the highest
+/// Maximum number of ordered chains, since each may need a network fault of its own. All other nodes have the highest
 /// priority.
 const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 
@@ -44,7 +45,7 @@ const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 pub struct PctConfig {
     /// d: number of ordered pairs of events that the bug needs. There are d-1 falls.
     pub depth: u32,
-    /// Latency between one priority and the next lower one. It is drawn once from this range.
+    /// Difference in latency between two neighbouring priorities. It is drawn once from this range.
     pub step: Between<Span>,
 }
 

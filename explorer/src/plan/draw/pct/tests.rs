@@ -38,7 +38,7 @@ fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
     for entry in entries.iter().filter(|e| e.at_ns <= at && at < e.at_ns + e.for_ns.unwrap()) {
         let (node, ns) = sent(entry);
         let before = by_node.insert(node, ns);
-        assert_eq!(before, Some(0), "no two of {node} overlap");
+        assert_eq!(before, Some(0), "two entries of {node} overlap");
     }
     by_node.into_values().collect()
 }
@@ -63,14 +63,14 @@ fn an_example() {
     let (order, falls) = (vec![2, 0, 1], vec![(4 * S, 2), (7 * S, 2), (9 * S, 0)]);
     let drawn = Priorities { from_ns: S, to_ns: 20 * S, step_ns: 10, order, falls };
     let entries = drawn.entries(&["a", "b", "c"]);
-    let told: Vec<_> = entries.iter().map(|e| (e.at_ns / S, e.for_ns.unwrap() / S, sent(e))).collect();
-    // `c` has the highest priority, falls, and cannot fall again. Then `a` falls below it.
-    assert_eq!(told, [(1, 8, ("a", 10)), (1, 19, ("b", 20)), (4, 16, ("c", 30)), (9, 11, ("a", 40))]);
+    let shown: Vec<_> = entries.iter().map(|e| (e.at_ns / S, e.for_ns.unwrap() / S, sent(e))).collect();
+    // `c` has the highest priority and falls. It cannot fall again, because it is the lowest. Then `a` falls below it.
+    assert_eq!(shown, [(1, 8, ("a", 10)), (1, 19, ("b", 20)), (4, 16, ("c", 30)), (9, 11, ("a", 40))]);
 }
 
 proptest! {
     #[test]
-    fn entries_are_what_was_drawn(
+    fn entries_match_the_drawn_priorities(
         seed: u64, count in 2usize..9, depth in 1u32..9, from in 0..5 * S, span in 1..10 * S, few: bool,
     ) {
         // Some spans are so short that falls coincide with each other and with the beginning.
@@ -97,7 +97,7 @@ proptest! {
 
     /// Entries form a valid plan under any settings, in any span and world.
     #[test]
-    fn what_is_odd_is_safe(
+    fn odd_settings_give_valid_plans(
         seed: u64, count in prop_oneof![0usize..4, 250usize..300], depth: u32, least: u64, most: u64, shift in 0u32..64,
         from in 0..2 * AT_NS_MAX, to: u64,
     ) {
@@ -119,7 +119,7 @@ proptest! {
 
 /// All orders are equally likely, and so are times and chains of falls.
 #[test]
-fn draws_are_even() {
+fn draws_are_uniform() {
     let (mut rng, config, runs) = (rng(7), config(2, 1_000, 1_000_000), 24_000usize);
     let mut orders: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
     let (mut chains, mut quarters) = ([0usize; 4], [0usize; 4]);
@@ -140,14 +140,14 @@ fn draws_are_even() {
 #[test]
 fn settings_have_bounds() {
     assert_eq!(PctConfig::default().check(), Ok(()));
-    let told = |config: PctConfig| -> Vec<String> {
+    let errors = |config: PctConfig| -> Vec<String> {
         config.check().unwrap_err().iter().map(ToString::to_string).collect()
     };
     assert_eq!(
-        told(config(0, 1_000, 11 * S)),
+        errors(config(0, 1_000, 11 * S)),
         ["depth: must be from 1 to 16, not 0", "step: must be from 1us to 10s, not 11s"]
     );
-    assert_eq!(told(config(16, S, 1_000)), ["step: the first of the two must not be above the second"]);
+    assert_eq!(errors(config(16, S, 1_000)), ["step: the first of the two must not be above the second"]);
     let read: PctConfig = toml::from_str("depth = 2").unwrap();
     assert_eq!(read, PctConfig { depth: 2, ..PctConfig::default() });
     assert!(toml::from_str::<PctConfig>("steps = 2").unwrap_err().to_string().contains("unknown field"));
