@@ -68,8 +68,8 @@ pub struct Configured {
 
 /// A machine that can configure packages.
 pub trait Configure {
-    /// Identifies everything besides the job that determines the result: machine version, clock mode, seed. Part of the
-    /// cache key.
+    /// Returns an identifier of everything besides the job that determines the result: machine version, clock mode,
+    /// seed. It is part of the cache key.
     fn identity(&self) -> String;
 
     /// Boots the job's machine and performs the steps. Passes each line that the steps print to `line` as it arrives.
@@ -89,7 +89,7 @@ impl Configure for NoMachine {
     }
 
     fn configure(&mut self, _: &Job, _: &mut dyn FnMut(&str)) -> Result<Configured, Error> {
-        Err(Error(String::from("packages can only be configured where there is a machine to do it")))
+        Err(Error(String::from("no machine is available to configure the packages")))
     }
 }
 
@@ -136,7 +136,7 @@ fn mount() -> Mount {
     }
 }
 
-/// Entropy of the machine, the same for every image: random values of maintainer scripts end up in files.
+/// Entropy of the machine, the same for every image: random values that maintainer scripts draw end up in files.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {
@@ -151,8 +151,8 @@ fn join(time_s: u64) -> Join {
 }
 
 /// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
-/// already exist, which no script of a first installation minds (dpkg-divert itself ignores a diversion of its own
-/// package's files).
+/// already exist, which does no harm in a first installation (dpkg-divert itself ignores a diversion of its own package's
+/// files).
 fn preinst(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];
@@ -189,7 +189,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn every_step_is_a_request_that_an_agent_takes() {
+    fn every_step_is_a_valid_request() {
         let path = || PathBuf::from("/file");
         let job = job(Files { vmlinux: path(), initramfs: path(), root_disk: path() }, &[], 1_767_225_600);
         for (id, step) in job.steps.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! The agent is not a member of the workspace, because it is built for another machine, so its own tests would not be
 //! run. These modules depend on no other module of the agent.
 
-#![allow(dead_code, reason = "the agent uses what these tests do not")]
+#![allow(dead_code, reason = "only the agent uses the other items")]
 
 #[path = "../agent/src/failure.rs"]
 mod failure;

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
-/// Lists the modules to load, in order; one file name per line.
+/// File that lists the modules to load, in order; one file name per line.
 const MODULE_LIST: &str = "/etc/everett/modules";
 /// Folder of the module files.
 const MODULE_FOLDER: &str = "/lib/everett-modules";
@@ -66,7 +66,7 @@ pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) 
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-/// Loads the modules. Unless built in, the bus appears with the first of them; from then on devices wait for a driver.
+/// Loads the modules. Unless the virtio bus is built in, a module creates it; from then on, devices wait for a driver.
 fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
@@ -81,7 +81,7 @@ fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     }
 }
 
-/// Turns off automatic driver binding. Returns true unless there is no bus yet.
+/// Turns off automatic driver binding. Returns false if there is no bus yet.
 fn hold(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) -> bool {
     let held = bus.set_automatic(false);
     let there = !matches!(held, Ok(false));

@@ -10,7 +10,7 @@ const RNDADDENTROPY: libc::Ioctl = 0x4008_5203u32 as libc::Ioctl;
 /// `_IO('R', 0x07)`: derives a new key from the pool.
 const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 
-/// Most bytes of one request; the protocol allows no more.
+/// Maximum number of bytes of one request: the protocol's bound.
 const BYTES_MAX: usize = everett_protocol::limits::ENTROPY_BYTES_MAX;
 
 /// `struct rand_pool_info` with room for the largest request.

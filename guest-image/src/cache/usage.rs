@@ -1,8 +1,8 @@
-//! Records of the use of cache items, by which unused items can be removed while other processes run.
+//! Records of the use of cache items, so that unused items can be removed while other processes run.
 //!
-//! A *note* is a file in `uses/` that names a world and items of the cache, as paths within it. Its name is the digest of
-//! its content, and its modification time is that of the last use. A process that uses the items keeps the note locked
-//! until it ends.
+//! A *note* is a file in `uses/` that names a world and the items that it uses, as paths within the cache. The file's name
+//! is the digest of its content, and its modification time is the time of the last use. A process that uses the items
+//! keeps the note locked until it ends.
 //!
 //! **Invariant.** A process that looks up an item, makes it or notes its use holds the cache's *gate* shared. A process
 //! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
@@ -18,7 +18,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a note.
+/// Maximum length of a note, in bytes.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
 
 /// Name of the folder of notes.
@@ -201,7 +201,7 @@ mod tests {
         let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
         let first = inode(&path);
         note(&cache, world);
-        assert_eq!(inode(&path), first, "another process may have it locked");
+        assert_eq!(inode(&path), first, "an intact note keeps its file, which another process may have locked");
         for damage in ["", "{", "{}"] {
             fs::write(&path, damage).unwrap();
             note(&cache, world);

@@ -117,7 +117,7 @@ impl<'a> Packages<'a> {
         Ok(self.apt(progress)?.resolve(names, &pins)?)
     }
 
-    /// Adds to packages the digests in the mirror's signed lists.
+    /// Returns the packages with their digests from the mirror's signed lists.
     fn located(&mut self, packages: &[Exact], progress: &mut dyn Progress) -> Result<Vec<Locked>, Error> {
         let remotes = self.apt(progress)?.locate(packages)?;
         let locked = remotes.into_iter().map(|remote| {

@@ -1,5 +1,5 @@
-//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and its inode refers
-//! to its listing, so children are written before their folder.
+//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and the folder's inode
+//! refers to the listing, so children are written before their folder.
 
 use super::folders::{self, Entry, IndexEntry, Listing};
 use super::metadata::{MetadataWriter, Place};

@@ -37,7 +37,7 @@ const ABSENT: u64 = u64::MAX;
 /// The image's length is a multiple of this, so that it is a disk of whole sectors and whole pages.
 const PADDING_BYTES: u64 = 4096;
 
-/// Most distinct users and groups (the format counts them with 16 bits).
+/// Maximum number of distinct users and groups (the format counts them with 16 bits).
 const IDS_MAX: usize = 65_535;
 
 /// Reason why an image cannot be written.

@@ -24,7 +24,7 @@ pub enum Operation {
     /// `ping`, `exec`, `put_file` and `list` are allowed. Answered with [`crate::Reply::Done`].
     Mount(Mount),
     /// Joins the world: applies everything that differs between two starts of the machine. Allowed once, after
-    /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`].
+    /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`] or [`crate::Reply::Damaged`].
     Join(Box<Join>),
     /// Mixes bytes into the kernel's random number generator and reseeds it, so that all later random numbers depend on
     /// them. Answered with [`crate::Reply::Done`].
@@ -119,7 +119,7 @@ pub enum Root {
         serial: String,
         /// Filesystem of the device, for example `squashfs`.
         filesystem: String,
-        /// Most bytes of the writable part; if absent, the kernel's default (half of memory).
+        /// Maximum size of the writable part, in bytes; if absent, the kernel's default (half of memory).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writable_bytes: Option<u64>,
     },
@@ -243,7 +243,7 @@ pub enum ReadyCheck {
         /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the service speaks first.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         send: String,
-        /// Text that the answer must contain, at most as long. If empty, the connection suffices and nothing is sent.
+        /// Text that the answer must contain, with the same bound. If empty, the connection suffices and nothing is sent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         expect: String,
     },

@@ -116,7 +116,7 @@ impl<W: io::Write> Writer<W> {
         for (name, &id) in entries {
             let path = [path, b"/", name].concat();
             if matches!(tree.inode(id).kind, Kind::Folder(_)) {
-                // The tree bounds the depth of paths, and so of this recursion.
+                // The tree bounds the depth of paths, and thereby the depth of this recursion.
                 self.folder(tree, id, &path)?;
             } else {
                 self.file(tree, id, &path)?;
