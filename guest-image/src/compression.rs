@@ -89,8 +89,8 @@ const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// Maximum length of a decompressed block of a legacy frame, in bytes.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// Decompresses legacy frames: a magic number, then blocks, each with a four-byte length and LZ4 data, until no complete
-/// block follows.
+/// Decompresses legacy frames: a magic number, then blocks, each with a four-byte length and LZ4 data, until no
+/// complete block follows.
 fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut rest = &packed[4..];
     let mut unpacked = Vec::new();
@@ -161,7 +161,8 @@ mod tests {
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
         xz.write_all(b"text").unwrap();
         let mut data = xz.finish().unwrap();
-        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's size.
+        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's
+        // size.
         let length = (usize::from(data[12]) + 1) * 4;
         assert_eq!(data[14..16], [0x21, 1]);
         data[16] = 40;

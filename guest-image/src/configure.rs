@@ -1,8 +1,8 @@
 //! Configuration of packages: the steps for a machine with an unpacked root, as a list of requests to its agent.
 //!
-//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d), with
-//! a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so the
-//! caller provides one by implementing [`Configure`].
+//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d),
+//! with a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so
+//! the caller provides one by implementing [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -109,7 +109,8 @@ pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     ];
     let mut scripts: Vec<&Package> =
         packages.iter().filter(|package| package.file("preinst").is_some()).collect();
-    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first, too.
+    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first,
+    // too.
     scripts.sort_by_key(|package| package.name != "base-passwd");
     for package in scripts {
         let what = format!("run the preinst script of {}", package.name);
@@ -151,8 +152,8 @@ fn join(time_s: u64) -> Join {
 }
 
 /// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
-/// already exist, which does no harm in a first installation (dpkg-divert itself ignores a diversion of its own package's
-/// files).
+/// already exist, which does no harm in a first installation (dpkg-divert itself ignores a diversion of its own
+/// package's files).
 fn preinst(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];

@@ -63,8 +63,8 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length, and
-    /// they are few.
+    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length,
+    /// and they are few.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
         self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }
@@ -107,7 +107,9 @@ impl Reader<'_> {
             input::open(path).map_err(io::Error::other)?;
             self.bytes = self.bytes.saturating_add(metadata.len());
             if self.bytes > CONTENT_BYTES_MAX {
-                let problem = format!("with this file the folder has more than {CONTENT_BYTES_MAX} bytes, holes included");
+                let problem = format!(
+                    "with this file the folder has more than {CONTENT_BYTES_MAX} bytes, holes included"
+                );
                 return Err(io::Error::other(problem));
             }
             Kind::File(Content::Path { path: path.to_path_buf(), length: metadata.len() })

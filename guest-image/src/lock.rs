@@ -1,7 +1,7 @@
 //! `world.lock`: the exact packages of an image.
 //!
-//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again, and
-//! a package whose content differs from the recorded digest is refused.
+//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again,
+//! and a package whose content differs from the recorded digest is refused.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -123,7 +123,10 @@ impl Lock {
         let format = |problem: String| Error::Format { path: name(), problem };
         let lock: Lock = toml::from_str(&text).map_err(|error| format(error.message().to_owned()))?;
         if lock.version != VERSION {
-            return Err(format(format!("its version is {}, but only version {VERSION} is known", lock.version)));
+            return Err(format(format!(
+                "its version is {}, but only version {VERSION} is known",
+                lock.version
+            )));
         }
         for package in lock.packages.iter().chain(&lock.kernel) {
             check(package).map_err(format)?;

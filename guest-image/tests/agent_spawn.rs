@@ -37,8 +37,8 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     String::from_utf8(printed).unwrap()
 }
 
-/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach the
-/// agent.
+/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach
+/// the agent.
 fn check(port: &OwnedFd, reader: &mut File) {
     let copies =
         format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");

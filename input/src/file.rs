@@ -80,8 +80,8 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     Ok((file, metadata))
 }
 
-/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link is
-/// refused, because a write would change a file elsewhere. The content is kept.
+/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link
+/// is refused, because a write would change a file elsewhere. The content is kept.
 ///
 /// # Errors
 /// Returns an error if the file is missing and `create` is false, cannot be opened, or is not a regular file.

@@ -53,8 +53,8 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     Ok(Booted { ports: found?, release, failures })
 }
 
-/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096, which
-/// servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
+/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096,
+/// which servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
 fn raise_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(1024), maximum: Some(512 << 10) };
     setrlimit(Resource::Nofile, limit).context(|| String::from("raise the limit of open files"))

@@ -23,8 +23,8 @@ struct PoolInfo {
     buf: [u8; BYTES_MAX],
 }
 
-/// Mixes the bytes into the kernel's pool and has it derive a new key, so that all random numbers that programs draw from
-/// the kernel afterwards depend on them.
+/// Mixes the bytes into the kernel's pool and has it derive a new key, so that all random numbers that programs draw
+/// from the kernel afterwards depend on them.
 pub(crate) fn reseed(entropy: &[u8]) -> Result<(), Failure> {
     let mut info = PoolInfo { entropy_count: 0, buf_size: 0, buf: [0; BYTES_MAX] };
     let room = info.buf.get_mut(..entropy.len());

@@ -88,7 +88,7 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         // SAFETY: a system call without pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // dup2's copy stays open across exec. For equal numbers dup2 does nothing, so FD_CLOEXEC is cleared instead.
+            // dup2's copy stays open across exec. With equal numbers dup2 does nothing, so FD_CLOEXEC is cleared.
             // SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that number,
             // which the child does not need.
             unsafe {

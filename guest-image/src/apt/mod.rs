@@ -1,8 +1,8 @@
 //! Debian packages by name, through the host's `apt-get` with a state of its own.
 //!
-//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of Everett's.
-//! Everett needs write access only there, and installs nothing. From the host's configuration it uses only the mirrors
-//! and the settings to reach them ([`sources`]: addresses, keys, proxies).
+//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of
+//! Everett's. Everett needs write access only there, and installs nothing. From the host's configuration it uses only
+//! the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
 //!
 //! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
 
@@ -176,8 +176,8 @@ impl Apt {
         Err(lists(String::from("none of its sources has an index of packages")))
     }
 
-    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
-    /// `pins` are preferred versions. A name may be one of apt's patterns.
+    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack
+    /// them. `pins` are preferred versions. A name may be one of apt's patterns.
     ///
     /// # Errors
     /// Returns an error if a package is unknown, is for another architecture, or cannot be installed.

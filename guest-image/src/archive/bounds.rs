@@ -96,7 +96,10 @@ fn a_spool_takes_no_more_than_its_bound() {
     };
     let mut tree = Tree::default();
     unpack_archive(&mut tree).unwrap();
-    assert_eq!(unpack_archive(&mut tree).unwrap_err().to_string(), "srv/claim: with this file the contents have more than 1000 bytes");
+    assert_eq!(
+        unpack_archive(&mut tree).unwrap_err().to_string(),
+        "srv/claim: with this file the contents have more than 1000 bytes"
+    );
 }
 
 #[test]
@@ -230,7 +233,9 @@ fn in_pieces(blocks: usize) -> Vec<u8> {
 fn maps_of_sparse_files_are_bounded() {
     let most = SPARSE_MAP_BYTES_MAX as usize / 512;
     let refused = |bytes: u64| {
-        format!("srv/claim: with this file, the maps of sparse files have more than {bytes} bytes; pack it without --sparse")
+        format!(
+            "srv/claim: with this file, the maps of sparse files have more than {bytes} bytes; pack it without --sparse"
+        )
     };
     assert_eq!(spooled(in_pieces(most + 1).as_slice()).to_string(), refused(SPARSE_MAP_BYTES_MAX));
     let entry = in_pieces(most);

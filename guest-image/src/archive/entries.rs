@@ -1,8 +1,9 @@
 //! Entries of an untrusted tar archive, each bounded before it is read.
 //!
 //! The `tar` crate keeps records of long names and attributes in memory whatever their claimed length, and reads the
-//! holes of sparse files as endless zeros. So the reader below the crate counts bytes, and sizes are added up before any content
-//! is read. That reader also parses the PAX records, which the crate parses incorrectly ([`super::records`]).
+//! holes of sparse files as endless zeros. So the reader below the crate counts bytes, and sizes are added up before
+//! any content is read. That reader also parses the PAX records, which the crate parses incorrectly
+//! ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -14,11 +15,12 @@ use tar::{Entry, Header};
 /// Maximum number of entries of an archive.
 pub const ENTRIES_MAX: u64 = 1_000_000;
 
-/// Maximum total length of the headers and records (long names, attributes, maps of sparse files) of one entry, in bytes.
+/// Maximum total length of the headers and records (long names, attributes, maps of sparse files) of one entry, in
+/// bytes.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum length of a sparse file's map after its header, in bytes: 2,688 pieces. The time to read a file grows with the
-/// square of the number of pieces.
+/// Maximum length of a sparse file's map after its header, in bytes: 2,688 pieces. The time to read a file grows with
+/// the square of the number of pieces.
 pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
 
 /// Maximum total length of the maps of all sparse files of an archive, in bytes.
@@ -27,7 +29,8 @@ pub const SPARSE_MAPS_BYTES_MAX: u64 = 16 << 20;
 /// Length of a header; every part of an archive is padded to a multiple of it.
 const BLOCK_BYTES: usize = 512;
 
-/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the contents.
+/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the
+/// contents.
 const STREAM_PART: u64 = 2;
 
 /// Remaining budget of an archive, shared by the reader and the iteration over entries.
@@ -145,8 +148,8 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees any byte of
-    /// them.
+    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees
+    /// any byte of them.
     fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };

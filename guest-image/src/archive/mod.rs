@@ -28,8 +28,8 @@ pub const TARGET_BYTES_MAX: usize = 4095;
 /// Maximum length of an extended attribute's name, in bytes: Linux's `XATTR_NAME_MAX`.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 255;
 
-/// Maximum total length of the names of a file's extended attributes, and maximum length of one value, in bytes: Linux's
-/// `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
+/// Maximum total length of the names of a file's extended attributes, and maximum length of one value, in bytes:
+/// Linux's `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
 pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 
 /// Reason why an archive cannot be unpacked into a tree.
@@ -76,7 +76,9 @@ pub enum Error {
         path: String,
     },
     /// The maps of sparse files are too long.
-    #[error("{path}: with this file, the maps of sparse files have more than {most} bytes; pack it without --sparse")]
+    #[error(
+        "{path}: with this file, the maps of sparse files have more than {most} bytes; pack it without --sparse"
+    )]
     SparseMap {
         /// Path of the entry that exceeds the bound.
         path: String,
@@ -107,8 +109,8 @@ pub enum Mode {
     Package,
     /// As tar unpacks: later entries replace earlier ones.
     Plain,
-    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and any
-    /// kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
+    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and
+    /// any kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
     Overlay,
 }
 

@@ -1,8 +1,8 @@
 //! Records of the use of cache items, so that unused items can be removed while other processes run.
 //!
-//! A *note* is a file in `uses/` that names a world and the items that it uses, as paths within the cache. The file's name
-//! is the digest of its content, and its modification time is the time of the last use. A process that uses the items
-//! keeps the note locked until it ends.
+//! A *note* is a file in `uses/` that names a world and the items that it uses, as paths within the cache. The file's
+//! name is the digest of its content, and its modification time is the time of the last use. A process that uses the
+//! items keeps the note locked until it ends.
 //!
 //! **Invariant.** A process that looks up an item, makes it or notes its use holds the cache's *gate* shared. A process
 //! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
@@ -150,8 +150,8 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be removed
-/// earlier.
+/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be
+/// removed earlier.
 pub fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
@@ -201,7 +201,11 @@ mod tests {
         let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
         let first = inode(&path);
         note(&cache, world);
-        assert_eq!(inode(&path), first, "an intact note keeps its file, which another process may have locked");
+        assert_eq!(
+            inode(&path),
+            first,
+            "an intact note keeps its file, which another process may have locked"
+        );
         for damage in ["", "{", "{}"] {
             fs::write(&path, damage).unwrap();
             note(&cache, world);

@@ -116,7 +116,11 @@ fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     if member.name.ends_with(".tar") {
         return Ok(Box::new(packed));
     }
-    let unknown =
-        || io::Error::new(io::ErrorKind::InvalidData, format!("{} has an unknown compression format", member.name));
+    let unknown = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{} has an unknown compression format", member.name),
+        )
+    };
     Format::of_name(&member.name).ok_or_else(unknown)?.reader(packed)
 }

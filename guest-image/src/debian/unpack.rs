@@ -1,7 +1,7 @@
 //! Unpacking of packages into a tree, as dpkg does it.
 //!
-//! Packages come in the order in which they would be installed. If two ship the same file, the file of the later package is
-//! kept, as with `Replaces`.
+//! Packages come in the order in which they would be installed. If two ship the same file, the file of the later
+//! package is kept, as with `Replaces`.
 
 use super::{Error, package::Package};
 use crate::archive::{Mode, Store, unpack};

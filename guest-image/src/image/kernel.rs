@@ -140,7 +140,8 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     Ok(Parts { vmlinux, modules: Some(modules) })
 }
 
-/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the key.
+/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the
+/// key.
 fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());

@@ -172,9 +172,9 @@ impl<'a> Packages<'a> {
     }
 }
 
-/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without a
-/// network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and `e2fsprogs`
-/// to make filesystems on data disks.
+/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without
+/// a network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and
+/// `e2fsprogs` to make filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {

@@ -1,5 +1,6 @@
-//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a real-mode
-//! setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the header gives.
+//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a
+//! real-mode setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the
+//! header gives.
 
 use super::{KERNEL_BYTES_MAX, elf};
 use crate::compression::Format;
@@ -19,7 +20,11 @@ const SECTOR_BYTES: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The header is too old to locate the kernel.
-    #[error("its boot protocol is {}.{:02}, but the compressed kernel can be located only from 2.08 on", version >> 8, version & 0xff)]
+    #[error(
+        "its boot protocol is {}.{:02}, but the compressed kernel can be located only from 2.08 on",
+        version >> 8,
+        version & 0xff
+    )]
     TooOld {
         /// Version of the boot protocol.
         version: u16,

@@ -132,9 +132,9 @@ impl Available {
         Available { release: release.to_owned(), ..Self::default() }
     }
 
-    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of two
-    /// files of the same module, the one below `updates/` is used. If both or neither are below it and
-    /// they differ, [`Self::closure`] refuses the module.
+    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of
+    /// two files of the same module, the one below `updates/` is used. If both or neither are below it and they differ,
+    /// [`Self::closure`] refuses the module.
     pub fn add(&mut self, path: &str, content: &[u8]) {
         if path.rsplit('/').next() == Some("modules.builtin") {
             let text = String::from_utf8_lossy(content);

@@ -68,9 +68,9 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
     Listing { place, bytes: table.length() - start, index }
 }
 
-/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and have
-/// numbers close to the first one's. A run ends with the first entry that reaches the end of this table's block, so that
-/// the index has an entry for each block.
+/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and
+/// have numbers close to the first one's. A run ends with the first entry that reaches the end of this table's block,
+/// so that the index has an entry for each block.
 fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;

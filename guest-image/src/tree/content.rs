@@ -89,8 +89,8 @@ impl Read for SpanReader<'_> {
     }
 }
 
-/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that a
-/// tree of any size takes little memory.
+/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that
+/// a tree of any size takes little memory.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
@@ -119,7 +119,10 @@ impl Spool {
         let left = self.bytes_max - offset;
         let length = io::copy(&mut reader.take(left.saturating_add(1)), &mut self.writer)?;
         if length > left {
-            return Err(io::Error::other(format!("with this file the contents have more than {} bytes", self.bytes_max)));
+            return Err(io::Error::other(format!(
+                "with this file the contents have more than {} bytes",
+                self.bytes_max
+            )));
         }
         self.length += length;
         Ok(Content::Span { file: Arc::clone(&self.file), offset, length })

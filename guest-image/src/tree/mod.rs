@@ -222,7 +222,8 @@ impl Tree {
     /// Adds another name for the file at `target`.
     ///
     /// # Errors
-    /// Returns an error if `target` does not exist or is a folder, if `path` is not allowed, or if a folder is at `path`.
+    /// Returns an error if `target` does not exist or is a folder, if `path` is not allowed, or if a folder is at
+    /// `path`.
     pub fn put_hard_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
         let Some(id) = self.find(target) else {
             return fail(path, format!("a hard link to {}, which does not exist", target.escape_ascii()));
@@ -255,8 +256,8 @@ impl Tree {
         }
     }
 
-    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times are
-    /// meaningless.
+    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times
+    /// are meaningless.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);
@@ -266,7 +267,9 @@ impl Tree {
     /// Returns the parent and the name for an inode other than a folder; makes missing parents.
     fn place(&mut self, path: &[u8]) -> Result<(InodeId, Vec<u8>), Error> {
         let parts = parts(path)?;
-        let Some((name, parents)) = parts.split_last() else { return fail(path, "the root cannot be a file") };
+        let Some((name, parents)) = parts.split_last() else {
+            return fail(path, "the root cannot be a file");
+        };
         let parent = self.make_parents(path, parents)?;
         if self.entry(parent, name).is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
             return fail(path, "cannot replace a folder by a file");
@@ -322,10 +325,10 @@ impl Tree {
         (there == names.len()).then_some(id)
     }
 
-    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names that
-    /// exist, and the inode at the last of these.
+    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names
+    /// that exist, and the inode at the last of these.
     fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
-        // `ahead`: names still to follow, the next one last. `trail`: folders from the root to the current one, for `..`.
+        // `ahead`: names still to follow, the next one last. `trail`: folders from the root to the current one.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         let (mut followed, mut of_links) = (0, 0);

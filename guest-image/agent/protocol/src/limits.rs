@@ -20,8 +20,8 @@ pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of names in one [`crate::Reply::Names`].
 pub const LISTED_NAMES_MAX: usize = 4096;
 
-/// Maximum total length of the names in one [`crate::Reply::Names`], in bytes. Names of this total length fit the control
-/// port however JSON escapes them.
+/// Maximum total length of the names in one [`crate::Reply::Names`], in bytes. Names of this total length fit the
+/// control port however JSON escapes them.
 pub const LISTED_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
 
 /// Maximum number of bytes of file content in one [`crate::PutFile`]; a longer file is sent in pieces.
@@ -52,7 +52,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// Maximum length of a path, in bytes (`PATH_MAX` minus its final zero).
 pub const PATH_BYTES_MAX: usize = 4095;
 
-/// Maximum length of a block device's serial number, in bytes (virtio 1.2, section 5.2.6: `VIRTIO_BLK_T_GET_ID` has 20).
+/// Length of a block device's longest serial number, in bytes (virtio 1.2, section 5.2.6: `VIRTIO_BLK_T_GET_ID`).
 pub const SERIAL_BYTES_MAX: usize = 20;
 
 /// Maximum length of each of the two texts of [`crate::ReadyCheck::Tcp`], sent and expected, in bytes.

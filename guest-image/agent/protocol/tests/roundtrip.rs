@@ -212,8 +212,8 @@ proptest! {
         }
     }
 
-    /// The state of a splitter between two writes is completely in its [`PartialLine`]: a splitter that is restored from
-    /// it after each write yields the same lines. The stream includes lines that are too long.
+    /// The state of a splitter between two writes is completely in its [`PartialLine`]: a splitter that is restored
+    /// from it after each write yields the same lines. The stream includes lines that are too long.
     #[test]
     fn a_splitter_goes_on_from_what_it_kept(
         lengths in prop::collection::vec(

@@ -1,8 +1,8 @@
 //! Probe for the status flags that the manual calls undefined: the values that this host's processor and the CPU
 //! model leave.
 //!
-//! Digests in clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of this
-//! probe makes a host inexact. The findings tell what a program that copies such flags would see.
+//! Digests in clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of
+//! this probe makes a host inexact. The findings tell what a program that copies such flags would see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -321,8 +321,8 @@ mod tests {
         assert_eq!(of(|n, _| if n == 0 { AF } else { 0 }), Does::Computes);
     }
 
-    /// After BSF and BSR, AMD's processors set PF to the parity of the result, and the model clears PF. If all results had
-    /// odd parity, the two would look alike.
+    /// After BSF and BSR, AMD's processors set PF to the parity of the result, and the model clears PF. If all results
+    /// had odd parity, the two would look alike.
     #[test]
     fn a_flag_that_follows_a_result_varies_in_the_cases() {
         let products = OPERANDS.map(|(rax, rcx)| (rax as u32).wrapping_mul(rcx as u32));

@@ -67,8 +67,7 @@ fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
         }
         let seen = [0, 3, 1, 2].map(|register| ran.gpr[register] as u32);
         if seen != row.registers {
-            let what =
-                format!("leaf {:#x} returns {seen:x?} instead of {:x?}", row.leaf, row.registers);
+            let what = format!("leaf {:#x} returns {seen:x?} instead of {:x?}", row.leaf, row.registers);
             return Ok(Some(what));
         }
     }

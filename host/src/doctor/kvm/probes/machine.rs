@@ -99,7 +99,9 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     }
 
     match gaps(host) {
-        Ok(gaps) if gaps.is_empty() => notes.ok("emulation gaps", "none of the instructions that were tried", ""),
+        Ok(gaps) if gaps.is_empty() => {
+            notes.ok("emulation gaps", "none of the instructions that were tried", "")
+        }
         Ok(gaps) => notes.note(
             "emulation gaps",
             gaps.join(", "),
