@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of data that starts like this.
+    /// Returns the format of data that starts with these bytes.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Format> {
         const MAGIC: [(&[u8], Format); 6] = [

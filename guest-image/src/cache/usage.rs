@@ -56,7 +56,7 @@ impl Cache {
     /// Waits until no process removes items, and takes the gate shared. No item is removed while the gate is held.
     ///
     /// # Errors
-    /// Returns an error if the gate cannot be created or locked although the cache may be written.
+    /// Returns an error if the gate cannot be created or locked although this process may write to the cache.
     pub fn enter(&self) -> Result<Gate, Error> {
         let path = self.gate_path();
         let failed = |source: io::Error| Error::of(&path, source);
@@ -90,7 +90,7 @@ impl Cache {
     /// this process may not write.
     ///
     /// # Errors
-    /// Returns an error if the note cannot be written although the cache may be.
+    /// Returns an error if the note cannot be written although this process may write to the cache.
     pub fn note(&self, gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
         match self.try_note(gate, world, items) {
             Err(Error::File { source, .. }) if is_refusal(&source) => Ok(()),

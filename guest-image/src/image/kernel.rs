@@ -20,7 +20,7 @@ use crate::{initramfs, kernel};
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "2";
 
-/// Maximum length of a kernel package's content, in bytes. Debian's have 500 MiB.
+/// Maximum length of a kernel package's content, in bytes. Debian's kernel packages have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
 /// The files of an image that boot before the root filesystem.

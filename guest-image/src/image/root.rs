@@ -28,8 +28,8 @@ const VERSION: &str = "2";
 const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// Files that configuration leaves behind and that the image must not contain: logs with times, backups, caches that
-/// are regenerated, and files that the agent writes at each setup.
+/// Files that configuration leaves behind and that the image must not contain: the policy program, logs with times,
+/// backups, caches that are regenerated, and files that the agent writes at each setup.
 const LEFTOVERS: [&str; 17] = [
     POLICY,
     "etc/hostname",

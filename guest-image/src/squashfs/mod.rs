@@ -1,7 +1,7 @@
 //! Writer of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
 //! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps
-//! and shares the file anyway. They have no fragments, which would only add copies. Equal trees make equal bytes:
+//! the file and shares its pages. They have no fragments, which would only add copies. Equal trees make equal bytes:
 //! everything is written in the order of names, the only time in the superblock is the caller's, and tables are sorted.
 //!
 //! The file consists of the superblock, the files' data ([`data`]), the inode table ([`inodes`]), the directory table

@@ -105,7 +105,7 @@ pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
 
 struct Writer<W: io::Write> {
     builder: tar::Builder<W>,
-    /// First path of each inode, for further names of it.
+    /// First path of each inode; its other names become hard links to that path.
     names: BTreeMap<InodeId, Vec<u8>>,
 }
 
