@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of data that starts like this.
+    /// Returns the format of data that starts with these bytes.
     #[must_use]
     pub fn detect(start: &[u8]) -> Option<Format> {
         const MAGIC: [(&[u8], Format); 6] = [
@@ -47,8 +47,8 @@ impl Format {
         }
     }
 
-    /// Decompresses `packed` to at most `bytes_max` bytes. Ignores data after the compressed data: kernels have their
-    /// length there.
+    /// Decompresses `packed` to at most `bytes_max` bytes. Ignores data after the compressed data: kernels store
+    /// their uncompressed length there.
     ///
     /// # Errors
     /// Returns an error if the data is damaged or decompresses to more than `bytes_max` bytes.
@@ -83,21 +83,21 @@ impl Format {
     }
 }
 
-/// Most memory of an LZMA decoder, in bytes. The archive determines the size of its dictionary.
+/// Maximum memory of an LZMA decoder, in bytes. An archive can demand a dictionary of up to 4 GiB.
 const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// Most bytes that a block of a legacy frame decompresses to.
+/// Maximum length of a decompressed block of a legacy frame, in bytes.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// Decompresses legacy frames: a magic number, then blocks of a four-byte length and LZ4 data, until no complete block
-/// follows.
+/// Decompresses legacy frames: a magic number, then blocks, each with a four-byte length and LZ4 data, until no
+/// complete block follows.
 fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut rest = &packed[4..];
     let mut unpacked = Vec::new();
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        // After the last block, a kernel has its uncompressed length, which is not followed by that much data.
+        // After the last block, a kernel has its uncompressed length. Read as a block's length, it exceeds the rest.
         let Some((data, after)) = after.split_at_checked(length) else { break };
         let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..written]);
@@ -157,11 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn an_xz_stream_may_not_ask_for_gigabytes() {
+    fn an_xz_stream_cannot_demand_gigabytes_of_memory() {
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
         xz.write_all(b"text").unwrap();
         let mut data = xz.finish().unwrap();
-        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's size.
+        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's
+        // size.
         let length = (usize::from(data[12]) + 1) * 4;
         assert_eq!(data[14..16], [0x21, 1]);
         data[16] = 40;
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_is_detected_and_unpacked_with_what_kernels_append() {
+    fn every_format_is_detected_and_unpacked_despite_appended_data() {
         for (format, mut data) in packed() {
             assert_eq!(Format::detect(&data), Some(format));
             assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?}");

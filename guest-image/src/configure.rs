@@ -1,8 +1,8 @@
 //! Configuration of packages: the steps for a machine with an unpacked root, as a list of requests to its agent.
 //!
-//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d), with
-//! a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so the
-//! caller provides one by implementing [`Configure`].
+//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d),
+//! with a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so
+//! the caller provides one by implementing [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -68,8 +68,8 @@ pub struct Configured {
 
 /// A machine that can configure packages.
 pub trait Configure {
-    /// Identifies everything besides the job that determines the result: machine version, clock mode, seed. Part of the
-    /// cache key.
+    /// Returns an identifier of everything besides the job that determines the result: machine version, clock mode,
+    /// seed. It is part of the cache key.
     fn identity(&self) -> String;
 
     /// Boots the job's machine and performs the steps. Passes each line that the steps print to `line` as it arrives.
@@ -89,7 +89,7 @@ impl Configure for NoMachine {
     }
 
     fn configure(&mut self, _: &Job, _: &mut dyn FnMut(&str)) -> Result<Configured, Error> {
-        Err(Error(String::from("packages can only be configured where there is a machine to do it")))
+        Err(Error(String::from("no machine is available to configure the packages")))
     }
 }
 
@@ -109,7 +109,8 @@ pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
     ];
     let mut scripts: Vec<&Package> =
         packages.iter().filter(|package| package.file("preinst").is_some()).collect();
-    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first, too.
+    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first,
+    // too.
     scripts.sort_by_key(|package| package.name != "base-passwd");
     for package in scripts {
         let what = format!("run the preinst script of {}", package.name);
@@ -136,7 +137,7 @@ fn mount() -> Mount {
     }
 }
 
-/// Entropy of the machine, the same for every image: random values of maintainer scripts end up in files.
+/// Entropy of the machine, the same for every image: random values that maintainer scripts draw end up in files.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {
@@ -151,7 +152,7 @@ fn join(time_s: u64) -> Join {
 }
 
 /// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
-/// already exist, which no script of a first installation minds (dpkg-divert itself ignores a diversion of its own
+/// already exist, which does no harm in a first installation (dpkg-divert itself ignores a diversion of its own
 /// package's files).
 fn preinst(package: &Package) -> Exec {
     let name = record_name(package);
@@ -189,7 +190,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn every_step_is_a_request_that_an_agent_takes() {
+    fn every_step_is_a_valid_request() {
         let path = || PathBuf::from("/file");
         let job = job(Files { vmlinux: path(), initramfs: path(), root_disk: path() }, &[], 1_767_225_600);
         for (id, step) in job.steps.iter().enumerate() {

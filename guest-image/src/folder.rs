@@ -22,10 +22,10 @@ pub struct Error {
     pub source: io::Error,
 }
 
-/// Namespaces of extended attributes that are kept.
+/// Prefixes of the names of extended attributes that are kept.
 const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
 
-/// Most bytes of a file's list of attribute names, and of an attribute's value (attr(5): 64 KiB each).
+/// Maximum length of a file's list of attribute names and of an attribute's value, in bytes (attr(5): 64 KiB each).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
 /// Reads all files of a folder into a tree. File contents stay where they are; sockets are left out.
@@ -46,7 +46,7 @@ struct Reader<'a> {
     tree: &'a mut Tree,
     /// First path in the tree of each file with several names, by device and inode.
     links: BTreeMap<(u64, u64), Vec<u8>>,
-    /// Length of all files so far, in bytes.
+    /// Total length of the files read so far, in bytes.
     bytes: u64,
 }
 
@@ -63,8 +63,8 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length, and
-    /// they are few.
+    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length,
+    /// and they are few.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
         self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }
@@ -81,7 +81,7 @@ impl Reader<'_> {
             let path = entry.map_err(failed)?.path();
             let metadata = self.metadata(&path)?;
             if metadata.is_dir() {
-                // The tree bounds the depth of paths, and so of this recursion.
+                // The tree bounds the depth of paths, and thereby the depth of this recursion.
                 self.folder(&path, &metadata)?;
             } else {
                 self.file(&path, &metadata).map_err(|source| self.error(&path, source))?;
@@ -107,7 +107,9 @@ impl Reader<'_> {
             input::open(path).map_err(io::Error::other)?;
             self.bytes = self.bytes.saturating_add(metadata.len());
             if self.bytes > CONTENT_BYTES_MAX {
-                let problem = format!("with this file more than {CONTENT_BYTES_MAX} bytes, holes included");
+                let problem = format!(
+                    "with this file the folder has more than {CONTENT_BYTES_MAX} bytes, holes included"
+                );
                 return Err(io::Error::other(problem));
             }
             Kind::File(Content::Path { path: path.to_path_buf(), length: metadata.len() })
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_taken_over() {
+    fn a_folder_is_read_without_its_sockets() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("usr/bin")).unwrap();
@@ -187,16 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_folder_are_bounded_together() {
+    fn the_total_length_of_a_folders_files_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let hole = fs::File::create(folder.path().join("hole")).unwrap();
         hole.set_len(crate::tree::CONTENT_BYTES_MAX + 1).unwrap();
         let error = read(folder.path(), &mut Tree::default()).unwrap_err().to_string();
-        assert!(error.contains("/hole: with this file more than"), "{error}");
+        assert!(error.contains("/hole: with this file the folder has more than"), "{error}");
     }
 
     #[test]
-    fn what_is_no_folder_is_named() {
+    fn an_error_names_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let error = read(&missing, &mut Tree::default()).unwrap_err().to_string();

@@ -1,8 +1,8 @@
 //! The initramfs: the agent as `/init`, and the modules that it loads.
 //!
 //! It is a cpio archive in the "newc" format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). It is
-//! not compressed, because the kernel would spend guest instructions on decompression. Names, times and inode numbers are
-//! fixed, so that equal content makes equal bytes.
+//! not compressed, because the kernel would spend guest instructions on decompression. Names, times and inode numbers
+//! are fixed, so that equal content makes equal bytes.
 
 use crate::kernel::modules::Module;
 

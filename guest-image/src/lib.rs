@@ -3,19 +3,20 @@
 //! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that its
 //! machines boot ([`image::Image`]). The modules, from the outside in:
 //!
-//! - [`image`]: the stages, and what each takes from the [`cache`] and the [`lock`].
-//! - [`apt`]: packages by name, from the host's mirrors. [`debian`]: packages as files, and dpkg's records of them.
+//! - [`image`]: the stages of a build, which use the [`cache`] and the [`lock`].
+//! - [`apt`]: choice and download of packages. [`debian`]: reading and unpacking of packages, and dpkg's records of
+//!   them.
 //! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
-//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`], [`agent`]: the first
-//!   programs that boot.
+//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`]: the archive that the
+//!   kernel boots with. [`agent`]: PID 1 in it.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
 //! - [`programs`]: ELF files of an image, for observers.
 //! - [`compression`], [`progress`]: shared by the others.
 //!
-//! **Invariants.** Equal inputs make equal bytes: everything is written in the order of names, times are clamped to the
-//! image's own, and nothing of this host (paths, clock, users) goes in. A cache entry that is not intact is made again,
-//! never used. Nothing here needs root, and nothing is installed on the host. Packages, archives and locks are untrusted
-//! input: a defect in one is an error that names it, never a panic.
+//! **Invariants.** Equal inputs make equal bytes: files are written in the order of their names, no modification time
+//! is later than the image's own time, and the host's paths and clock have no effect. A damaged cache entry is made
+//! again, never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are
+//! untrusted input: a defect in one is an error that names it, never a panic.
 //!
 //! Not here: machines (`vmm`) and world files (`tools`).
 

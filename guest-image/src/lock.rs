@@ -1,7 +1,7 @@
 //! `world.lock`: the exact packages of an image.
 //!
-//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again, and
-//! a package whose content differs from the recorded digest is refused.
+//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again,
+//! and a package whose content differs from the recorded digest is refused.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::cache;
 /// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Most bytes of a lock. A package takes 150, and Debian has fewer than 100,000.
+/// Maximum length of a lock, in bytes. A package takes 150 bytes, and Debian has fewer than 100,000 packages.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
@@ -123,7 +123,10 @@ impl Lock {
         let format = |problem: String| Error::Format { path: name(), problem };
         let lock: Lock = toml::from_str(&text).map_err(|error| format(error.message().to_owned()))?;
         if lock.version != VERSION {
-            return Err(format(format!("its version is {}, and {VERSION} is known", lock.version)));
+            return Err(format(format!(
+                "its version is {}, but only version {VERSION} is known",
+                lock.version
+            )));
         }
         for package in lock.packages.iter().chain(&lock.kernel) {
             check(package).map_err(format)?;
@@ -149,17 +152,17 @@ impl Lock {
     }
 }
 
-/// Checks name, version and digest. They go into commands and paths, so only Debian's characters are allowed
+/// Checks name, version and digest. They are used in commands and paths, so only Debian's characters are allowed
 /// (deb-version(7)).
 fn check(package: &Locked) -> Result<(), String> {
     let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     let version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');
     let starts = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !starts(&package.name) || !package.name.chars().all(name) {
-        return Err(format!("{:?} is no name of a package", package.name));
+        return Err(format!("{:?} is not a package name", package.name));
     }
     if !starts(&package.version) || !package.version.chars().all(version) {
-        return Err(format!("{:?} is no version of {}", package.version, package.name));
+        return Err(format!("{:?} is not a valid version of {}", package.version, package.name));
     }
     if package.sha256.len() != 64 || !package.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
         return Err(format!("the SHA-256 of {} is not 64 hexadecimal digits", package.name));
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_survives_the_file() {
+    fn a_lock_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world.lock");
         assert_eq!(Lock::read(&path).unwrap(), None);
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_lock_is_refused() {
+    fn invalid_locks_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world.lock");
         let refused = |text: &str| {
@@ -215,8 +218,8 @@ mod tests {
             )
         };
         let digest = "ab".repeat(32);
-        assert!(refused(&package("--option", "1", &digest)).contains("no name"));
-        assert!(refused(&package("a", "../x", &digest)).contains("no version"));
+        assert!(refused(&package("--option", "1", &digest)).contains("not a package name"));
+        assert!(refused(&package("a", "../x", &digest)).contains("not a valid version"));
         assert!(refused(&package("a", "1", "../../x")).contains("SHA-256"));
     }
 }

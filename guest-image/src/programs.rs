@@ -17,7 +17,7 @@ pub struct Error {
     why: BackhandError,
 }
 
-/// Passes all ELF files of an image to `visit`, in the order of their paths. One at a time is in memory.
+/// Passes all ELF files of an image to `visit`, in the order of their paths. Holds one file in memory at a time.
 ///
 /// # Errors
 /// Returns an error if the file is not a SquashFS image or cannot be read.
@@ -47,7 +47,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn programs_are_files_that_begin_as_such() {
+    fn programs_are_files_with_the_elf_magic_number() {
         let mut tree = Tree::default();
         let attributes = || Attributes { mode: 0o755, uid: 0, gid: 0, mtime_s: 1, xattrs: BTreeMap::new() };
         let long = [ELF, &[7; 300_000]].concat();

@@ -34,8 +34,8 @@ impl Stage {
 
 /// Receiver of progress reports.
 pub trait Progress {
-    /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A total of 0
-    /// means that it is unknown.
+    /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A total of
+    /// 0 means that it is unknown.
     fn at(&mut self, stage: Stage, done: u64, total: u64);
 
     /// Reports a line that a machine printed while it configured packages.

@@ -1,9 +1,9 @@
 //! Runs the tests of those agent modules that need no guest.
 //!
 //! The agent is not a member of the workspace, because it is built for another machine, so its own tests would not be
-//! run. These modules depend on no other module of the agent.
+//! run. These modules use no other module of the agent than each other.
 
-#![allow(dead_code, reason = "the agent uses what these tests do not")]
+#![allow(dead_code, reason = "only the agent uses the other items")]
 
 #[path = "../agent/src/failure.rs"]
 mod failure;

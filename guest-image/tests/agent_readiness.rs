@@ -1,6 +1,6 @@
 //! Runs the agent's probes against servers in this process.
 
-#![allow(dead_code, reason = "the agent uses what these tests do not")]
+#![allow(dead_code, reason = "only the agent uses the other items")]
 
 #[path = "../agent/src/clock.rs"]
 mod clock;
@@ -46,7 +46,7 @@ fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
 
 /// Waits for the event that the probe waits for, and passes it to the probe.
 fn go_on(probe: &mut Probe, now_ns: u64) -> bool {
-    let (socket, awaited) = probe.socket().expect("it waits for its connection");
+    let (socket, awaited) = probe.socket().expect("the probe waits for a socket");
     poll(&mut [PollFd::new(socket, awaited)], None).unwrap();
     probe.go_on(now_ns)
 }
@@ -75,7 +75,7 @@ fn a_server_that_has_opened_its_port_is_not_ready_before_it_answers() {
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let (said, mut stream) = ask(&mut probe, &server, 0, 6);
     assert_eq!(said, "PING\r\n");
-    // In pieces, after other text.
+    // The answer arrives in pieces, after other text.
     stream.write_all(b"-LOADING\r\n+PO").unwrap();
     assert!(!go_on(&mut probe, MS));
     stream.write_all(b"NG\r\n").unwrap();
@@ -83,7 +83,7 @@ fn a_server_that_has_opened_its_port_is_not_ready_before_it_answers() {
 }
 
 #[test]
-fn one_that_does_not_answer_is_asked_again_with_more_patience() {
+fn a_silent_service_is_asked_again_with_longer_waits() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
@@ -95,13 +95,13 @@ fn one_that_does_not_answer_is_asked_again_with_more_patience() {
         assert!(!probe.tick(&service(), until_ns).unwrap());
         assert!(probe.socket().is_none(), "the connection is closed");
         now_ns = probe.wake_ns();
-        assert_eq!(now_ns, until_ns + 20 * MS, "there is a pause");
+        assert_eq!(now_ns, until_ns + 20 * MS, "the probe pauses between attempts");
     }
     assert_eq!(waits, [250, 500, 1000, 2000]);
 }
 
 #[test]
-fn one_that_does_not_answer_is_asked_several_times_before_its_limit() {
+fn a_silent_service_is_asked_several_times_before_its_limit() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
@@ -121,7 +121,7 @@ fn one_that_does_not_answer_is_asked_several_times_before_its_limit() {
 }
 
 #[test]
-fn one_that_says_something_else_is_asked_again_soon_and_with_no_more_patience() {
+fn a_service_with_another_answer_is_asked_again_soon_without_longer_waits() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let mut now_ns = 0;
@@ -152,7 +152,7 @@ fn one_that_says_something_else_is_asked_again_soon_and_with_no_more_patience() 
 }
 
 #[test]
-fn one_that_hangs_up_is_asked_again_with_no_more_patience() {
+fn a_service_that_hangs_up_is_asked_again_without_longer_waits() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
@@ -167,7 +167,7 @@ fn one_that_hangs_up_is_asked_again_with_no_more_patience() {
 }
 
 #[test]
-fn one_that_hangs_up_or_says_too_much_is_asked_again() {
+fn a_service_that_hangs_up_or_says_too_much_is_asked_again() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "x", "y");
     let (_, stream) = ask(&mut probe, &server, 0, 1);

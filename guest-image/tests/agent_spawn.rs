@@ -3,7 +3,7 @@
 //! The agent has one thread. So this is the only test of its process that opens descriptors, and it can predict their
 //! numbers.
 
-#![allow(dead_code, reason = "the agent uses what this test does not")]
+#![allow(dead_code, reason = "only the agent uses the other items")]
 
 #[path = "../agent/src/failure.rs"]
 mod failure;
@@ -37,8 +37,8 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     String::from_utf8(printed).unwrap()
 }
 
-/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach the
-/// agent.
+/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach
+/// the agent.
 fn check(port: &OwnedFd, reader: &mut File) {
     let copies =
         format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");
@@ -46,7 +46,7 @@ fn check(port: &OwnedFd, reader: &mut File) {
     assert_eq!(
         run(&script, &[(HISTORY_VARIABLE, "no")], Some(port.as_fd())),
         "out\n3\n",
-        "and there is no other copy"
+        "the child has no other copy of the port"
     );
     let mut seen = [0; 100];
     let length = reader.read(&mut seen).unwrap();
@@ -67,7 +67,7 @@ fn check(port: &OwnedFd, reader: &mut File) {
     // A mark, so that anything written before it would be seen.
     rustix::io::write(port, b"mark").unwrap();
     let length = reader.read(&mut seen).unwrap();
-    assert_eq!(&seen[..length], b"mark", "the reason went to the port");
+    assert_eq!(&seen[..length], b"mark", "the error of the start was written to the port");
 
     // A program without the history port has nothing at that descriptor.
     let script = format!("echo \"[${HISTORY_VARIABLE}]\"; [ -e /proc/$$/fd/{HISTORY_FD} ] || echo nothing");
@@ -86,13 +86,13 @@ fn programs_get_the_history_port_as_descriptor_3() {
     let (reader, port) = pipe().unwrap();
     let (mut reader, port) = (File::from(OwnedFd::from(reader)), OwnedFd::from(port));
 
-    // The number belongs to another descriptor.
+    // Descriptor 3 is another file.
     assert!(port.as_raw_fd() > HISTORY_FD);
     check(&port, &mut reader);
-    // The number is free: the next pipe would get it.
+    // Descriptor 3 is free: the next pipe would get it.
     drop(taken);
     check(&port, &mut reader);
-    // The number is the port's own.
+    // Descriptor 3 is the port itself.
     let port = rustix::io::fcntl_dupfd_cloexec(&port, HISTORY_FD).unwrap();
     assert_eq!(port.as_raw_fd(), HISTORY_FD);
     check(&port, &mut reader);

@@ -58,7 +58,7 @@ fn refused(result: Result<String, Error>) -> String {
 
 #[test]
 #[cfg_attr(not(has_apt), ignore = "because this host has no apt-get, or neither gpgv nor sqv")]
-fn lists_from_before_are_never_used_in_place_of_todays() {
+fn older_lists_are_never_used() {
     let lab = Lab::new();
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
@@ -79,7 +79,7 @@ fn lists_from_before_are_never_used_in_place_of_todays() {
 
 #[test]
 #[cfg_attr(not(has_apt), ignore = "because this host has no apt-get, or neither gpgv nor sqv")]
-fn a_suite_that_was_never_signed_well_has_no_packages() {
+fn a_suite_without_a_valid_signature_has_no_packages() {
     let lab = Lab::new();
     lab.signed("altered");
     refused(lab.resolve(None));

@@ -92,7 +92,7 @@ fn an_image_without_a_root_has_a_kernel_and_an_initramfs() {
 }
 
 #[test]
-fn what_a_kernel_has_built_in_is_an_input() {
+fn built_in_modules_are_an_input_of_the_cache_key() {
     let lab = Lab::new();
     let folder = lab.path("modules");
     fs::create_dir(&folder).unwrap();
@@ -111,14 +111,14 @@ fn what_a_kernel_has_built_in_is_an_input() {
 }
 
 #[test]
-fn equal_roots_make_equal_bytes_however_they_come() {
+fn equal_roots_make_equal_bytes_compressed_or_not() {
     let lab = Lab::new();
     let plain = lab.build(RootSource::Tar(lab.tar("root.tar", "content"))).unwrap();
     let packed = lab.build(RootSource::Tar(lab.tar("root.tar.gz", "content"))).unwrap();
     let other = lab.build(RootSource::Tar(lab.tar("other.tar", "different"))).unwrap();
     assert_eq!(plain.digest, packed.digest);
     assert_ne!(plain.digest, other.digest);
-    // Another cache on another day.
+    // An empty cache in another folder.
     let again = Lab::new();
     assert_eq!(again.build(RootSource::Tar(again.tar("root.tar", "content"))).unwrap().digest, plain.digest);
 }
@@ -155,7 +155,7 @@ fn entries_that_were_altered_or_cut_off_are_made_again() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn errors_name_the_unusable_file() {
     let lab = Lab::new();
     let message = |root: RootSource| lab.build(root).unwrap_err().to_string();
     let missing = lab.path("missing");
@@ -203,23 +203,23 @@ fn only_files_are_read() {
 }
 
 #[test]
-fn nothing_slips_into_the_commands_of_apt() {
+fn options_and_extra_lines_for_apt_are_refused() {
     let lab = Lab::new();
     let message =
         |spec: ImageSpec| build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     for name in ["-oDir::Etc=/", "--help", "a b", "a\nb", "", "a/b", "?essential", "a=1"] {
         let spec = lab.spec(RootSource::Packages(vec![name.to_owned()]));
-        assert_eq!(message(spec), format!("{name:?} is no name of a package"));
+        assert_eq!(message(spec), format!("{name:?} is not a package name"));
     }
     let suite = ImageSpec { suite: String::from("a\nTypes: deb"), ..lab.spec(RootSource::None) };
-    assert!(message(suite).ends_with("is no suite"));
+    assert!(message(suite).ends_with("is not a suite"));
     for mirror in ["http://a b", "nothing", "http://a\nSigned-By: /x"] {
         let spec = ImageSpec { mirror: Some(mirror.to_owned()), ..lab.spec(RootSource::None) };
-        assert!(message(spec).ends_with("is no address of a mirror"));
+        assert!(message(spec).ends_with("is not a mirror address"));
     }
 }
 
-/// A machine that counts its jobs and returns a guest's change of one file.
+/// A machine that counts its jobs and returns a change of one file.
 struct Pretend<'a> {
     folder: &'a Path,
     asked: u32,
@@ -317,11 +317,11 @@ fn a_change_of_packages_leaves_the_base_as_it_is() {
     let lab = Lab::new();
     let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: false };
     build(&lab, &mut machine, &[("program", ""), SHELL, ("server", "Depends: shell, program\n")]);
-    assert_eq!(machine.asked, 2, "the base, and the rest on it");
+    assert_eq!(machine.asked, 2, "one job for the base and one for the rest");
     let changed = build(&lab, &mut machine, &[SHELL, ("other", "")]);
-    assert_eq!(machine.asked, 3, "the rest alone");
+    assert_eq!(machine.asked, 3, "one more job, for the rest");
     let base_alone = build(&lab, &mut machine, &[SHELL]);
-    assert_eq!(machine.asked, 3, "nothing");
+    assert_eq!(machine.asked, 3, "no more jobs: the base is cached");
 
     // The content of the cache has no effect on the result.
     let fresh = Lab::new();

@@ -1,5 +1,5 @@
-//! Writes the lock of a world file that is named without its folder. Has its own process, because it changes the current
-//! folder.
+//! Writes the lock of a world file that is named without its folder. Has its own process, because it changes the
+//! current folder.
 
 use std::path::Path;
 

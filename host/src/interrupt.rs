@@ -38,7 +38,7 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True if a signal came.
+    /// True if the flag is set.
     #[must_use]
     pub fn wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -2,7 +2,7 @@
 //!
 //! - [`doctor`]: checks cores, memory and tools, and probes `/dev/kvm` with small guests
 //! - [`time`]: the one place that reads the host's clock, for progress and figures about speed
-//! - [`interrupt`] handles Ctrl-C
+//! - [`interrupt`]: handles Ctrl-C
 //!
 //! Not here: the choice of an engine based on what the host can do (`everett-session`).
 

@@ -16,7 +16,7 @@ pub fn unix_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Measures host time since its creation.
+/// Measures host time since the stopwatch was started.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
@@ -53,7 +53,7 @@ impl Stopwatch {
     }
 }
 
-/// Measures CPU time of the current thread since its creation, for the cost of branches in figures.
+/// Measures the current thread's CPU time since the clock was started, for figures about the cost of branches.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock(Duration);
 

@@ -1,6 +1,7 @@
 //! Reading files that users name: world files, locks, fault plans, kernels, archives.
 //!
-//! The same rules hold for files that Everett keeps in a folder that an operator named: something else may lie in their place.
+//! The same rules hold for files that Everett keeps in a folder that an operator named: something else may lie in their
+//! place.
 //!
 //! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's
 //! bound, and every error names the file.
@@ -53,7 +54,7 @@ pub enum Reason {
     #[error("this is {0}, and a regular file is needed")]
     Kind(&'static str),
     /// The file is longer than the caller's bound.
-    #[error("more than {0} bytes, which is the most for this file")]
+    #[error("longer than {0} bytes, the maximum for this file")]
     TooLong(u64),
     /// The file is not UTF-8. Holds the first invalid line, counted from 1.
     #[error("not UTF-8 text in line {0}")]
@@ -79,11 +80,11 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     Ok((file, metadata))
 }
 
-/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link is refused,
-/// since a file elsewhere would be changed. The content is kept.
+/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link
+/// is refused, because a write would change a file elsewhere. The content is kept.
 ///
 /// # Errors
-/// Returns an error if the file is missing and `create` is false, if it cannot be opened, or if it is not a regular file.
+/// Returns an error if the file is missing and `create` is false, cannot be opened, or is not a regular file.
 pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));
@@ -97,7 +98,7 @@ pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
     let mode = Mode::from_raw_mode(NEW_FILE_MODE);
     let file = rustix::fs::open(path, flags, mode).map_err(|error| io_failed(error.into()))?;
     let file = File::from(file);
-    // The name may have been given to something else since.
+    // Checked again: the path may have been replaced since.
     check(&file.metadata().map_err(io_failed)?).map_err(failed)?;
     Ok(file)
 }
@@ -201,9 +202,9 @@ mod tests {
         assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
     }
 
-    /// A link leads out of the folder, also one that leads to nothing yet, and waiting for a FIFO's other end would take forever.
+    /// Even a dangling link could lead out of the folder, and opening a FIFO would wait forever for its other end.
     #[test]
-    fn own_files_are_regular_ones() {
+    fn own_files_must_be_regular_files() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let fifo = rustix::fs::FileType::Fifo;
@@ -219,12 +220,12 @@ mod tests {
                 assert_eq!(open_own(&at(name), create).unwrap_err().to_string(), expected);
             }
         }
-        assert!(!at("new").exists(), "nothing is made where a link leads");
+        assert!(!at("new").exists(), "no file is created at the target of a link");
         assert!(open_own(&at("new"), false).unwrap_err().is_missing());
         open_own(&at("new"), true).unwrap();
         assert_eq!(fs::read(at("new")).unwrap(), b"");
         open_own(&at("other"), true).unwrap();
-        assert_eq!(fs::read(at("other")).unwrap(), b"other", "what is there stays");
+        assert_eq!(fs::read(at("other")).unwrap(), b"other", "existing content is kept");
     }
 
     #[test]
@@ -237,7 +238,7 @@ mod tests {
             read(&path, 9)
                 .unwrap_err()
                 .to_string()
-                .ends_with("file: more than 9 bytes, which is the most for this file")
+                .ends_with("file: longer than 9 bytes, the maximum for this file")
         );
         // A symbolic link is followed, and the length that /proc reports is not trusted.
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_told_from_a_bad_one() {
+    fn a_missing_file_is_distinguished_from_an_unusable_one() {
         let folder = tempfile::tempdir().unwrap();
         assert!(read(&folder.path().join("none"), 1).unwrap_err().is_missing());
         assert!(!read(folder.path(), 1).unwrap_err().is_missing());

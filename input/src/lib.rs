@@ -1,7 +1,7 @@
 //! Input that Everett does not trust: files that users name, the quantities in them, and text that guests wrote.
 //!
-//! - [`file`](mod@file): reads a regular file up to a bound. Devices, FIFOs, sockets and folders are refused before they can
-//!   block.
+//! - [`file`](mod@file): reads a regular file up to a bound. Devices, FIFOs, sockets and folders are refused before
+//!   they can block.
 //! - [`text`]: the one place that makes foreign text safe to show on a terminal, in JSON and in a report.
 //! - [`units`]: durations and sizes, read and shown.
 //!

@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_of_our_own_stay() {
+    fn everetts_own_colours_stay() {
         assert_eq!(painted("\u{1b}[1;31mred\u{1b}[0m\ttab"), "\u{1b}[1;31mred\u{1b}[0m\ttab");
         assert_eq!(painted("\u{1b}[2J\u{1b}]0;title\u{7}"), "\\u{1b}[2J\\u{1b}]0;title\\u{7}");
         assert_eq!(painted("\u{1b}[31"), "\\u{1b}[31");
     }
 
     #[test]
-    fn json_says_the_same() {
+    fn hidden_characters_in_json_become_escapes() {
         assert_eq!(
             json("{\"a\":\"\u{9b}2J\u{202e}\u{e0001}\"}"),
             "{\"a\":\"\\u009b2J\\u202e\\udb40\\udc01\"}"

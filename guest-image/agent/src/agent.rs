@@ -23,7 +23,7 @@ use crate::spawn::Started;
 /// Time for which a control port that the host has closed is not polled, in milliseconds of guest time.
 const HANGUP_PAUSE_MS: u64 = 100;
 
-/// Most bytes read from the control port at once.
+/// Maximum number of bytes read from the control port at once.
 const READ_BYTES: usize = 32 << 10;
 
 /// State of the agent.
@@ -39,7 +39,7 @@ pub(crate) struct Agent {
     pub(crate) services: BTreeMap<String, Watched>,
     /// Services whose threads have real-time priorities set by the host.
     pub(crate) prioritized: BTreeSet<String>,
-    /// True if [`Message::Ready`] was sent since the last start of services. True at first: no service was requested yet.
+    /// True if [`Message::Ready`] was sent since the last start of services. Initially true: none was requested yet.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
     captures: Vec<Capture>,
@@ -121,7 +121,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Sleeps until an event arrives and returns the descriptors with events.
+    /// Sleeps until an event arrives or a timer expires, and returns the descriptors with events.
     fn wait(&mut self) -> Result<Vec<Source>, Failure> {
         let now_ns = now_ns();
         if self.hangup_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {

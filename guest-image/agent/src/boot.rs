@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
-/// Lists the modules to load, in order; one file name per line.
+/// File that lists the modules to load, in order; one file name per line.
 const MODULE_LIST: &str = "/etc/everett/modules";
 /// Folder of the module files.
 const MODULE_FOLDER: &str = "/lib/everett-modules";
@@ -53,8 +53,8 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     Ok(Booted { ports: found?, release, failures })
 }
 
-/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096, which
-/// servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
+/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096,
+/// which servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
 fn raise_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(1024), maximum: Some(512 << 10) };
     setrlimit(Resource::Nofile, limit).context(|| String::from("raise the limit of open files"))
@@ -66,7 +66,7 @@ pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) 
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-/// Loads the modules. Unless built in, the bus appears with the first of them; from then on devices wait for a driver.
+/// Loads the modules. Unless the virtio bus is built in, a module creates it; from then on, devices wait for a driver.
 fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
@@ -81,7 +81,7 @@ fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     }
 }
 
-/// Turns off automatic driver binding. Returns true unless there is no bus yet.
+/// Turns off automatic driver binding. Returns false if there is no bus yet.
 fn hold(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) -> bool {
     let held = bus.set_automatic(false);
     let there = !matches!(held, Ok(false));

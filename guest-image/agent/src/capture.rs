@@ -9,11 +9,11 @@ use rustix::io::Errno;
 use crate::failure::{Context as _, Failure};
 use crate::ports::Ports;
 
-/// Most bytes read from a pipe at once: a pipe's default capacity.
+/// Maximum number of bytes read from a pipe at once: a pipe's default capacity.
 const READ_BYTES: usize = 64 << 10;
 
-/// Most reads from a pipe after its program has exited: a pipe can be made to hold 1 MiB (pipe(7)). Later output of other
-/// programs on the same pipe waits for its turn.
+/// Maximum number of reads from a pipe after its program has exited: a pipe can hold up to 1 MiB (pipe(7)). Later
+/// output of other programs on the same pipe waits for its turn.
 const LAST_READS_MAX: usize = 16;
 
 /// One output stream of one program.

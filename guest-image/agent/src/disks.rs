@@ -92,9 +92,9 @@ fn blank(device: &str) -> Result<bool, Failure> {
     Ok(start.iter().all(|&byte| byte == 0))
 }
 
-/// Runs the root's own mkfs. Values that it would draw at random are derived from the serial number, and nothing is left
-/// for the kernel to initialise later in the background. Blocks have 4 KiB whatever the size of the disk and its sectors:
-/// by default mke2fs makes 1 KiB blocks on a small disk, and a superblock that spans two sectors of 512 bytes.
+/// Runs the root's own mkfs. Values that it would draw at random are derived from the serial number, and nothing is
+/// left for the kernel to initialise later in the background. Blocks have 4 KiB whatever the size of the disk and its
+/// sectors: by default mke2fs makes 1 KiB blocks on a small disk, and a superblock that spans two sectors of 512 bytes.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
     let kind = disk.filesystem.as_str();

@@ -10,7 +10,7 @@ const RNDADDENTROPY: libc::Ioctl = 0x4008_5203u32 as libc::Ioctl;
 /// `_IO('R', 0x07)`: derives a new key from the pool.
 const RNDRESEEDCRNG: libc::Ioctl = 0x5207;
 
-/// Most bytes of one request; the protocol allows no more.
+/// Maximum number of bytes of one request: the protocol's bound.
 const BYTES_MAX: usize = everett_protocol::limits::ENTROPY_BYTES_MAX;
 
 /// `struct rand_pool_info` with room for the largest request.
@@ -23,8 +23,8 @@ struct PoolInfo {
     buf: [u8; BYTES_MAX],
 }
 
-/// Mixes the bytes into the kernel's pool and has it derive a new key, so that all random numbers that programs draw from
-/// the kernel afterwards depend on them.
+/// Mixes the bytes into the kernel's pool and has it derive a new key, so that all random numbers that programs draw
+/// from the kernel afterwards depend on them.
 pub(crate) fn reseed(entropy: &[u8]) -> Result<(), Failure> {
     let mut info = PoolInfo { entropy_count: 0, buf_size: 0, buf: [0; BYTES_MAX] };
     let room = info.buf.get_mut(..entropy.len());

@@ -3,17 +3,17 @@
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
-/// Most bytes of a record of `/dev/kmsg` (Linux, `CONSOLE_EXT_LOG_MAX`).
+/// Maximum length of a record of `/dev/kmsg`, in bytes (Linux, `CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8 << 10;
-/// Most records that are read: more than fit the kernel's ring buffer.
+/// Maximum number of records that are read: more than fit the kernel's ring buffer.
 const RECORDS_MAX: usize = 1 << 16;
 /// Highest reported level: warnings (Linux, `KERN_WARNING`). Lower numbers are more severe.
 const LEVEL_MAX: u32 = 4;
 /// Mask of the level in a record's priority (syslog(3)).
 const LEVEL_MASK: u32 = 7;
-/// Most lines that are reported; the last ones are kept.
+/// Maximum number of reported lines; the last ones are kept.
 const LINES_MAX: usize = 4;
-/// Most bytes of a reported line.
+/// Maximum length of a reported line, in bytes.
 const LINE_BYTES_MAX: usize = 256;
 
 /// Returns the last warnings and errors in the kernel's log that name `device`, as the end of a sentence, or "".

@@ -9,8 +9,8 @@ use everett_protocol::limits::{LISTED_BYTES_MAX, LISTED_NAMES_MAX};
 
 use crate::failure::{Context as _, Failure};
 
-/// Returns the names of the files with any execute bit set, in byte order; none if the folder does not exist. Fails if a
-/// name is not UTF-8 or the names exceed the protocol's bounds: a partial list would pass for a complete one.
+/// Returns the names of the files with any execute bit set, in byte order; none if the folder does not exist. Fails if
+/// a name is not UTF-8 or the names exceed the protocol's bounds: a partial list would pass for a complete one.
 pub(crate) fn programs(folder: &str) -> Result<Vec<String>, Failure> {
     let what = || format!("list {folder}");
     let entries = match fs::read_dir(folder) {

@@ -62,7 +62,7 @@ impl Message {
     }
 }
 
-/// Parses the kernel's acknowledgement of `sequence`: its error number, 0 for success, or `None` for any other message.
+/// Returns the error number in the kernel's acknowledgement of `sequence`, 0 for success; `None` for another message.
 pub(crate) fn acknowledgement(answer: &[u8], sequence: u32) -> Option<i32> {
     let field = |at: usize| answer.get(at..at + 4)?.try_into().ok();
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);

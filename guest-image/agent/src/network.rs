@@ -23,7 +23,7 @@ const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RTN_UNICAST: u8 = 1;
 
-/// A connection to the kernel's routing.
+/// An rtnetlink socket.
 pub(crate) struct Routing {
     socket: OwnedFd,
     sequence: u32,

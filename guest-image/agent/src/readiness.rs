@@ -15,14 +15,14 @@ use crate::spawn::{Program, start};
 
 /// Time that the first connection waits for its answer, in milliseconds of guest time. After a connection without any
 /// answer, the next one waits twice as long: the service may have dropped input that came too early, or may be slow to
-/// answer. A connection that has received something else waits this long for more.
+/// answer. A connection that has received another text than the expected one waits at most this long for more.
 const ANSWER_MS: u64 = 250;
-/// Least number of silent connections that fit within the time limit. A connection waits at most this fraction of the
-/// limit, or [`ANSWER_MS`] if that is longer.
+/// Minimum number of silent connections that fit within the time limit. A connection waits at most the limit divided by
+/// this number, or [`ANSWER_MS`] if that is longer.
 const PATIENCE_PARTS: u64 = 8;
-/// Most bytes of an answer that are examined; a longer answer ends the attempt.
+/// Maximum number of bytes of an answer that are examined; a longer answer ends the attempt.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Most bytes read from the socket at once.
+/// Maximum number of bytes read from the socket at once.
 const READ_BYTES: usize = 4 << 10;
 
 /// Probe of a service that is not known to be ready yet.

@@ -13,8 +13,8 @@ impl ChildSignals {
     /// Blocks SIGCHLD, so that it is delivered only here.
     pub(crate) fn block() -> Result<Self, Failure> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `sigemptyset` initialises the set; the other calls get that set and no other pointer. signalfd returns
-        // a new descriptor that has no other owner.
+        // SAFETY: `sigemptyset` initialises the set; the other calls get that set and no other pointer. signalfd
+        // returns a new descriptor that has no other owner.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);

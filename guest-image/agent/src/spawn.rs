@@ -57,8 +57,8 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    // Takes the first free number from HISTORY_FD on. So that number is now taken, by this or another descriptor, and no
-    // pipe that `spawn` opens gets it. The child overwrites the number while it still needs one of these pipes.
+    // Duplicates the port to the first free number from HISTORY_FD on. HISTORY_FD is then in use, so no pipe of `spawn`
+    // gets it: the child's dup2 to HISTORY_FD would close that pipe while the child still needs it.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
@@ -88,7 +88,7 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         // SAFETY: a system call without pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // dup2's copy stays open across exec. For equal numbers dup2 does nothing, so FD_CLOEXEC is cleared instead.
+            // dup2's copy stays open across exec. With equal numbers dup2 does nothing, so FD_CLOEXEC is cleared.
             // SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that number,
             // which the child does not need.
             unsafe {

@@ -48,7 +48,7 @@ impl Identity {
 
 /// Returns the user and group IDs of an owner written as `user` or `user:group`, by name or number.
 pub(crate) fn owner(owner: &str) -> Result<(u32, u32), Failure> {
-    // A root without a user database can have numeric owners.
+    // A root filesystem without a user database can have numeric owners.
     let text = |path: &str| if Path::new(path).exists() { read(path) } else { Ok(String::new()) };
     parse_owner(owner, &text(PASSWD)?, &text(GROUP)?)
 }

@@ -1,8 +1,8 @@
 //! Binding of the machine's virtio devices to their drivers.
 //!
-//! By default, the kernel binds each device as soon as both device and driver are present. A data disk would then be read
-//! and a card announced before the restart point, so memory there would depend on them. So automatic binding is turned
-//! off (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus), and devices are bound one by one.
+//! By default, the kernel binds each device as soon as both device and driver are present. It would then read data
+//! disks and announce cards before the restart point, and memory at that point would depend on them. So the agent turns
+//! automatic binding off (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus) and binds one by one.
 //!
 //! A kernel with these drivers built in has bound all devices before the first program runs. Disks and cards are then
 //! unbound again; the only remaining effect is that they were read once.

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_with_epochs() {
+    fn uri_lines_are_read_with_the_epoch_of_the_version() {
         let text = "'http://m/pool/redis_7.0.15-1%7edeb12u7_amd64.deb' redis-server_5%3a7.0.15-1~deb12u7_amd64.deb 73392 SHA256:1f43\nnoise\n";
         let [remote] = uri_lines(text).try_into().unwrap();
         assert_eq!(remote.package.version, "5:7.0.15-1~deb12u7");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_go_before_warnings() {
+    fn errors_take_precedence_over_warnings() {
         assert_eq!(complaint("W: one\nE: two\n").as_deref(), Some("two"));
         assert_eq!(complaint("W: one\n").as_deref(), Some("one"));
         assert_eq!(complaint("\nplain\n").as_deref(), Some("plain"));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_mean_old_lists_are_found() {
+    fn warnings_about_outdated_lists_are_found() {
         let old = "W: Failed to fetch http://m/InRelease  Could not connect\nW: Some index files failed to download.\n";
         assert_eq!(
             failed_source(old).as_deref(),

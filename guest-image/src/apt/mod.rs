@@ -1,8 +1,8 @@
 //! Debian packages by name, through the host's `apt-get` with a state of its own.
 //!
-//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of Everett's,
-//! so the only right that is needed is to write there, and nothing is ever installed. Only the way in which the host
-//! reaches its mirrors is taken over ([`sources`]: addresses, keys, proxies).
+//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of
+//! Everett's. Everett needs write access only there, and installs nothing. From the host's configuration it uses only
+//! the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
 //!
 //! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
 
@@ -176,8 +176,8 @@ impl Apt {
         Err(lists(String::from("none of its sources has an index of packages")))
     }
 
-    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
-    /// `pins` are preferred versions. A name may be one of apt's patterns.
+    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack
+    /// them. `pins` are preferred versions. A name may be one of apt's patterns.
     ///
     /// # Errors
     /// Returns an error if a package is unknown, is for another architecture, or cannot be installed.
@@ -269,7 +269,7 @@ impl Apt {
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Output, Error> {
         let mut command = Command::new(program);
-        // apt reads APT_CONFIG before everything in /etc/apt, and this file disables the rest of that folder.
+        // apt reads the file in APT_CONFIG before /etc/apt, and that file disables everything in /etc/apt.
         command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
         let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output();
         let output = match output {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_killed_is_told_with_its_signal() {
+    fn the_signal_that_killed_a_program_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let apt = Apt { folder: folder.path().to_owned(), ..apt() };
         let said = |script: &str| apt.run("sh", "update", ["-c", script]).err().unwrap().to_string();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_become_one_line_that_names_what_is_wrong() {
+    fn complaints_become_errors_of_one_line() {
         assert_eq!(said("Unable to locate package nosuch"), "there is no package nosuch in bookworm");
         assert_eq!(
             said("Package 'awk' has no installation candidate"),

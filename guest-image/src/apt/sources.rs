@@ -11,7 +11,7 @@ const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
 /// Keys of Debian's archives, at the path where the package debian-archive-keyring installs them.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Most bytes of a sources file.
+/// Maximum length of a sources file, in bytes.
 const SOURCES_BYTES_MAX: u64 = 1 << 20;
 
 /// A source of packages (sources.list(5)).
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_sources_are_read_back() {
         let sources =
             Sources { suite: String::from("trixie"), sources: debian("trixie"), transport: Vec::new() };
         assert_eq!(deb822(&sources.to_string(), "trixie"), sources.sources);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_reaches_the_network_is_taken_over() {
+    fn only_network_settings_are_copied_from_the_host() {
         let text = "Acquire::http::Proxy http://proxy:3128\nAcquire::Languages none\nAcquire::https:: x\n\
             Acquire::Check-Date false\nAcquire::http::User-Agent a\"b\n";
         let keys: Vec<String> = settings(text).into_iter().map(|(key, _)| key).collect();

@@ -65,7 +65,7 @@ fn sparse() -> Vec<u8> {
 }
 
 #[test]
-fn a_sparse_file_of_terabytes_is_refused_by_its_name() {
+fn a_sparse_file_of_terabytes_is_refused_with_its_name() {
     assert_eq!(spooled(sparse().as_slice()).to_string(), too_long());
     assert_eq!(in_place(sparse().as_slice()).to_string(), too_long());
 }
@@ -90,13 +90,16 @@ fn a_spool_takes_no_more_than_its_bound() {
     let archive = || {
         header(EntryType::Regular, 600).as_bytes().to_vec().into_iter().chain([7; 1024]).collect::<Vec<u8>>()
     };
-    let mut both = |tree: &mut Tree| {
+    let mut unpack_archive = |tree: &mut Tree| {
         let bytes = archive();
         unpack(bytes.as_slice(), tree, Store::Spool(&mut spool), Mode::Plain, |path| Some(path.to_vec()))
     };
     let mut tree = Tree::default();
-    both(&mut tree).unwrap();
-    assert_eq!(both(&mut tree).unwrap_err().to_string(), "srv/claim: with this file more than 1000 bytes");
+    unpack_archive(&mut tree).unwrap();
+    assert_eq!(
+        unpack_archive(&mut tree).unwrap_err().to_string(),
+        "srv/claim: with this file the contents have more than 1000 bytes"
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn file_with(records: &[(String, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn attributes_are_charged_what_they_take() {
+fn attributes_are_charged_the_memory_that_they_take() {
     const EACH: usize = 4000;
     let records: Vec<_> =
         (0..EACH).map(|number| (format!("SCHILY.xattr.user.{number}"), Vec::new())).collect();
@@ -177,7 +180,7 @@ fn attributes_are_charged_what_they_take() {
         made.set(number as usize + 1);
         entry.clone()
     }));
-    let expected = format!("with this path names and attributes have more than {NAMES_BYTES_MAX} bytes");
+    let expected = format!("with this path, names and attributes have more than {NAMES_BYTES_MAX} bytes");
     assert!(error.to_string().ends_with(&expected), "{error}");
     assert!(made.get() <= NAMES_BYTES_MAX / (EACH * ATTRIBUTE_BYTES) + 1, "{} files", made.get());
 }
@@ -205,7 +208,7 @@ fn targets_beyond_the_kernels_bound_are_refused() {
         let target = "a/".repeat(TARGET_BYTES_MAX / 2 + 1);
         builder.append_link(&mut header(kind, 0), "srv/claim", target).unwrap();
         let error = spooled(builder.into_inner().unwrap().as_slice()).to_string();
-        assert_eq!(error, "srv/claim: a link to more than 4095 bytes");
+        assert_eq!(error, "srv/claim: a link whose target has more than 4095 bytes");
     }
 }
 
@@ -230,7 +233,9 @@ fn in_pieces(blocks: usize) -> Vec<u8> {
 fn maps_of_sparse_files_are_bounded() {
     let most = SPARSE_MAP_BYTES_MAX as usize / 512;
     let refused = |bytes: u64| {
-        format!("srv/claim: a map of sparse files of more than {bytes} bytes; pack them without --sparse")
+        format!(
+            "srv/claim: with this file, the maps of sparse files have more than {bytes} bytes; pack it without --sparse"
+        )
     };
     assert_eq!(spooled(in_pieces(most + 1).as_slice()).to_string(), refused(SPARSE_MAP_BYTES_MAX));
     let entry = in_pieces(most);
@@ -244,7 +249,7 @@ fn maps_of_sparse_files_are_bounded() {
 }
 
 #[test]
-fn sparse_files_that_are_not_understood_are_refused() {
+fn sparse_files_in_unsupported_formats_are_refused() {
     let mut builder = Builder::new(Vec::new());
     builder.append_pax_extensions([("GNU.sparse.major", b"1".as_slice())]).unwrap();
     let mut header = header(EntryType::Regular, 0);

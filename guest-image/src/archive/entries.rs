@@ -1,8 +1,9 @@
 //! Entries of an untrusted tar archive, each bounded before it is read.
 //!
 //! The `tar` crate keeps records of long names and attributes in memory whatever their claimed length, and reads the
-//! holes of sparse files as endless zeros. So the reader below it counts bytes, and sizes are added up before any content
-//! is read. That reader also parses the PAX records, which the crate parses incorrectly ([`super::records`]).
+//! holes of sparse files as endless zeros. So the reader below the crate counts bytes, and sizes are added up before
+//! any content is read. That reader also parses the PAX records, which the crate parses incorrectly
+//! ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -11,23 +12,25 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use tar::{Entry, Header};
 
-/// Most entries of an archive.
+/// Maximum number of entries of an archive.
 pub const ENTRIES_MAX: u64 = 1_000_000;
 
-/// Most bytes of the headers and records of one entry: long names, attributes, maps of sparse files.
+/// Maximum total length of the headers and records (long names, attributes, maps of sparse files) of one entry, in
+/// bytes.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
 
-/// Most bytes of a sparse file's map after its header: 2,688 pieces. The time to read a file grows with the square of
-/// their number.
+/// Maximum length of a sparse file's map after its header, in bytes: 2,688 pieces. The time to read a file grows with
+/// the square of the number of pieces.
 pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
 
-/// Most bytes of the maps of all sparse files of an archive together.
+/// Maximum total length of the maps of all sparse files of an archive, in bytes.
 pub const SPARSE_MAPS_BYTES_MAX: u64 = 16 << 20;
 
 /// Length of a header; every part of an archive is padded to a multiple of it.
 const BLOCK_BYTES: usize = 512;
 
-/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the contents.
+/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the
+/// contents.
 const STREAM_PART: u64 = 2;
 
 /// Remaining budget of an archive, shared by the reader and the iteration over entries.
@@ -51,7 +54,7 @@ struct Head {
 /// Position within the parts between the end of one entry's content and the beginning of the next one's.
 #[derive(Debug)]
 enum Stage {
-    /// Padding of the previous block, or the bytes of a header that were read so far.
+    /// In the padding of the previous content, or in a header. Holds the bytes of the header read so far.
     Header(Vec<u8>),
     /// PAX records that were already read; `given` bytes of them were passed on.
     Records { bytes: Vec<u8>, given: usize },
@@ -72,11 +75,11 @@ impl Default for Stage {
 pub(crate) struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,
-    /// Bytes passed on so far, modulo a block.
+    /// Number of bytes passed on so far, modulo [`BLOCK_BYTES`].
     in_block: usize,
 }
 
-/// Reason for which a meter fails a read.
+/// Budget that a read has exceeded.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a bound is exceeded")]
 pub(super) enum Refusal {
@@ -145,8 +148,8 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees any byte of
-    /// them.
+    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees
+    /// any byte of them.
     fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };
@@ -207,19 +210,19 @@ pub(crate) fn each<R: Read, E: From<Error>>(
         records: Cell::new(None),
         head: RefCell::new(Head::default()),
     });
-    let told = |error: io::Error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+    let classify = |error: io::Error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(Refusal::Stream) => Error::Stream { most: stream_max },
         Some(Refusal::Records) => Error::Records,
         None => Error::Read(error),
     };
     let mut archive = tar::Archive::new(Metered { inner: reader, meter: Rc::clone(&meter), in_block: 0 });
-    let mut entries = archive.entries().map_err(told)?;
+    let mut entries = archive.entries().map_err(classify)?;
     let (mut count, mut bytes, mut maps_bytes) = (0, 0_u64, 0_u64);
     loop {
         meter.records.set(Some(RECORDS_BYTES_MAX));
         meter.head.replace(Head::default());
         let Some(entry) = entries.next() else { return Ok(()) };
-        let mut entry = entry.map_err(told)?;
+        let mut entry = entry.map_err(classify)?;
         meter.records.set(None);
         let Head { records, map_bytes, .. } = meter.head.take();
         maps_bytes = maps_bytes.saturating_add(map_bytes);
@@ -241,7 +244,7 @@ pub(crate) fn each<R: Read, E: From<Error>>(
         }
         visit(&mut entry, &records)?;
         // Reads the rest of the entry here, so that only the next entry's headers are charged as its records.
-        io::copy(&mut entry, &mut io::sink()).map_err(told)?;
+        io::copy(&mut entry, &mut io::sink()).map_err(classify)?;
     }
 }
 

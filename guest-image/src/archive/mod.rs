@@ -15,21 +15,21 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use tar::{Entry, EntryType};
 
-/// Key prefix of PAX records of sparse files. The `tar` crate takes the data of a sparse file in PAX format for its
-/// content.
+/// Key prefix of PAX records of sparse files. Such files are refused, because the `tar` crate would return their stored
+/// form as their content.
 const PAX_SPARSE: &[u8] = b"GNU.sparse.";
 
 /// Key prefix of PAX records of extended attributes.
 const PAX_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 
-/// Most bytes of a link's target: Linux's `PATH_MAX` minus the final zero.
+/// Maximum length of a link's target, in bytes: Linux's `PATH_MAX` minus the final zero.
 pub const TARGET_BYTES_MAX: usize = 4095;
 
-/// Most bytes of an extended attribute's name: Linux's `XATTR_NAME_MAX`.
+/// Maximum length of an extended attribute's name, in bytes: Linux's `XATTR_NAME_MAX`.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 255;
 
-/// Most bytes of all names of a file's extended attributes, and of one value: Linux's `XATTR_LIST_MAX` and
-/// `XATTR_SIZE_MAX`.
+/// Maximum total length of the names of a file's extended attributes, and maximum length of one value, in bytes:
+/// Linux's `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
 pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 
 /// Reason why an archive cannot be unpacked into a tree.
@@ -76,7 +76,9 @@ pub enum Error {
         path: String,
     },
     /// The maps of sparse files are too long.
-    #[error("{path}: a map of sparse files of more than {most} bytes; pack them without --sparse")]
+    #[error(
+        "{path}: with this file, the maps of sparse files have more than {most} bytes; pack it without --sparse"
+    )]
     SparseMap {
         /// Path of the entry that exceeds the bound.
         path: String,
@@ -107,8 +109,8 @@ pub enum Mode {
     Package,
     /// As tar unpacks: later entries replace earlier ones.
     Plain,
-    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and any
-    /// kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
+    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and
+    /// any kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
     Overlay,
 }
 
@@ -216,7 +218,7 @@ fn target<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Vec<u8>, E
     };
     let target = entry.link_name_bytes().ok_or_else(|| failed(String::from("a link without a target")))?;
     if target.len() > TARGET_BYTES_MAX {
-        return Err(failed(format!("a link to more than {TARGET_BYTES_MAX} bytes")));
+        return Err(failed(format!("a link whose target has more than {TARGET_BYTES_MAX} bytes")));
     }
     Ok(records.original(records::LINK_PATH, &target))
 }

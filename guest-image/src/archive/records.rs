@@ -1,7 +1,7 @@
 //! PAX records, split by their lengths: names and values may contain any byte, including newlines.
 //!
-//! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain that byte. So
-//! the reader below the crate parses the records first, and passes them on with newlines inside records replaced.
+//! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain that byte.
+//! So the reader below the crate parses the records first, and passes them on with newlines inside records replaced.
 
 /// Replacement for a newline within a record, as the `tar` crate sees it.
 const STAND_IN: u8 = b'?';
@@ -20,8 +20,8 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Parses the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, where the length is that of the whole
-    /// record), and replaces the newlines inside its records.
+    /// Parses the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, where the length is that of the
+    /// whole record), and replaces the newlines inside its records.
     pub(super) fn take(&mut self, bytes: &mut [u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -46,7 +46,8 @@ impl Records {
         self.all.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
-    /// Returns the original of the value `seen`, which the `tar` crate returned; `seen` itself if it is from no record.
+    /// Returns the original of `seen`, a value that the `tar` crate returned with newlines replaced. Returns `seen`
+    /// itself if it comes from no record.
     pub(super) fn original(&self, key: &[u8], seen: &[u8]) -> Vec<u8> {
         let is_seen = |value: &[u8]| {
             let mut value = value.to_vec();
@@ -76,7 +77,7 @@ mod tests {
     use super::Records;
 
     #[test]
-    fn records_are_as_long_as_they_say() {
+    fn records_are_split_by_their_lengths() {
         let mut bytes = b"12 path=a\nb\n17 \xffk=10 path=c\n\n6 x=\n\n".to_vec();
         let mut records = Records::default();
         records.take(&mut bytes);
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_damage() {
+    fn malformed_records_are_reported_as_damaged() {
         let damages: [&[u8]; 9] = [
             b"x",
             b" ",

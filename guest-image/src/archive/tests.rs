@@ -70,7 +70,7 @@ fn read(tree: &Tree, path: &str) -> Option<String> {
 }
 
 #[test]
-fn every_kind_comes_with_its_attributes() {
+fn every_kind_is_unpacked_with_its_attributes() {
     let long = format!("a/{}/{}", "b".repeat(120), "c".repeat(120));
     let bytes = Archive::new()
         .other("./a", EntryType::Directory, None)
@@ -135,7 +135,7 @@ fn damaged_records_are_refused_with_their_entry() {
 }
 
 #[test]
-fn contents_stay_in_an_archive_that_is_not_packed() {
+fn contents_stay_in_an_archive_that_is_not_compressed() {
     let bytes = Archive::new().file("x", "first").file("y", "second").bytes();
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
@@ -179,7 +179,7 @@ fn an_overlay_removes_hides_and_replaces() {
 }
 
 #[test]
-fn a_package_keeps_folders_as_they_are() {
+fn a_package_keeps_the_attributes_of_existing_folders() {
     let mut tree = Tree::default();
     tree.put_folder(b"tmp", Attributes::of_root(0o1777), OnFolder::Keep).unwrap();
     let bytes = Archive::new().other("./tmp", EntryType::Directory, None).bytes();
@@ -198,7 +198,7 @@ fn damage_and_hostile_paths_are_errors() {
     let mut bytes = escape.as_bytes().to_vec();
     bytes.extend([0; 1024]);
     let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
-    assert_eq!(error, "../escape: leads out of its folder");
+    assert_eq!(error, "../escape: contains `..`");
     let dangling = Archive::new().other("a", EntryType::Link, Some("missing")).bytes();
     assert!(into(&mut Tree::default(), &dangling, Mode::Plain).is_err());
 }

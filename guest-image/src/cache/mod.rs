@@ -1,9 +1,9 @@
 //! The cache: files keyed by a digest of everything from which they were made.
 //!
 //! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both match; a
-//! truncated, altered or half-written entry is made again. Files are written under a temporary name, flushed to the disk
-//! and renamed. So a crash leaves either no file or a complete one, and several processes may build at once. [`usage`]
-//! notes which worlds use which items, so that the others can be removed.
+//! truncated, altered or half-written entry is made again. Files are written under a temporary name, flushed to the
+//! disk and renamed. So a crash leaves either no file or a complete one, and several processes may build at once.
+//! [`usage`] notes which worlds use which items, so that the others can be removed.
 
 pub mod usage;
 
@@ -54,7 +54,7 @@ impl Error {
 pub struct Key(blake3::Hasher);
 
 impl Key {
-    /// Starts a key for one kind of entry. `kind` includes the version of the code that makes it.
+    /// Starts a key for one kind of entry. The version of the code that makes the entry must be an input, too.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Key(blake3::Hasher::new()).with(kind)

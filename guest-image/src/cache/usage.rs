@@ -1,8 +1,8 @@
-//! Records of the use of cache items, by which unused items can be removed while other processes run.
+//! Records of the use of cache items, so that unused items can be removed while other processes run.
 //!
-//! A *note* is a file in `uses/` that names a world and items of the cache, as paths within it. Its name is the digest of
-//! its content, and its modification time is that of the last use. A process that uses the items keeps the note locked
-//! until it ends.
+//! A *note* is a file in `uses/` that names a world and the items that it uses, as paths within the cache. The file's
+//! name is the digest of its content, and its modification time is the time of the last use. A process that uses the
+//! items keeps the note locked until it ends.
 //!
 //! **Invariant.** A process that looks up an item, makes it or notes its use holds the cache's *gate* shared. A process
 //! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
@@ -18,7 +18,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a note.
+/// Maximum length of a note, in bytes.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
 
 /// Name of the folder of notes.
@@ -56,7 +56,7 @@ impl Cache {
     /// Waits until no process removes items, and takes the gate shared. No item is removed while the gate is held.
     ///
     /// # Errors
-    /// Returns an error if the gate cannot be created or locked although the cache may be written.
+    /// Returns an error if the gate cannot be created or locked although this process may write to the cache.
     pub fn enter(&self) -> Result<Gate, Error> {
         let path = self.gate_path();
         let failed = |source: io::Error| Error::of(&path, source);
@@ -90,7 +90,7 @@ impl Cache {
     /// this process may not write.
     ///
     /// # Errors
-    /// Returns an error if the note cannot be written although the cache may be.
+    /// Returns an error if the note cannot be written although this process may write to the cache.
     pub fn note(&self, gate: &Gate, world: &Path, items: &[&Path]) -> Result<(), Error> {
         match self.try_note(gate, world, items) {
             Err(Error::File { source, .. }) if is_refusal(&source) => Ok(()),
@@ -150,8 +150,8 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be removed
-/// earlier.
+/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be
+/// removed earlier.
 pub fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
@@ -201,7 +201,11 @@ mod tests {
         let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
         let first = inode(&path);
         note(&cache, world);
-        assert_eq!(inode(&path), first, "another process may have it locked");
+        assert_eq!(
+            inode(&path),
+            first,
+            "an intact note keeps its file, which another process may have locked"
+        );
         for damage in ["", "{", "{}"] {
             fs::write(&path, damage).unwrap();
             note(&cache, world);

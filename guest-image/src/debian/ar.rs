@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER_BYTES: usize = 60;
-/// Most members of an archive. A package has three; others are ignored.
+/// Maximum number of members of an archive. A package needs three; additional ones are ignored.
 const MEMBERS_MAX: usize = 64;
 
 /// A member of the archive.
@@ -29,7 +29,7 @@ pub fn members(file: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
     let mut magic = [0; 8];
     file.read_exact(&mut magic).map_err(|_| broken("it is too short"))?;
     if &magic != MAGIC {
-        return Err(broken("it does not start as one"));
+        return Err(broken("it does not start with \"!<arch>\""));
     }
     let mut members = Vec::new();
     let mut position = MAGIC.len() as u64;

@@ -42,7 +42,7 @@ mod tests {
     use super::Control;
 
     #[test]
-    fn fields_are_read_with_their_further_lines() {
+    fn fields_are_read_with_their_continuation_lines() {
         let control = Control::parse("Package: a\nDescription: one\n two\n .\n three\nversion:1:2\nnoise\n");
         assert_eq!(control.field("package"), Some("a"));
         assert_eq!(control.field("Description"), Some("one\n two\n .\n three"));

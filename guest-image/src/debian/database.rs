@@ -13,7 +13,7 @@ const FOLDER: &str = "var/lib/dpkg";
 /// Control fields that dpkg does not keep, because they belong to the mirror's index.
 const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
 
-/// Most bytes of a record that is read back.
+/// Maximum length of a record that is read back, in bytes.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
 
 /// Returns the text of one of dpkg's records; empty if it does not exist.
@@ -68,7 +68,8 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     Ok(())
 }
 
-/// Returns the name of a package's records, which includes the architecture if several can be installed at once.
+/// Returns the name of a package's records in dpkg's database. It includes the architecture if the package can be
+/// installed for several architectures at once.
 #[must_use]
 pub fn record_name(package: &Package) -> String {
     match (package.control.field("Multi-Arch"), package.control.field("Architecture")) {
@@ -90,7 +91,7 @@ fn stanza(package: &Package) -> String {
     if !conffiles.is_empty() {
         text.push_str("Conffiles:\n");
         for conffile in conffiles {
-            // As dpkg records a configuration file that is unpacked under its temporary name.
+            // dpkg writes this word, not a digest, for a configuration file that still has its temporary name.
             let _ = writeln!(text, " {conffile} newconffile");
         }
     }
@@ -101,9 +102,9 @@ fn stanza(package: &Package) -> String {
 /// Packages interested in each trigger (deb-triggers(5)).
 #[derive(Default)]
 struct Interests {
-    /// Triggers by path, as lines of `triggers/File`.
+    /// Interests in path triggers, as lines of `triggers/File`.
     files: String,
-    /// Triggers by name, with the content of `triggers/NAME`.
+    /// Content of `triggers/NAME`, by the name of the trigger.
     named: BTreeMap<String, String>,
 }
 

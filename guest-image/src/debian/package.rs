@@ -10,10 +10,10 @@ use super::{Error, ar, control::Control};
 use crate::archive;
 use crate::compression::Format;
 
-/// Most bytes of all control files of a package: scripts, digests, lists.
+/// Maximum total length of a package's control files (scripts, digests, lists), in bytes.
 const CONTROL_BYTES_MAX: u64 = 64 << 20;
 
-/// A package of which only the control part was read.
+/// A package whose control part has been read.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
@@ -116,7 +116,11 @@ fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     if member.name.ends_with(".tar") {
         return Ok(Box::new(packed));
     }
-    let unknown =
-        || io::Error::new(io::ErrorKind::InvalidData, format!("{} is packed in an unknown way", member.name));
+    let unknown = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{} has an unknown compression format", member.name),
+        )
+    };
     Format::of_name(&member.name).ok_or_else(unknown)?.reader(packed)
 }

@@ -1,4 +1,4 @@
-//! Unpacks packages that are made here, and compares the result with dpkg's.
+//! Unpacks packages that the tests make, and compares the result with what dpkg would write.
 
 use super::ar::tests::archive;
 use super::package::Package;
@@ -93,7 +93,7 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
     // Configuration files have their temporary names.
     assert!(tree.find(b"etc/server.conf").is_none());
     assert_eq!(text(&tree, "etc/server.conf.dpkg-new"), "port 1");
-    // Lists have the package's own paths, and configuration files without the suffix.
+    // Lists have the paths as the package ships them; configuration files are without the suffix.
     assert_eq!(text(&tree, "var/lib/dpkg/info/libtest1:amd64.list"), "/.\n/lib\n/lib/libtest.so\n");
     assert_eq!(text(&tree, "var/lib/dpkg/info/server.list"), "/etc\n/etc/server.conf\n/bin/server\n");
     let preinst = tree.find(b"var/lib/dpkg/info/server.preinst").unwrap();
@@ -109,7 +109,7 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
 }
 
 #[test]
-fn packages_for_other_machines_and_broken_ones_are_named() {
+fn packages_for_other_machines_and_damaged_packages_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let arm = package(&folder, "tool", "Architecture: arm64\n", &[], &[]);
     let error = Package::open(&arm).unwrap_err().to_string();
@@ -132,7 +132,7 @@ fn packages_for_other_machines_and_broken_ones_are_named() {
 }
 
 #[test]
-fn control_files_are_bounded_together() {
+fn the_total_length_of_control_files_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(40 << 20);
     let files = [("./md5sums", long.as_str()), ("./triggers", long.as_str())];

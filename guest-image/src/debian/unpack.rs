@@ -1,7 +1,7 @@
-//! Unpacking of packages into an empty tree, as dpkg does it.
+//! Unpacking of packages into a tree, as dpkg does it.
 //!
-//! Packages come in the order in which they would be installed. If two ship the same file, the later one's wins, as with
-//! `Replaces`.
+//! Packages come in the order in which they would be installed. If two ship the same file, the file of the later
+//! package is kept, as with `Replaces`.
 
 use super::{Error, package::Package};
 use crate::archive::{Mode, Store, unpack};
@@ -36,8 +36,8 @@ pub fn merged_tree() -> Result<Tree, Error> {
     Ok(tree)
 }
 
-/// Unpacks a package's data into the tree. Configuration files get their temporary names, where `dpkg --configure`
-/// expects them.
+/// Unpacks a package's data into the tree. Configuration files get the temporary names under which
+/// `dpkg --configure` expects them.
 ///
 /// # Errors
 /// Returns an error if the package is damaged or its files do not fit the tree.

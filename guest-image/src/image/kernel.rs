@@ -20,7 +20,7 @@ use crate::{initramfs, kernel};
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "2";
 
-/// Most bytes of a kernel package's content. Debian's have 500 MiB.
+/// Maximum length of a kernel package's content, in bytes. Debian's kernel packages have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
 /// The files of an image that boot before the root filesystem.
@@ -140,7 +140,8 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     Ok(Parts { vmlinux, modules: Some(modules) })
 }
 
-/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the key.
+/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the
+/// key.
 fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());

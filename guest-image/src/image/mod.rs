@@ -31,7 +31,7 @@ pub struct ImageSpec {
     pub kernel: KernelSource,
     /// Origin of the root filesystem.
     pub root: RootSource,
-    /// Kernel modules to load besides the machine's own.
+    /// Kernel modules to load besides those that every machine loads.
     pub modules: Vec<String>,
     /// Path of `world.lock`, which is read if it exists and then written; if absent, no lock is used.
     pub lock: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub enum KernelSource {
 pub enum RootSource {
     /// No root filesystem: machines stay in the initramfs.
     None,
-    /// Debian's essential packages and these, with all their dependencies.
+    /// These packages and Debian's essential ones, with all their dependencies.
     Packages(Vec<String>),
     /// A folder with a root filesystem; its files keep their owners.
     Folder(PathBuf),
@@ -121,7 +121,7 @@ pub enum Error {
     #[error("cannot use the layer of base packages: {0}")]
     Layer(archive::Error),
     /// The changes that the guest packed cannot be read.
-    #[error("what the machine packed cannot be read: {0}")]
+    #[error("cannot read the changes that the machine packed: {0}")]
     Packed(archive::Error),
     /// The root filesystem's archive cannot be read.
     #[error("cannot read the root filesystem {path}: {source}")]
@@ -143,17 +143,17 @@ pub enum Error {
         source: io::Error,
     },
     /// The root filesystem has neither `/bin` nor `/usr/bin`.
-    #[error("{path} is no root filesystem: it has neither /bin nor /usr/bin")]
+    #[error("{path} is not a root filesystem: it has neither /bin nor /usr/bin")]
     NotARoot {
         /// Path of its archive or folder.
         path: String,
     },
     /// A value of the world file is malformed.
-    #[error("{value:?} is no {what}")]
+    #[error("{value:?} is not a {what}")]
     Value {
         /// The value.
         value: String,
-        /// Expected kind of value: "name of a package", "suite", "address of a mirror".
+        /// Expected kind of value: "package name", "suite", "mirror address".
         what: &'static str,
     },
     /// A kernel package contains no kernel.
@@ -178,7 +178,7 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
     if let Some(mirror) = &spec.mirror
         && !(plain(mirror, "-._~:/?#@!$&()*+,;=%") && mirror.contains(":/"))
     {
-        return fail(mirror, "address of a mirror");
+        return fail(mirror, "mirror address");
     }
     let kernel = match &spec.kernel {
         KernelSource::Package(name) => Some(name),
@@ -190,7 +190,7 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
     };
     // Allows a colon and an architecture; apt reports whether it is available.
     match packages.iter().chain(kernel).find(|name| !plain(name, "+-.:")) {
-        Some(name) => fail(name, "name of a package"),
+        Some(name) => fail(name, "package name"),
         None => Ok(()),
     }
 }

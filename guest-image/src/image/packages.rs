@@ -117,7 +117,7 @@ impl<'a> Packages<'a> {
         Ok(self.apt(progress)?.resolve(names, &pins)?)
     }
 
-    /// Adds to packages the digests in the mirror's signed lists.
+    /// Returns the packages with their digests from the mirror's signed lists.
     fn located(&mut self, packages: &[Exact], progress: &mut dyn Progress) -> Result<Vec<Locked>, Error> {
         let remotes = self.apt(progress)?.locate(packages)?;
         let locked = remotes.into_iter().map(|remote| {
@@ -172,9 +172,9 @@ impl<'a> Packages<'a> {
     }
 }
 
-/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without a
-/// network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and `e2fsprogs`
-/// to make filesystems on data disks.
+/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without
+/// a network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and
+/// `e2fsprogs` to make filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {

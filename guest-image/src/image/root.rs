@@ -28,8 +28,8 @@ const VERSION: &str = "2";
 const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// Files that configuration leaves behind and that the image must not contain: logs with times, backups, caches that are
-/// regenerated, and files that the agent writes at each setup.
+/// Files that configuration leaves behind and that the image must not contain: the policy program, logs with times,
+/// backups, caches that are regenerated, and files that the agent writes at each setup.
 const LEFTOVERS: [&str; 17] = [
     POLICY,
     "etc/hostname",
@@ -81,8 +81,8 @@ pub(super) fn build(
             match cache.get("root", &key) {
                 Some(entry) => entry,
                 None => {
-                    let mut workshop = Workshop { spec, cache, kernel, machine, progress };
-                    let (tree, _spool) = workshop.of_packages(&fetched, layer_key)?;
+                    let mut builder = RootBuilder { spec, cache, kernel, machine, progress };
+                    let (tree, _spool) = builder.of_packages(&fetched, layer_key)?;
                     store(spec, cache, &key, tree, progress)?
                 }
             }
@@ -133,8 +133,8 @@ fn write(tree: &Tree, time_s: u64, file: &mut File) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds a root from packages.
-struct Workshop<'a> {
+/// Builder of a root from packages.
+struct RootBuilder<'a> {
     spec: &'a ImageSpec,
     cache: &'a Cache,
     kernel: &'a Kernel,
@@ -142,7 +142,7 @@ struct Workshop<'a> {
     progress: &'a mut dyn Progress,
 }
 
-impl Workshop<'_> {
+impl RootBuilder<'_> {
     /// Returns the root of these packages: the base, from the cache or made anew, and the rest on top of it.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
@@ -175,9 +175,9 @@ impl Workshop<'_> {
         Ok(Spool::new(&folder, CONTENT_BYTES_MAX).map_err(|source| cache::Error::of(&folder, source))?)
     }
 
-    /// Unpacks packages on a tree, has them configured, and applies the changes of the configuration.
+    /// Unpacks packages into a tree, has the machine configure them, and applies the resulting changes.
     fn configured(&mut self, mut tree: Tree, spool: &mut Spool, packages: &[Package]) -> Result<Tree, Error> {
-        let Workshop { spec, cache, kernel, .. } = *self;
+        let RootBuilder { spec, cache, kernel, .. } = *self;
         let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
         let mut unpacked = Vec::new();
         let total = packages.len() as u64;

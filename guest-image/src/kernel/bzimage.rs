@@ -1,5 +1,6 @@
-//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a real-mode
-//! setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the header gives.
+//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a
+//! real-mode setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the
+//! header gives.
 
 use super::{KERNEL_BYTES_MAX, elf};
 use crate::compression::Format;
@@ -19,7 +20,11 @@ const SECTOR_BYTES: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The header is too old to locate the kernel.
-    #[error("its boot protocol is {}.{:02}, and the packed kernel can be found from 2.08 on", version >> 8, version & 0xff)]
+    #[error(
+        "its boot protocol is {}.{:02}, but the compressed kernel can be located only from 2.08 on",
+        version >> 8,
+        version & 0xff
+    )]
     TooOld {
         /// Version of the boot protocol.
         version: u16,
@@ -31,7 +36,7 @@ pub enum Error {
         missing: usize,
     },
     /// The payload starts with no known magic number.
-    #[error("it is packed in a way that is not known (it starts with {start:02x?})")]
+    #[error("the compression format of its payload is unknown (first bytes: {start:02x?})")]
     Unknown {
         /// First bytes of the payload.
         start: Vec<u8>,
@@ -106,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_ones_are_refused_with_what_is_wrong() {
+    fn damaged_images_are_refused_with_the_reason() {
         let payload = zstd::encode_all(b"kernel".as_slice(), 1).unwrap();
         let good = image(0x20f, &payload);
         for length in 0..good.len() {

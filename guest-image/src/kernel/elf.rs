@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file has no ELF magic number, or is truncated.
-    #[error("it is no ELF file, or cut off")]
+    #[error("it is not an ELF file, or it is truncated")]
     NotElf,
     /// The file is for another kind of processor.
     #[error("it is for {0}")]
@@ -38,7 +38,7 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     }
     // e_ident: class 2 is 64 bits, data 1 is little-endian.
     if bytes[4] != 2 || bytes[5] != 1 {
-        return Err(Error::WrongMachine(String::from("32 bits or big-endian")));
+        return Err(Error::WrongMachine(String::from("a 32-bit or big-endian processor")));
     }
     let machine = u16::from_le_bytes([bytes[18], bytes[19]]);
     if machine != EM_X86_64 {

@@ -12,13 +12,13 @@ pub mod modules;
 
 use std::path::Path;
 
-/// Most bytes of a kernel, compressed or not. Debian's has 60 MiB.
+/// Maximum length of a kernel, compressed or not, in bytes. Debian's has 60 MiB.
 pub const KERNEL_BYTES_MAX: u64 = 1 << 30;
 
-/// Most bytes of a module, compressed or not.
+/// Maximum length of a module, compressed or not, in bytes.
 pub(crate) const MODULE_BYTES_MAX: u64 = 64 << 20;
 
-/// Most bytes of a kernel's module files together, compressed as they are. Debian's have 100 MiB.
+/// Maximum total length of a kernel's module files as stored, often compressed, in bytes. Debian's have 100 MiB.
 pub(crate) const MODULES_BYTES_MAX: u64 = 1 << 30;
 
 /// Reason why a file is not a kernel for a machine.

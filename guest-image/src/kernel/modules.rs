@@ -17,10 +17,11 @@ pub const DEFAULT_MODULES: [&str; 8] = [
     "ext4",
 ];
 
-/// Most bytes of an initramfs's modules together, decompressed. All modules of Debian's cloud kernel have 100 MiB.
+/// Maximum total length of an initramfs's modules, decompressed, in bytes. All modules of Debian's cloud kernel have
+/// 100 MiB.
 pub const CLOSURE_BYTES_MAX: u64 = 256 << 20;
 
-/// Most modules in a chain in which each depends on the next. Debian's longest chain has about ten.
+/// Maximum number of modules in a chain in which each depends on the next. Debian's longest chain has about ten.
 pub const CHAIN_MAX: usize = 64;
 
 /// Folder whose modules take precedence over others of the same name, as in depmod.d(5): `search updates built-in`.
@@ -131,8 +132,8 @@ impl Available {
         Available { release: release.to_owned(), ..Self::default() }
     }
 
-    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of two
-    /// files of the same module, the one below `updates/` is used. If that does not decide, and the files differ,
+    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of
+    /// two files of the same module, the one below `updates/` is used. If both or neither are below it and they differ,
     /// [`Self::closure`] refuses the module.
     pub fn add(&mut self, path: &str, content: &[u8]) {
         if path.rsplit('/').next() == Some("modules.builtin") {
@@ -165,8 +166,8 @@ impl Available {
         path.ends_with("/modules.builtin") || module_name(path).is_some()
     }
 
-    /// Returns everything that determines the result of a closure, as inputs of a key. The order of additions does not
-    /// matter.
+    /// Returns everything that determines the result of [`Self::closure`], as inputs of a cache key. The order of
+    /// additions does not matter.
     pub fn identity(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.files.values().flat_map(|file| {
             let twin = file.twin.as_deref().unwrap_or_default();
@@ -198,7 +199,7 @@ struct Closure<'a> {
     /// False while a module's dependencies are being visited, true once the module is in `order`.
     state: BTreeMap<String, bool>,
     order: Vec<Module>,
-    /// Bytes that further modules may have.
+    /// Number of bytes that further modules may still have.
     left: u64,
 }
 
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_come_first_and_built_in_ones_not_at_all() {
+    fn dependencies_come_first_and_built_in_modules_are_left_out() {
         let available = available(&[
             ("k/virtio_net.ko", "virtio_ring,net_failover,built-in"),
             ("k/net_failover.ko", "failover"),
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_who_needs_it() {
+    fn a_missing_module_is_named_with_the_module_that_needs_it() {
         let available = available(&[("k/a.ko", "b")]);
         let error = available.closure(["a"]).unwrap_err().to_string();
         assert_eq!(error, "the kernel 6.1 has no module b, which a needs, and it is not built in");
@@ -347,16 +348,16 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_ends() {
+    fn a_dependency_cycle_is_an_error() {
         let available = available(&[("k/a.ko", "b"), ("k/b.ko", "a")]);
         assert!(matches!(available.closure(["a"]), Err(Error::Circle { .. })));
     }
 
     #[test]
-    fn modules_are_bounded_as_they_are_unpacked() {
+    fn the_total_length_of_decompressed_modules_is_bounded() {
         let long = [module(""), vec![0; 50 << 20]].concat();
         let packed = zstd::encode_all(long.as_slice(), 1).unwrap();
-        assert!(packed.len() < 50 << 10, "it is small before");
+        assert!(packed.len() < 50 << 10, "the compressed module is small");
         let mut available = Available::new("6.1");
         let names: Vec<String> = (0..7).map(|number| format!("m{number}")).collect();
         for name in &names {
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_files_of_a_module_the_update_is_taken() {
+    fn a_module_file_below_updates_takes_precedence() {
         let mut files =
             [("extra/a.ko", "x"), ("updates/dkms/a.ko", "y"), ("kernel/a.ko", "z"), ("kernel/b.ko", "")];
         for _ in 0..2 {
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_dependencies_are_read_as_the_kernel_has_them() {
+    fn names_and_dependencies_have_the_kernels_spelling() {
         assert_eq!(module_name("a/virtio-rng.ko.xz").as_deref(), Some("virtio_rng"));
         assert_eq!(module_name("a/virtio.kobject"), None);
         assert!(dependencies(&module("a,b-c")).eq(["a", "b_c"]));

@@ -18,7 +18,7 @@ pub(super) struct FileBlocks {
     pub(super) length: u64,
     /// Sizes of the blocks, as the format encodes them.
     pub(super) sizes: Vec<u32>,
-    /// Bytes of the file in blocks that are not stored.
+    /// Number of bytes of the file in blocks that are not stored because they are zero.
     pub(super) sparse: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use super::metadata::{MetadataWriter, Place};
 
-/// Most entries in a run.
+/// Maximum number of entries in a run.
 const RUN_ENTRIES_MAX: usize = 256;
 
 /// An entry in a folder's listing.
@@ -68,8 +68,9 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
     Listing { place, bytes: table.length() - start, index }
 }
 
-/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and have
-/// numbers close to the first one's. For the index, the run must end not far into the next block of this table.
+/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and
+/// have numbers close to the first one's. A run ends with the first entry that reaches the end of this table's block,
+/// so that the index has an entry for each block.
 fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;

@@ -1,5 +1,5 @@
-//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and its inode refers
-//! to its listing, so children are written before their folder.
+//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and the folder's
+//! inode refers to the listing, so children are written before their folder.
 
 use super::folders::{self, Entry, IndexEntry, Listing};
 use super::metadata::{MetadataWriter, Place};
@@ -49,8 +49,8 @@ pub(super) fn write(
             writer.parents.extend(entries.values().map(|&child| (child, *id)));
         }
     }
-    // Entries are written before their folder. A file may be in several folders, so all files come first. In the plan, a
-    // folder comes before the folders in it, so the reverse order writes inner folders first.
+    // Entries are written before their folder. A file may be in several folders, so all files come first. In the plan,
+    // a folder comes before the folders in it, so the reverse order writes inner folders first.
     let is_folder = |id: InodeId| matches!(tree.inode(id).kind, Kind::Folder(_));
     for (id, _) in plan.order.iter().filter(|(id, _)| !is_folder(*id)) {
         writer.inode(*id)?;
@@ -224,8 +224,8 @@ impl Body {
         self
     }
 
-    /// Appends the number of the attribute set if there is one, for kinds whose extended form differs from the basic one
-    /// only in that.
+    /// Appends the number of the attribute set if there is one, for kinds whose extended form differs from the basic
+    /// one only in that.
     fn end_with_xattr(mut self) -> Self {
         if self.xattr != xattrs::NONE {
             self.kind += EXTENDED;

@@ -71,7 +71,7 @@ mod tests {
     use super::{MetadataWriter, Place};
 
     #[test]
-    fn places_count_the_headers_of_the_blocks_before() {
+    fn places_include_the_headers_of_earlier_blocks() {
         let mut writer = MetadataWriter::default();
         assert_eq!(writer.place(), Place { block: 0, offset: 0 });
         writer.write(&[1; 8190]);

@@ -1,8 +1,8 @@
 //! Writer of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
-//! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps and
-//! shares the file anyway. They have no fragments, which would only add copies. Equal trees make equal bytes: everything
-//! is written in the order of names, the only time in the superblock is the caller's, and tables are sorted.
+//! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps
+//! the file and shares its pages. They have no fragments, which would only add copies. Equal trees make equal bytes:
+//! everything is written in the order of names, the only time in the superblock is the caller's, and tables are sorted.
 //!
 //! The file consists of the superblock, the files' data ([`data`]), the inode table ([`inodes`]), the directory table
 //! ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]), in this order. Tables are
@@ -20,8 +20,8 @@ use metadata::MetadataWriter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's kernel a
-/// request.
+/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's kernel
+/// a request.
 const BLOCK_BYTES: u32 = 128 << 10;
 const BLOCK_LOG: u16 = 17;
 
@@ -37,7 +37,7 @@ const ABSENT: u64 = u64::MAX;
 /// The image's length is a multiple of this, so that it is a disk of whole sectors and whole pages.
 const PADDING_BYTES: u64 = 4096;
 
-/// Most distinct users and groups (the format counts them with 16 bits).
+/// Maximum number of distinct users and groups (the format counts them with 16 bits).
 const IDS_MAX: usize = 65_535;
 
 /// Reason why an image cannot be written.
@@ -70,7 +70,8 @@ pub enum Error {
 /// Writes a tree as an image with the time `time_s` (seconds since 1970), and returns the image's length in bytes.
 ///
 /// # Errors
-/// Returns an error if the image cannot be written, a file's content cannot be read, or the tree does not fit the format.
+/// Returns an error if the image cannot be written, a file's content cannot be read, or the tree does not fit the
+/// format.
 pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
     let plan = Plan::of(tree)?;
     out.seek(SeekFrom::Start(SUPERBLOCK_BYTES))?;

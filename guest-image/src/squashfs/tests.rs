@@ -15,7 +15,7 @@ fn image(tree: &Tree) -> Vec<u8> {
     out.into_inner()
 }
 
-/// Reads an image back: a complete description of each file, by path.
+/// Reads an image back and returns a complete description of each file, by path.
 fn read(image: Vec<u8>) -> BTreeMap<String, String> {
     let reader = FilesystemReader::from_reader(Cursor::new(image)).unwrap();
     let mut seen = BTreeMap::new();
@@ -155,7 +155,7 @@ proptest! {
         let first = build(&list);
         let middle = shift % list.len();
         list.rotate_left(middle);
-        prop_assert!(build(&list) == first, "the order of insertion shows");
+        prop_assert!(build(&list) == first, "the image depends on the order of insertion");
         let seen = read(first);
         for (name, (mode, uid, length)) in &files {
             let (_, line) = file(&vec![u8::try_from(*uid).unwrap(); *length]);

@@ -89,8 +89,8 @@ impl Read for SpanReader<'_> {
     }
 }
 
-/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that a
-/// tree of any size takes little memory.
+/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that
+/// a tree of any size takes little memory.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
@@ -119,7 +119,10 @@ impl Spool {
         let left = self.bytes_max - offset;
         let length = io::copy(&mut reader.take(left.saturating_add(1)), &mut self.writer)?;
         if length > left {
-            return Err(io::Error::other(format!("with this file more than {} bytes", self.bytes_max)));
+            return Err(io::Error::other(format!(
+                "with this file the contents have more than {} bytes",
+                self.bytes_max
+            )));
         }
         self.length += length;
         Ok(Content::Span { file: Arc::clone(&self.file), offset, length })
@@ -139,7 +142,7 @@ mod tests {
     use super::{Content, Spool};
 
     #[test]
-    fn a_spool_gives_back_what_it_took() {
+    fn a_spool_returns_the_stored_contents() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
         let first = spool.store(b"first".as_slice()).unwrap();

@@ -1,8 +1,8 @@
 //! A root filesystem in memory: names, owners, modes, links. File contents stay on disk, at their origin.
 //!
 //! Paths are bytes relative to the root, as in archives (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same). Symbolic
-//! links among a path's parents are followed inside the tree, as an unpacker inside it would: `lib/x` goes into `usr/lib`
-//! if `lib` is a link to it.
+//! links among a path's parents are followed as if the tree were the root filesystem: `lib/x` goes into `usr/lib` if
+//! `lib` is a link to it.
 
 mod content;
 
@@ -10,28 +10,29 @@ pub use content::{Content, Spool};
 
 use std::collections::BTreeMap;
 
-/// Most names in a path, and thus the greatest depth of a folder.
+/// Maximum number of names in a path, and thus the maximum depth of a folder.
 pub const DEPTH_MAX: usize = 256;
 
-/// Most bytes of a name: the kernel's `NAME_MAX`.
+/// Maximum length of a name, in bytes: the kernel's `NAME_MAX`.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Most symbolic links that are followed to resolve a path; the kernel's bound (path_resolution(7)).
+/// Maximum number of symbolic links followed to resolve a path: the kernel's bound (path_resolution(7)).
 const LINKS_FOLLOWED_MAX: usize = 40;
 
-/// Most names in the targets of the links that are followed to resolve a path. The kernel's bounds would allow 80,000.
+/// Maximum number of names in the targets of the links followed to resolve a path. The kernel's bounds would allow
+/// 80,000.
 const LINK_NAMES_MAX: usize = 1024;
 
-/// Most inodes of a tree, which are kept in memory.
+/// Maximum number of inodes of a tree, which are kept in memory.
 pub const INODES_MAX: usize = 2_000_000;
 
-/// Most bytes of names, link targets and extended attributes of a tree, which are kept in memory.
+/// Maximum total length of a tree's names, link targets and extended attributes, in bytes. They are kept in memory.
 pub const NAMES_BYTES_MAX: usize = 512 << 20;
 
-/// Memory in bytes for an extended attribute besides its name and value: a map node, which it may have to itself.
+/// Memory in bytes for an extended attribute besides its name and value: at worst a map node of its own.
 pub const ATTRIBUTE_BYTES: usize = 640;
 
-/// Most bytes of all file contents of a tree together, holes included.
+/// Maximum total length of a tree's file contents, in bytes, holes included.
 pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
 
 /// Reason why a path cannot be put into the tree.
@@ -145,7 +146,7 @@ impl Tree {
             let path = &path[..path.len().min(NAME_BYTES_MAX)];
             return fail(
                 path,
-                format!("with this path names and attributes have more than {NAMES_BYTES_MAX} bytes"),
+                format!("with this path, names and attributes have more than {NAMES_BYTES_MAX} bytes"),
             );
         }
         Ok(())
@@ -199,7 +200,7 @@ impl Tree {
             // A link to a folder stays a link, and the folder's attributes stay as they are.
             let behind = self.walk(&parts);
             if !behind.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
-                return fail(path, "a folder where something else is");
+                return fail(path, "cannot put a folder here: something else exists at this path");
             }
             if on == OnFolder::Update && matches!(self.inode(id).kind, Kind::Folder(_)) {
                 self.inodes[id.0].attributes = attributes;
@@ -221,10 +222,11 @@ impl Tree {
     /// Adds another name for the file at `target`.
     ///
     /// # Errors
-    /// Returns an error if `target` does not exist or is a folder, if `path` is not allowed, or if a folder is at `path`.
+    /// Returns an error if `target` does not exist or is a folder, if `path` is not allowed, or if a folder is at
+    /// `path`.
     pub fn put_hard_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
         let Some(id) = self.find(target) else {
-            return fail(path, format!("a hard link to {}, which is not there", target.escape_ascii()));
+            return fail(path, format!("a hard link to {}, which does not exist", target.escape_ascii()));
         };
         if matches!(self.inode(id).kind, Kind::Folder(_)) {
             return fail(path, format!("a hard link to the folder {}", target.escape_ascii()));
@@ -254,8 +256,8 @@ impl Tree {
         }
     }
 
-    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times are
-    /// meaningless.
+    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times
+    /// are meaningless.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);
@@ -265,10 +267,12 @@ impl Tree {
     /// Returns the parent and the name for an inode other than a folder; makes missing parents.
     fn place(&mut self, path: &[u8]) -> Result<(InodeId, Vec<u8>), Error> {
         let parts = parts(path)?;
-        let Some((name, parents)) = parts.split_last() else { return fail(path, "a file as the root") };
+        let Some((name, parents)) = parts.split_last() else {
+            return fail(path, "the root cannot be a file");
+        };
         let parent = self.make_parents(path, parents)?;
         if self.entry(parent, name).is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
-            return fail(path, "a file where a folder is");
+            return fail(path, "cannot replace a folder by a file");
         }
         Ok((parent, name.clone()))
     }
@@ -302,11 +306,11 @@ impl Tree {
     fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
         let (there, mut parent) = self.reach(names);
         if !matches!(self.inode(parent).kind, Kind::Folder(_)) {
-            return fail(path, "under something that is no folder");
+            return fail(path, "a parent is not a folder");
         }
         for name in &names[there..] {
             if self.entry(parent, name).is_some() {
-                return fail(path, "under a link that leads nowhere");
+                return fail(path, "a parent is a symbolic link that cannot be followed");
             }
             let kind = Kind::Folder(BTreeMap::new());
             self.attach(path, parent, name, Inode { attributes: Attributes::of_root(0o755), kind })?;
@@ -321,15 +325,15 @@ impl Tree {
         (there == names.len()).then_some(id)
     }
 
-    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names that
-    /// exist, and the inode at the last of these.
+    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names
+    /// that exist, and the inode at the last of these.
     fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
-        // The names still to follow, the next one last, and the folders on the way, for `..`.
+        // `ahead`: names still to follow, the next one last. `trail`: folders from the root to the current one.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         let (mut followed, mut of_links) = (0, 0);
         let (mut there, mut reached) = (0, Self::ROOT);
-        // Number of `names` taken from `ahead`, where the names of link targets lie above the remaining ones.
+        // Number of `names` taken from `ahead`. Names of link targets are pushed on top of the remaining ones.
         let mut taken = 0;
         loop {
             let Some(&here) = trail.last() else { return (there, reached) };
@@ -373,8 +377,8 @@ fn parts(path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     for part in path.split(|&byte| byte == b'/') {
         match part {
             b"" | b"." => {}
-            b".." => return fail(path, "leads out of its folder"),
-            _ if part.contains(&0) => return fail(path, "has a zero byte"),
+            b".." => return fail(path, "contains `..`"),
+            _ if part.contains(&0) => return fail(path, "contains a zero byte"),
             _ if part.len() > NAME_BYTES_MAX => {
                 return fail(path, format!("a name of more than {NAME_BYTES_MAX} bytes"));
             }

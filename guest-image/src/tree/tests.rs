@@ -15,7 +15,7 @@ fn read(tree: &Tree, path: &str) -> Option<String> {
 }
 
 #[test]
-fn paths_are_the_same_however_they_are_written() {
+fn different_spellings_of_a_path_are_equal() {
     let mut tree = Tree::default();
     tree.put(b"./usr/bin/./a", plain(), file("a")).unwrap();
     for path in ["usr/bin/a", "/usr/bin/a", "./usr//bin/a"] {
@@ -41,7 +41,7 @@ fn links_among_the_parents_are_followed() {
 }
 
 #[test]
-fn circles_and_dead_links_end() {
+fn cyclic_and_dangling_links_are_errors() {
     let mut tree = Tree::default();
     tree.put(b"a", plain(), Kind::Link(b"b".to_vec())).unwrap();
     tree.put(b"b", plain(), Kind::Link(b"a".to_vec())).unwrap();
@@ -49,11 +49,11 @@ fn circles_and_dead_links_end() {
     assert!(tree.file(b"a").is_none());
     assert!(tree.put(b"a/x", plain(), file("x")).is_err());
     let error = tree.put(b"dead/x", plain(), file("x")).unwrap_err().to_string();
-    assert_eq!(error, "dead/x: under a link that leads nowhere");
+    assert_eq!(error, "dead/x: a parent is a symbolic link that cannot be followed");
 }
 
 #[test]
-fn a_path_through_long_links_ends() {
+fn the_number_of_names_in_followed_links_is_bounded() {
     let mut tree = Tree::default();
     let link =
         |slashes: usize, to: &str| Kind::Link(["./".repeat(slashes).as_bytes(), to.as_bytes()].concat());
@@ -67,25 +67,25 @@ fn a_path_through_long_links_ends() {
     }
     assert!(read(&tree, "l39/file").is_none());
     let error = tree.put(b"l39/new", plain(), file("x")).unwrap_err().to_string();
-    assert_eq!(error, "l39/new: under a link that leads nowhere");
+    assert_eq!(error, "l39/new: a parent is a symbolic link that cannot be followed");
 }
 
 #[test]
-fn links_in_the_middle_of_a_path_that_lead_nowhere_are_named() {
+fn dangling_links_in_the_middle_of_a_path_are_reported() {
     let mut tree = Tree::default();
     tree.put(b"a/b", plain(), Kind::Link(b"../c/d".to_vec())).unwrap();
     tree.put(b"c/f", plain(), file("x")).unwrap();
     let error = tree.put(b"a/b/e/x", plain(), file("x")).unwrap_err().to_string();
-    assert_eq!(error, "a/b/e/x: under a link that leads nowhere");
+    assert_eq!(error, "a/b/e/x: a parent is a symbolic link that cannot be followed");
     tree.put(b"c/d/y", plain(), file("y")).unwrap();
     tree.put(b"a/b/e/x", plain(), file("x")).unwrap();
     assert_eq!(read(&tree, "c/d/e/x").as_deref(), Some("x"));
     let error = tree.put(b"c/f/x", plain(), file("x")).unwrap_err().to_string();
-    assert_eq!(error, "c/f/x: under something that is no folder");
+    assert_eq!(error, "c/f/x: a parent is not a folder");
 }
 
 #[test]
-fn what_leads_out_is_refused() {
+fn paths_that_leave_the_root_or_exceed_a_bound_are_refused() {
     let mut tree = Tree::default();
     for path in ["../x", "a/../../x", "a\0b"] {
         assert!(tree.put(path.as_bytes(), plain(), file("x")).is_err(), "{path}");
@@ -100,7 +100,7 @@ fn what_leads_out_is_refused() {
 }
 
 #[test]
-fn kinds_do_not_replace_folders() {
+fn files_and_folders_do_not_replace_each_other() {
     let mut tree = Tree::default();
     tree.put(b"a/b", plain(), file("b")).unwrap();
     assert!(tree.put(b"a", plain(), file("a")).is_err());
@@ -122,7 +122,7 @@ fn hard_links_share_the_inode() {
 }
 
 #[test]
-fn folders_keep_or_take_attributes_and_lose_content() {
+fn folders_keep_or_take_attributes_and_can_be_emptied() {
     let mut tree = Tree::default();
     tree.put_folder(b"tmp", Attributes::of_root(0o1777), OnFolder::Keep).unwrap();
     tree.put_folder(b"tmp", Attributes::of_root(0o755), OnFolder::Keep).unwrap();

@@ -35,7 +35,7 @@ fn processor() -> Finding {
 
 fn cores() -> Finding {
     match std::thread::available_parallelism() {
-        Ok(n) => Finding::new("cores", Verdict::Ok, format!("{n}; as many runs execute in parallel")),
+        Ok(n) => Finding::new("cores", Verdict::Ok, format!("{n}; {n} runs execute in parallel")),
         Err(error) => Finding::new("cores", Verdict::Note, format!("unknown: {error}")),
     }
 }
@@ -92,7 +92,7 @@ pub fn cache_folder() -> Option<PathBuf> {
 fn tools() -> Vec<Finding> {
     let mut findings = Vec::new();
     for (program, use_) in
-        [("apt-get", "fetches Debian packages"), ("apt-config", "tells how mirrors are reached")]
+        [("apt-get", "fetches Debian packages"), ("apt-config", "reports the settings for mirrors")]
     {
         findings.push(match find_program(program) {
             Some(path) => Finding::new(program, Verdict::Ok, path.display().to_string()),

@@ -66,7 +66,7 @@ pub fn examine() -> Examination {
     Examination { findings, unproven: kvm.unproven }
 }
 
-/// Examines only `/dev/kvm`, so often that a property that holds only most of the time does not pass.
+/// Examines only `/dev/kvm`, with enough repetitions to catch a property that holds only most of the time.
 #[must_use]
 pub fn prove() -> Examination {
     let kvm::Report { findings, unproven, .. } = kvm::examine(Effort::Proof);

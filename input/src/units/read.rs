@@ -206,7 +206,7 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     let whole: u64 = whole.parse().map_err(|_| too_large())?;
     let mut value = u128::from(whole) * u128::from(factor);
     if !fraction.is_empty() {
-        // 19 digits are more than any factor has. With more, the fraction cannot be a whole number of base units.
+        // A fraction that does not fit into 64 bits is refused as too fine, even if its last digits are zeros.
         let too_fine = || UnitError::TooFine { text: trimmed.to_owned(), base: units.base };
         let digits: u128 = fraction.parse::<u64>().map_err(|_| too_fine())?.into();
         let scale =
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_is_told_that_it_needs_a_unit() {
+    fn the_error_for_a_bare_number_suggests_a_unit() {
         let size = |json: &str| serde_json::from_str::<Size>(json).map_err(|error| error.to_string());
         assert_eq!(size("\"4K\""), Ok(Size(4096)));
         assert!(size("4").unwrap_err().starts_with("4 needs a unit, e.g. \"4M\""));
@@ -299,7 +299,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_an_answer_or_an_error(text in "\\PC*|[0-9]{1,20}(\\.[0-9]{1,3})? ?[a-zA-Z]{0,3}") {
+        fn any_text_is_parsed_or_refused(text in "\\PC*|[0-9]{1,20}(\\.[0-9]{1,3})? ?[a-zA-Z]{0,3}") {
             match parse_duration_ns(&text) {
                 Ok(ns) => proptest::prop_assert_eq!(parse_duration_ns(&write_duration_ns(ns)), Ok(ns)),
                 Err(error) => proptest::prop_assert!(error.to_string().contains(text.trim()), "{}", error),
@@ -317,7 +317,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(ns: u64, shift in 0u32..64) {
+        fn written_durations_are_read_back(ns: u64, shift in 0u32..64) {
             let ns = ns >> shift;
             proptest::prop_assert_eq!(parse_duration_ns(&write_duration_ns(ns)), Ok(ns));
         }

@@ -1,4 +1,4 @@
-//! Validation of requests and messages beyond their types: bounds, and text that may go into paths, names and arguments.
+//! Validation of requests and messages beyond their types: bounds, and text for paths, names and arguments.
 //!
 //! Both ends validate: the sender to report the error to its caller, the receiver because it does not trust the sender.
 

@@ -1,26 +1,26 @@
 //! The protocol between the host and the agent (the guest's PID 1), and the ports that carry it.
 //!
-//! The agent and the host are connected by one virtio-console device with named ports ([`Port`]). Their order is part of
-//! the machine version. Two of the ports carry this protocol as JSON lines (one JSON value, then `\n`):
+//! The agent and the host are connected by one virtio-console device with named ports ([`Port`]). Their order is part
+//! of the machine version. Two of the ports carry this protocol as JSON lines (one JSON value, then `\n`):
 //!
 //! - `everett.control`, both ways: the host sends [`Request`]s, the agent sends [`Message`]s.
 //! - `everett.log`, agent to host only: one [`Output`] for each line that a service printed.
 //!
-//! A third port, `everett.history`, carries the programs' own lines in any format. Linux lets one process open a port at a
-//! time. So the agent opens it, never reads it, and passes it as descriptor [`HISTORY_FD`] to the programs that the host
-//! selects ([`Service::history`], [`Exec::history`]). A write to it returns when the host has the bytes.
+//! A third port, `everett.history`, carries the programs' own lines in any format. Linux lets one process open a port
+//! at a time. So the agent opens it, never reads it, and passes it as descriptor [`HISTORY_FD`] to the programs that
+//! the host selects ([`Service::history`], [`Exec::history`]). A write to it returns when the host has the bytes.
 //!
 //! The usual sequence: the agent sends [`Message::Hello`], and the host requests [`Operation::Mount`]. The machine is
 //! then at its *restart point*: nothing in it depends on when, how often or with which disks it was started. The host
-//! then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent reports [`Message::Ready`]
-//! when all services are ready, and serves requests until [`Operation::PowerOff`].
+//! then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent reports
+//! [`Message::Ready`] when all services are ready, and serves requests until [`Operation::PowerOff`].
 //!
-//! The modules: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), checks beyond the
-//! types ([`check`]), and the splitting of program output into lines ([`LineCutter`]). Not here: input and output, which
-//! each end does for itself.
+//! The modules: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), checks beyond
+//! the types ([`check`]), and the splitting of program output into lines ([`LineCutter`]). Not here: input and output,
+//! which each end does for itself.
 //!
-//! **Invariants.** A line never exceeds its port's bound. Decoding never panics, whatever the bytes. A message carries no
-//! time: the host stamps it with the vtime of its arrival.
+//! **Invariants.** A line never exceeds its port's bound. Decoding never panics, whatever the bytes. A message carries
+//! no time: the host stamps it with the vtime of its arrival.
 
 pub mod check;
 pub mod codec;

@@ -153,8 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// The state of a cutter between two writes is completely in its [`PartialLine`]: a cutter that is restored from
-        /// it after each write yields the same lines as a cutter that got all bytes at once.
+        /// The state of a cutter between two writes is completely in its [`PartialLine`]: a cutter that is restored
+        /// from it after each write yields the same lines as a cutter that got all bytes at once.
         #[test]
         fn a_cutter_goes_on_from_what_it_kept(stream in "[ab\n]{0,60}", sizes in prop::collection::vec(1usize..9, 60)) {
             let mut rest = stream.as_bytes();

@@ -20,11 +20,11 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Mounts the root and sets the host name, which takes the machine to its restart point. Allowed once; before it only
-    /// `ping`, `exec`, `put_file` and `list` are allowed. Answered with [`crate::Reply::Done`].
+    /// Mounts the root and sets the host name, which takes the machine to its restart point. Allowed once; before it
+    /// only `ping`, `exec`, `put_file` and `list` are allowed. Answered with [`crate::Reply::Done`].
     Mount(Mount),
     /// Joins the world: applies everything that differs between two starts of the machine. Allowed once, after
-    /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`].
+    /// [`Operation::Mount`]. Answered with [`crate::Reply::Done`] or [`crate::Reply::Damaged`].
     Join(Box<Join>),
     /// Mixes bytes into the kernel's random number generator and reseeds it, so that all later random numbers depend on
     /// them. Answered with [`crate::Reply::Done`].
@@ -47,19 +47,19 @@ pub enum Operation {
         /// Signal number: 9 is SIGKILL, 15 is SIGTERM.
         signal: i32,
     },
-    /// Gives the threads of a service's process group real-time priorities (`SCHED_FIFO`), in order of their thread IDs.
-    /// Answered with [`crate::Reply::Done`].
+    /// Gives the threads of a service's process group real-time priorities (`SCHED_FIFO`), in order of their thread
+    /// IDs. Answered with [`crate::Reply::Done`].
     Prioritize {
         /// Name of the service.
         service: String,
-        /// Priorities, 1 to [`crate::limits::PRIORITY_MAX`], higher ones run first; 0 makes an ordinary thread. If there
-        /// are more threads than priorities, the list repeats. At most [`crate::limits::PRIORITIES_MAX`] entries.
+        /// Priorities, 1 to [`crate::limits::PRIORITY_MAX`], higher ones run first; 0 makes an ordinary thread. If
+        /// there are more threads than priorities, the list repeats. At most [`crate::limits::PRIORITIES_MAX`] entries.
         priorities: Vec<u8>,
     },
     /// Writes a file or a piece of one. Answered with [`crate::Reply::Done`].
     PutFile(PutFile),
-    /// Lists the programs in a folder: regular files, or links to regular files, with any execute bit set. Answered with
-    /// [`crate::Reply::Names`], which is empty for a folder that does not exist.
+    /// Lists the programs in a folder: regular files, or links to regular files, with any execute bit set. Answered
+    /// with [`crate::Reply::Names`], which is empty for a folder that does not exist.
     List {
         /// Path of the folder.
         path: String,
@@ -119,7 +119,7 @@ pub enum Root {
         serial: String,
         /// Filesystem of the device, for example `squashfs`.
         filesystem: String,
-        /// Most bytes of the writable part; if absent, the kernel's default (half of memory).
+        /// Maximum size of the writable part, in bytes; if absent, the kernel's default (half of memory).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writable_bytes: Option<u64>,
     },
@@ -243,7 +243,7 @@ pub enum ReadyCheck {
         /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the service speaks first.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         send: String,
-        /// Text that the answer must contain, at most as long. If empty, the connection suffices and nothing is sent.
+        /// Text that the answer must contain, at most as long. If empty, a connection suffices and nothing is sent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         expect: String,
     },
@@ -334,8 +334,8 @@ pub struct PutFile {
 /// Packs the changes of the root filesystem since it was mounted.
 ///
 /// The archive is a tar in the form of an overlay's upper folder (Linux, Documentation/filesystems/overlayfs.rst). A
-/// character device 0/0 stands for a removed entry. A folder with the attribute `trusted.overlay.opaque` hides the lower
-/// folder's content. Names are in byte order.
+/// character device 0/0 stands for a removed entry. A folder with the attribute `trusted.overlay.opaque` hides the
+/// lower folder's content. Names are in byte order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pack {

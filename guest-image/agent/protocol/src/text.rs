@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// One line of output without its newline. In JSON it is a string if it is UTF-8, otherwise `{"base64": "..."}`, so that
-/// no byte printed by a guest is lost or changed.
+/// One line of output without its newline. In JSON it is a string if it is UTF-8, otherwise `{"base64": "..."}`, so
+/// that no byte printed by a guest is lost or changed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LineText(Vec<u8>);
 

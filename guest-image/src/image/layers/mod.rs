@@ -1,8 +1,8 @@
 //! Division of a root's packages into two layers: those that every root has, and those that a world adds.
 //!
-//! The *base* is configured first, in a machine of its own, and stored. The rest is unpacked on the result and configured
-//! in a second machine. Every image is built this way, whether or not the base is in the cache: an image is a function of
-//! its packages, and a change of the packages that a world adds does not change the base.
+//! The *base* is configured first, in a machine of its own, and stored. The rest is unpacked on the result and
+//! configured in a second machine. Every image is built this way, whether or not the base is in the cache: an image is
+//! a function of its packages, and a change of the packages that a world adds does not change the base.
 //!
 //! Not here: unpacking and configuring ([`super::root`]).
 
@@ -23,7 +23,8 @@ const BASE: [&str; 3] = ["usr-is-merged", "netbase", "e2fsprogs"];
 /// The packages of a root, each with the SHA-256 of its file.
 #[derive(Debug)]
 pub(super) struct Layers<'a> {
-    /// Essential packages and their dependencies, sorted by name, so that their order does not depend on other packages.
+    /// Essential packages and their dependencies, sorted by name, so that their order does not depend on other
+    /// packages.
     pub(super) base: Vec<(Package, &'a str)>,
     /// All other packages, in the order of the lock.
     pub(super) rest: Vec<(Package, &'a str)>,
@@ -104,7 +105,7 @@ pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
 
 struct Writer<W: io::Write> {
     builder: tar::Builder<W>,
-    /// First path of each inode, for further names of it.
+    /// First path of each inode; its other names become hard links to that path.
     names: BTreeMap<InodeId, Vec<u8>>,
 }
 
@@ -116,7 +117,7 @@ impl<W: io::Write> Writer<W> {
         for (name, &id) in entries {
             let path = [path, b"/", name].concat();
             if matches!(tree.inode(id).kind, Kind::Folder(_)) {
-                // The tree bounds the depth of paths, and so of this recursion.
+                // The tree bounds the depth of paths, and thereby the depth of this recursion.
                 self.folder(tree, id, &path)?;
             } else {
                 self.file(tree, id, &path)?;
@@ -198,8 +199,8 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// Returns the content of `triggers/Unincorp`: the base's triggers on paths that lie among `paths`, as dpkg records them
-/// while it unpacks.
+/// Returns the content of `triggers/Unincorp`: the base's triggers on paths that lie among `paths`, as dpkg records
+/// them while it unpacks.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();

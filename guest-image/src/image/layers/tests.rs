@@ -35,7 +35,7 @@ fn layers(packages: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn the_base_is_what_is_essential_and_what_that_depends_on() {
+fn the_base_has_the_essential_packages_and_their_dependencies() {
     let essential =
         "Essential: yes\nPre-Depends: libc (>= 2), awk\nDepends: missing | second:any, first | second\n";
     let packages = [
@@ -58,7 +58,7 @@ fn the_base_is_what_is_essential_and_what_that_depends_on() {
 }
 
 #[test]
-fn names_are_read_out_of_dependencies() {
+fn names_are_parsed_from_dependency_fields() {
     let found: Vec<&str> = names("a (>= 1), b:any [amd64],c(= 2) , ").collect();
     assert_eq!(found, ["a", "b", "c"]);
 }

@@ -58,7 +58,7 @@ impl Ran {
             (End::Shutdown, _) => "the guest ended with a triple fault".to_owned(),
             (End::Failed, _) => "an instruction cannot be executed".to_owned(),
             (End::TimedOut, _) => "the guest did not end".to_owned(),
-            (End::Overflow, _) => "the counter ran over".to_owned(),
+            (End::Overflow, _) => "the counter overflowed".to_owned(),
             (End::Other(what), _) => what.clone(),
         }
     }

@@ -52,11 +52,11 @@ pub fn examine(effort: Effort) -> Report {
         let _ = sender.send(on_this_thread(effort));
     });
     let why = match probing {
-        Err(error) => format!("no thread to look at it: {error}"),
+        Err(error) => format!("cannot start a thread to probe it: {error}"),
         Ok(_) => match receiver.recv_timeout(patience) {
             Ok(report) => return report,
             Err(RecvTimeoutError::Timeout) => format!("did not answer in {} s", patience.as_secs()),
-            Err(RecvTimeoutError::Disconnected) => "looking at it failed".to_owned(),
+            Err(RecvTimeoutError::Disconnected) => "the probe thread failed".to_owned(),
         },
     };
     nothing(why)

@@ -73,7 +73,7 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> 
                 return Err(ran.how());
             }
             if counted != CONDITIONAL * ROUNDS {
-                return Err(format!("{counted} for {} branches", CONDITIONAL * ROUNDS));
+                return Err(format!("{counted} counted for {} branches", CONDITIONAL * ROUNDS));
             }
         }
     }
@@ -92,7 +92,7 @@ fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String)
         };
         let ran = host.run(&guest)?;
         if ran.end != End::Overflow {
-            return Err(format!("no signal came when the counter ran over: {}", ran.how()));
+            return Err(format!("no signal came when the counter overflowed: {}", ran.how()));
         }
         let done = (BRANCHES * 100).saturating_sub(ran.gpr[1]);
         latest = latest.max(done.saturating_sub(after));

@@ -1,8 +1,8 @@
 //! Probe for the status flags that the manual calls undefined: the values that this host's processor and the CPU
 //! model leave.
 //!
-//! Clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of this
-//! probe makes a host inexact. The findings tell what a program that copies such flags would see.
+//! Digests in clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of
+//! this probe makes a host inexact. The findings tell what a program that copies such flags would see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::doctor::kvm::host::{Host, Ran};
 /// Name of the probe, and of its guests.
 pub(crate) const NAME: &str = "undefined flags";
 const MEANS: &str =
-    "shows only to a program that copies flags: no digest of a clock that kvm can have covers them";
+    "visible only to programs that copy flags; digests in the clock modes of kvm do not cover them";
 
 const CF: u64 = 1;
 const PF: u64 = 1 << 2;
@@ -86,8 +86,9 @@ const SAMPLES: [Sample; 34] = [
     Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
 ];
 
-/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. The products have both parities and both signs,
-/// and the positions of the lowest and the highest set bit both parities, so a flag that follows the result does not look constant.
+/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. The products have both parities and
+/// both signs, and the positions of the lowest and the highest set bit have both parities. So a flag that follows the
+/// result varies among the cases.
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
@@ -320,7 +321,8 @@ mod tests {
         assert_eq!(of(|n, _| if n == 0 { AF } else { 0 }), Does::Computes);
     }
 
-    /// AMD's processors give PF behind BSF and BSR the result's parity, the model clears it: with results of one parity they would look alike.
+    /// After BSF and BSR, AMD's processors set PF to the parity of the result, and the model clears PF. If all results
+    /// had odd parity, the two would look alike.
     #[test]
     fn a_flag_that_follows_a_result_varies_in_the_cases() {
         let products = OPERANDS.map(|(rax, rcx)| (rax as u32).wrapping_mul(rcx as u32));

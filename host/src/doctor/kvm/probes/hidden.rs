@@ -32,7 +32,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         let seen = always(effort.rounds(), || cpuid(host, ring));
         let means = "guests see the model, not the host";
         let holds = seen.is_ok();
-        notes.needed(name, holds, seen.err().unwrap_or_else(|| "the model's".to_owned()), means);
+        notes.needed(name, holds, seen.err().unwrap_or_else(|| "as in the model".to_owned()), means);
     }
     for (name, code) in RANDOM {
         let mut where_ = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         }
         let holds = where_.is_empty();
         let detail = if holds { "raises #UD".to_owned() } else { where_.join(", ") };
-        notes.needed(name, holds, detail, "randomness that no seed decides");
+        notes.needed(name, holds, detail, "no seed determines its random numbers");
     }
     others(host, notes);
 }
@@ -67,8 +67,7 @@ fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
         }
         let seen = [0, 3, 1, 2].map(|register| ran.gpr[register] as u32);
         if seen != row.registers {
-            let what =
-                format!("the host's shows, in leaf {:#x}: {seen:x?} for {:x?}", row.leaf, row.registers);
+            let what = format!("leaf {:#x} returns {seen:x?} instead of {:x?}", row.leaf, row.registers);
             return Ok(Some(what));
         }
     }
@@ -106,7 +105,7 @@ fn others(host: &mut dyn Host, notes: &mut Notes) {
         Ok(_) => {}
         Err(why) => return notes.note("hidden instructions", format!("unknown: {why}"), ""),
     }
-    let means = "only programs that do not ask CPUID see it; soft executes none of these";
+    let means = "only programs that do not check CPUID can notice; the soft engine executes none of these";
     if executed.is_empty() {
         notes.ok("hidden instructions", "raise #UD", means);
     } else {

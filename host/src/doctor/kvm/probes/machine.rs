@@ -57,17 +57,17 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         let others = if spare { "; also some that it only read" } else { ", and no others" };
         format!("has the pages that a guest wrote{others}")
     });
-    notes.needed("dirty log", holds, detail, "a moment costs what was written");
+    notes.needed("dirty log", holds, detail, "to store only the written pages with a moment");
 
     let seen = always(rounds, || filter(host));
     let holds = seen.is_ok();
-    let detail = seen.err().unwrap_or_else(|| "each access comes to us".to_owned());
+    let detail = seen.err().unwrap_or_else(|| "each access exits to Everett".to_owned());
     notes.needed("MSR filter", holds, detail, "guests see the model's MSRs");
 
     let seen = always(rounds, || interrupt(host));
     let holds = seen.is_ok();
-    let detail = seen.err().unwrap_or_else(|| "come when the guest lets them".to_owned());
-    notes.needed("interrupts", holds, detail, "delivered by us, without the host's timers");
+    let detail = seen.err().unwrap_or_else(|| "come when the guest enables them".to_owned());
+    notes.needed("interrupts", holds, detail, "delivered by Everett, without the host's timers");
 
     let seen = always(rounds, || system_call(host));
     let holds = seen.is_ok();
@@ -79,12 +79,12 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     let guest = Guest { rflags: IOPL_3, ..Guest::new("ports in ring 3", Ring::Three, &code) };
     match host.run(&guest) {
         Ok(ran) if ran.to_its_end() && ran.exits == 3 && ran.gpr[3] & IOPL_3 == IOPL_3 => {
-            notes.ok("ports in ring 3", "as IOPL says", "");
+            notes.ok("ports in ring 3", "allowed with IOPL 3", "");
         }
         Ok(ran) => {
             let (exits, shown) = (ran.exits.saturating_sub(1), (ran.gpr[3] & IOPL_3) >> 12);
-            let detail = format!("{exits} of 2 accesses with IOPL 3, which the guest reads as {shown}");
-            notes.note("ports in ring 3", detail, "few programs use any");
+            let detail = format!("{exits} of 2 accesses exit with IOPL 3; the guest reads IOPL {shown}");
+            notes.note("ports in ring 3", detail, "few programs access ports");
         }
         Err(why) => notes.note("ports in ring 3", format!("unknown: {why}"), ""),
     }
@@ -92,18 +92,20 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     match host.run(&Guest::new("ring 3 selectors", Ring::ThreeOtherwise, &[0x90])) {
         Ok(ran) if ran.to_its_end() => notes.ok("ring 3 selectors", "any", ""),
         Ok(ran) => {
-            let detail = format!("Linux's own only; with others, {}", ran.how());
+            let detail = format!("only those of Linux work; with others, {}", ran.how());
             notes.note("ring 3 selectors", detail, "programs cannot use segments of their own");
         }
         Err(why) => notes.note("ring 3 selectors", format!("unknown: {why}"), ""),
     }
 
     match gaps(host) {
-        Ok(gaps) if gaps.is_empty() => notes.ok("emulation gaps", "none of those looked for", ""),
+        Ok(gaps) if gaps.is_empty() => {
+            notes.ok("emulation gaps", "none of the instructions that were tried", "")
+        }
         Ok(gaps) => notes.note(
             "emulation gaps",
             gaps.join(", "),
-            "the soft CPU executes these, but for those that end otherwise",
+            "the soft CPU executes these, except those with a reason in parentheses",
         ),
         Err(why) => notes.note("emulation gaps", format!("unknown: {why}"), ""),
     }
@@ -159,7 +161,7 @@ fn filter(host: &mut dyn Host) -> Result<Option<String>, String> {
     ];
     let ran = host.run(&Guest { filter_msrs: true, ..Guest::new("MSR filter", Ring::Zero, &code) })?;
     Ok(unless_ended(&ran)
-        .or_else(|| (ran.msr_exits != 2).then(|| format!("{} of 2 accesses", ran.msr_exits))))
+        .or_else(|| (ran.msr_exits != 2).then(|| format!("only {} of 2 accesses exit", ran.msr_exits))))
 }
 
 fn interrupt(host: &mut dyn Host) -> Result<Option<String>, String> {
@@ -181,7 +183,7 @@ fn interrupt(host: &mut dyn Host) -> Result<Option<String>, String> {
     Ok(match (before, after) {
         (2, 0) => None,
         (2, _) => Some(format!("delivered {} instructions too late", 2 * after)),
-        _ => Some("delivered before the guest lets them".to_owned()),
+        _ => Some("delivered before the guest enables them".to_owned()),
     })
 }
 

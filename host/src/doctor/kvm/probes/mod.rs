@@ -26,7 +26,7 @@ use super::host::Host;
 pub enum Effort {
     /// Each property is checked once, in a few seconds.
     Look,
-    /// Each property is checked so often that one that holds only most of the time does not pass.
+    /// Each property is checked often enough to catch one that holds only most of the time.
     Proof,
 }
 

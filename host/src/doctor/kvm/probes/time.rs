@@ -39,7 +39,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         }
         Ok(ran) => {
             let detail =
-                if ran.to_its_end() { "RDTSC in ring 3 executes all the same".to_owned() } else { ran.how() };
+                if ran.to_its_end() { "RDTSC in ring 3 executes anyway".to_owned() } else { ran.how() };
             notes.needed("CR4.TSD", false, detail, "kernels cannot hide the TSC");
         }
         Err(why) => notes.needed("CR4.TSD", false, format!("unknown: {why}"), ""),
@@ -90,5 +90,5 @@ fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
         Ok((!right)
             .then(|| format!("RDTSC changed {changes} times by {ticks} ticks in {} ns", ran.nanoseconds)))
     })?;
-    Ok(format!("RDTSC stood still in slices of {READS} reads, but for {crossed} that a tick crossed"))
+    Ok(format!("RDTSC stood still in slices of {READS} reads, except in {crossed} that a tick crossed"))
 }
