@@ -1,5 +1,5 @@
-//! Identity of a timeline: everything that it is a function of, in its name `e3:<identity>:<seed>/<path>`
-//! (`docs/design/exactness.md`).
+//! Identity of a timeline: a digest of everything that determines it, except the seed and the path. The timeline's name is
+//! `e3:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
 
 use std::fmt;
 use std::path::Path;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_changes_it_and_nothing_else() {
+    fn only_inputs_of_the_timeline_change_its_identity() {
         let plain = of("", "i");
         assert_eq!(plain, of("# a comment\n", "i"));
         assert_ne!(plain, of("", "j"));

@@ -22,7 +22,8 @@
 //!
 //! [`progress`] is the interface through which long work reports to its caller; `worker` joins threads.
 //!
-//! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
+//! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`), decisions
+//! about timelines (`everett-explorer`).
 //!
 //! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
 

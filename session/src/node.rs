@@ -43,7 +43,7 @@ pub(super) struct Place {
     /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
-    /// vtime at which a boot that is not ready has failed, in nanoseconds.
+    /// vtime from which a node that is not ready counts as failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
     /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed again.
     pub begun: Option<u64>,
@@ -296,7 +296,7 @@ impl NodeSession {
             if self.place.unsent.len() > UNSENT_BYTES_MAX {
                 self.place.unsent.clear();
                 self.place.retry_at_ns = None;
-                self.conversation.unusable(node.vtime(), "the agent does not read what it is asked");
+                self.conversation.unusable(node.vtime(), "the agent does not read its requests");
             }
         }
     }

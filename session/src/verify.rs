@@ -56,7 +56,7 @@ pub struct RunResult {
     pub trail: Digest,
     /// Number of points of its trail.
     pub points: usize,
-    /// Count since power-on, the boot's included: instructions, conditional branches or exits, by clock mode.
+    /// Count since power-on, including the boot: instructions, conditional branches or exits, by clock mode.
     pub instructions: u64,
     /// Part of this count that this run executed, i.e. since the moment from which it started.
     pub executed: u64,
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_first_is_the_reference() {
+    fn the_first_run_to_reach_a_point_is_the_reference() {
         let interrupt = Interrupt::default();
         let shared = shared(&interrupt, &|_, _| {});
         let digest = |n| Digest([n; 32]);
@@ -387,7 +387,11 @@ mod tests {
         assert!(shared.stopped());
         shared.compare(2, 0, 5, digest(1));
         let mismatch = shared.state().report.mismatch;
-        assert_eq!(mismatch, Some(Mismatch { run: 1, reference: 0, vtime_ns: 100 }), "the first one stays");
+        assert_eq!(
+            mismatch,
+            Some(Mismatch { run: 1, reference: 0, vtime_ns: 100 }),
+            "the first mismatch is kept"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a function of its
 //! inputs.
 //!
-//! * `boot`: from the agent's first message over the *restart point* to *ready*, and the beginning under a seed;
+//! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
 //! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history port;
 //! * `waiting`: descriptions of what a late machine still waits for;
 //! * [`state`]: the state of a conversation that is stored with its machine.
@@ -140,7 +140,7 @@ impl Conversation {
         self.at.ready_ns
     }
 
-    /// Returns the vtime in nanoseconds at which it last came to rest: when it began, its drivers had ended, or a check had.
+    /// Returns the vtime of the last of these events, in nanoseconds: its beginning, the end of a driver, the end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns
@@ -293,8 +293,7 @@ impl Conversation {
 
     fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
         if self.at.pending.len() >= PENDING_MAX {
-            return self
-                .unusable(vtime_ns, &format!("the agent leaves {PENDING_MAX} requests without an answer"));
+            return self.unusable(vtime_ns, &format!("the agent has not answered {PENDING_MAX} requests"));
         }
         let id = self.at.next_id;
         self.at.next_id = id.saturating_add(1);
@@ -303,9 +302,11 @@ impl Conversation {
                 self.outgoing.extend_from_slice(&line);
                 self.at.pending.insert(id, purpose);
             }
-            Err(error) => {
-                self.broken(vtime_ns, builtin::AGENT_FAILURE, format!("the agent cannot be asked: {error}"))
-            }
+            Err(error) => self.broken(
+                vtime_ns,
+                builtin::AGENT_FAILURE,
+                format!("invalid request to the agent: {error}"),
+            ),
         }
     }
 
@@ -329,7 +330,7 @@ impl Conversation {
                 None => self.finding(
                     vtime_ns,
                     builtin::AGENT_FAILURE,
-                    format!("the agent answers {}, which was not asked", response.id),
+                    format!("the agent answers request {}, which is not pending", response.id),
                 ),
             },
             Message::Output(output) => self.output(output, vtime_ns),

@@ -21,7 +21,8 @@ impl Conversation {
         }
     }
 
-    /// The agent reports when all services are ready, but not each of them, so all services with a condition are named.
+    /// Returns the clause for services that are not ready. The agent does not report which of them are ready, so all services
+    /// with a condition are named.
     fn services_waited_for(&self) -> String {
         if !self.at.services_started {
             return "its services were not started".to_owned();

@@ -91,7 +91,7 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the counts by program, the most edges first.
+    /// Returns the counts by program, in descending order of edges.
     #[must_use]
     pub fn counts(&self, edges: &Collected) -> Vec<Count> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

@@ -133,8 +133,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joins all workers, which raises the panic of a worker again. A worker's error comes before the leader's, because it
-        // is the cause of that.
+        // Joins all workers; a worker's panic becomes an error. It is returned rather than the leader's error, because it
+        // caused that one.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {
@@ -181,7 +181,7 @@ impl Workers for Hands<'_, '_> {
         match self.results.recv_timeout(TICK) {
             Ok((number, done)) => Ok(Some((number, done?))),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have gone"),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have ended"),
         }
     }
 

@@ -16,7 +16,7 @@
 //! **Invariants.**
 //! - The result of a branch is a function of the [`setting`], the seed and its path. It does not depend on the worker that
 //!   runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
-//! - Choices are a function of results, in the order of choices. Host time only ends a sequence of choices.
+//! - Choices are a function of results, in the order of choices. Host time only decides after which choice the search ends.
 
 pub mod abstractions;
 pub mod branch_moment;

@@ -1,7 +1,7 @@
 //! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to its end.
 //!
-//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of [`GRID_NS`] that
-//! begins at each fork, so that the stops are the same from whatever moment a branch is reached.
+//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of [`GRID_NS`]
+//! that begins at each fork, so the stops do not depend on the moment from which a branch is replayed.
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -173,8 +173,8 @@ impl<'s> PathRunner<'s> {
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
         let fates = self.setting.fates();
-        let (plan, end) = (fates.plan(path), fates.end(path).context("the root is no branch")?);
-        let fork = *path.forks().last().context("the root is no branch")?;
+        let (plan, end) = (fates.plan(path), fates.end(path).context("the root is not a branch")?);
+        let fork = *path.forks().last().context("the root is not a branch")?;
         match from {
             None => self.begin(Some(fork), &plan)?,
             Some(at_moment) => self.go_on(at_moment, fork, &plan)?,
@@ -183,7 +183,7 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs a whole route from the root moment. Returns its branches, the last one run as it is when explored.
+    /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an exploration.
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`PathRunner::branch`].
@@ -204,7 +204,7 @@ impl<'s> PathRunner<'s> {
                 (Some(before), Some(fork)) if before.open && before.end_ns == fork.vtime_ns => {
                     self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?;
                 }
-                _ => bail!("{}: no branch goes on from there", self.setting.name(&here)),
+                _ => bail!("{}: its parent branch does not end at this fork", self.setting.name(&here)),
             }
             let last = leg + 1 >= forks.len();
             let end = route.end.filter(|_| last).or_else(|| fates.end(&here));
@@ -218,7 +218,7 @@ impl<'s> PathRunner<'s> {
         Ok(branches)
     }
 
-    /// Begins at the root moment, with `fork` as a child of it.
+    /// Begins at the root moment, as its child `fork` if there is one.
     fn begin(&mut self, fork: Option<Fork>, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
@@ -441,7 +441,7 @@ mod tests {
     use super::Failed;
 
     #[test]
-    fn failures_are_the_hosts_and_the_engines() {
+    fn failures_of_host_and_engine_are_found() {
         let (off, host) = (End::PowerOff, End::Host("no device".to_owned()));
         let engine = End::Engine("a panic".to_owned());
         let among =

@@ -63,7 +63,7 @@ pub struct Regression {
     pub text: String,
 }
 
-/// Returns the value for files of versions that did not write the field; their plans were always minimal.
+/// Returns the default of a field that older versions did not write. Their plans were always minimal.
 fn is_minimal() -> bool {
     true
 }
@@ -75,7 +75,8 @@ impl Regression {
     /// Returns an error if the path of the world file cannot be resolved, or the finding's route has no plan or end.
     pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
         let Route { path, plan, end } = &shrunk.route;
-        let (plan, end) = plan.as_ref().zip(end.as_ref()).context("a regression has a plan and an end")?;
+        let (plan, end) =
+            plan.as_ref().zip(end.as_ref()).context("the finding's route has no plan or no end")?;
         let lines = plan.write();
         let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Regression {
@@ -115,15 +116,18 @@ impl Regression {
         let regression: Regression = serde_json::from_str(&text).with_context(here)?;
         if regression.schema_version != SCHEMA_VERSION {
             let version = regression.schema_version;
-            bail!("{}: version {version}; this version reads {SCHEMA_VERSION}", file.display());
+            bail!(
+                "{}: format version {version}; this Everett reads format version {SCHEMA_VERSION}",
+                file.display()
+            );
         }
         check_timeline(file, &regression.timeline)?;
         Ok(regression)
     }
 
-    /// Returns the path of the world file for a regression file that was read from `file`. The first of these that exists:
-    /// `named`, the recorded path, or the folder of `file` if the regression file was copied beside the world file. `named` is
-    /// returned unchecked.
+    /// Returns the path of the world file for a regression file that was read from `file`. If `named` is given, that is
+    /// returned unchecked. Otherwise the recorded path is tried, then the folder of `file`, because the regression file may have
+    /// been copied there.
     ///
     /// # Errors
     /// Returns an error if the world file is at none of these places.
@@ -197,7 +201,7 @@ mod tests {
     use everett_world_file::{self as world_file, World};
 
     #[test]
-    fn files_are_named_from_folders() {
+    fn paths_are_relative_to_the_folder() {
         let place = tempfile::tempdir().unwrap();
         let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
         fs::create_dir_all(&worlds).unwrap();
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regression_is_refused_with_its_file() {
+    fn invalid_files_are_refused_with_their_name() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let read = |text: &str| {
@@ -239,7 +243,7 @@ mod tests {
 
     /// Settings from the command line of an exploration are part of the timeline's name, so the file records them.
     #[test]
-    fn a_file_knows_the_settings_of_its_exploration() {
+    fn a_file_records_the_settings_of_its_exploration() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
@@ -280,7 +284,7 @@ mod tests {
         };
         let there = fs::canonicalize(&world).unwrap();
         assert_eq!(from(&runs, None).unwrap(), there);
-        assert_eq!(from(&worlds, None).unwrap(), there, "copied beside it");
+        assert_eq!(from(&worlds, None).unwrap(), there, "beside the copied file");
         assert_eq!(from(place.path(), Some(&world)).unwrap(), there, "named");
         let error = from(place.path(), None).unwrap_err().to_string();
         assert!(

@@ -1,7 +1,7 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first set that shows the
-//! finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end shrinking early, with the
+//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first candidate that shows
+//! the finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end shrinking early, with the
 //! best plan so far.
 
 use std::thread;
@@ -21,7 +21,7 @@ use super::setting::Setting;
 use super::witness::Found;
 use crate::worker::joined;
 
-/// Number of times that the duration of a fault is halved at most.
+/// Maximum number of times that the duration of a fault is halved.
 const HALVINGS_MAX: u32 = 4;
 
 /// Finding that a run has to show.
@@ -40,7 +40,7 @@ impl Wanted {
         Wanted { property: hit.property.clone(), signature: Some(hit.signature.clone()) }
     }
 
-    /// Returns the place where a branch shows the finding, if it does.
+    /// Returns the first hit of a branch that matches, with its evidence.
     #[must_use]
     pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b Found> {
         let signature = self.signature.as_deref();
@@ -142,10 +142,10 @@ pub struct Shrunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooEarly {
     /// The budget of host time was used up.
-    #[error("the budget was over before the finding was shown again: give it a longer --budget")]
+    #[error("the time budget ran out before a run showed the finding again; give a longer --budget")]
     Budget,
     /// The interrupt was raised.
-    #[error("interrupted before the finding was shown again, so there is no plan to keep")]
+    #[error("interrupted before a run showed the finding again, so there is no plan to keep")]
     Interrupted,
 }
 
@@ -386,7 +386,8 @@ impl Shrinker<'_> {
         (self.told)(&self.progress);
     }
 
-    /// Returns the first candidate that shows the finding. If the round was interrupted, returns one that did show it, if any.
+    /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it is still
+    /// returned.
     fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, plots.len());
         let at_a_time = self.runs.at_a_time();

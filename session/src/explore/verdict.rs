@@ -43,8 +43,8 @@ struct Told {
     text: String,
 }
 
-/// Returns the findings of a report, one for each cause. A lost write also makes a history not linearizable; it is reported
-/// once.
+/// Returns the findings of a report, one for each cause. A lost write, which also makes its history not linearizable, is
+/// one finding.
 fn wrong(report: Report) -> Vec<Told> {
     let losses = report.losses.into_iter().map(|Gist { cause, first, count }| {
         let more = match count {

@@ -475,7 +475,10 @@ mod tests {
                       {\"at\":4,\"fault\":\"reset\",\"node\":\"a\"}\n";
         let begun = [begins(0), begins(1)];
         assert!(!is_found(errors, &begun));
-        assert!(!is_found(errors, &[&begun[..], &[ends(0), begins(2)]].concat()), "the other lasts");
+        assert!(
+            !is_found(errors, &[&begun[..], &[ends(0), begins(2)]].concat()),
+            "the other fault is still active"
+        );
         assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
     }
 }

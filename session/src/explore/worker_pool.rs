@@ -186,7 +186,7 @@ impl<'s> WorkerPool<'s> {
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
             let Some(derived) = branch.at_moment.take() else {
-                anyhow::bail!("{}: no branch can go on from here", self.setting.name(path));
+                anyhow::bail!("{}: no branch can continue from here", self.setting.name(path));
             };
             there += 1;
             let way = job.way.get(..there).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! ```text
 //! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
 //!             ready-NN.base ready.moment          ready: the root of all timelines
-//!             saved/TIMELINES/NAME.moment         what the user saved, on the bases of ready, by workload
+//!             saved/TIMELINES/NAME.moment         a moment that the operator saved; it refers to the bases of ready
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -87,7 +87,7 @@ impl MomentFolder {
     }
 
     /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the returned file
-    /// is dropped. While another process has the lock, `wait` is called again and again; false ends the attempt.
+    /// is dropped. While another process holds the lock, `wait` is called repeatedly. If it returns false, the attempt ends.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
@@ -183,7 +183,7 @@ impl MomentFolder {
     pub fn check_free(&self, name: &str) -> anyhow::Result<()> {
         check_name(name).map_err(anyhow::Error::msg)?;
         if self.saved_path(name).exists() {
-            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
+            bail!("there is already a moment \"{name}\": choose another --name, or drop it");
         }
         Ok(())
     }
@@ -274,7 +274,8 @@ impl MomentFolder {
         }
         Ok(path)
     }
-    /// Returns an error if another machine version saved a moment of this name: its folder has another key.
+
+    /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
         let shelves = self.folder.parent().into_iter().flat_map(folders);
         let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));

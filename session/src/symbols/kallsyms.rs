@@ -1,7 +1,7 @@
 //! The kernel's own symbol table, which it carries compressed in its read-only data (Linux's `scripts/kallsyms.c`).
 //!
-//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; most kernels have the digits as
-//! one-character tokens at their own codes. The table is followed by the offset of each token, which confirms the match.
+//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; in most kernels, the tokens at the
+//! character codes of the digits are the digits themselves. The table is followed by the offset of each token, which confirms the match.
 //! Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and that many
 //! tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per name between the markers and the
 //! tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
@@ -18,7 +18,7 @@ const MARKER_NAMES: usize = 256;
 const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
 const ALIGNMENT: usize = 8;
 
-/// Returns functions and their addresses; `None` if there is no such table, or one of another shape.
+/// Returns functions and their addresses; `None` if there is no such table, or its shape is unknown.
 pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
     let (tokens_start, tokens) = token_table(file)?;
     let (count_at, names) = names_before(file, tokens_start, &tokens)?;

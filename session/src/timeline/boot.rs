@@ -88,10 +88,10 @@ impl Timeline {
 
     /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node the
     /// machine stops right after the instruction with which the agent reported the phase, before Everett acts on it. `go_on`
-    /// is asked every few milliseconds of host time, and at each node's restart point; it may take events and consoles.
+    /// is called every few milliseconds of host time, and at each node's restart point; it may take events and consoles.
     ///
     /// # Errors
-    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case it may be
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case `run_to` may be
     /// called again.
     pub fn run_to(
         &mut self,

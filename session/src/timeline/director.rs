@@ -4,8 +4,8 @@
 //! All times derive from the vtimes of events, never from the world's vtime when an event is noticed: that depends on how
 //! the run is divided.
 //!
-//! A message of one node can make Everett act on another node or on the wire. The action takes as long as a frame would:
-//! Everett is as far away as the nearest node, so no node can have run past its effect.
+//! A message of one node can make Everett act on another node or on the wire. The action happens after the shortest delay of
+//! a frame between nodes, so no node can have run past it.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;

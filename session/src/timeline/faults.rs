@@ -1,9 +1,9 @@
 //! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
 //!
 //! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding and
-//! commands go through a node's agent. On a node whose agent is not up (no power, or still booting) they have no effect, and
-//! the log says so. It also says so of faults that are due while the first command of a test template runs: that command runs
-//! without faults.
+//! commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied. Faults that
+//! are due while the first command of a test template runs are not applied either. An event reports each fault that is not
+//! applied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ impl Timeline {
                         if let Some(text) = effect {
                             self.tell(What::Effect { text });
                         }
-                        // A power loss without restart does not end.
+                        // A power loss without restart ends only with the workload (`end_faults`).
                         let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
                         if fault.kind().lasts()
                             && !for_good
@@ -208,7 +208,7 @@ impl Timeline {
     pub(super) fn end_faults(&mut self) {
         let Some(faults) = self.faults.take() else { return };
         self.heal(&faults);
-        // The checks need all nodes, also those that the plan left switched off.
+        // The checks need all nodes, even those that the plan never restarts.
         for node in 0..self.nodes.len() {
             if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);

@@ -1,4 +1,4 @@
-//! Forks: a timeline becomes a child of its moment, with the same past and a different future.
+//! Forks: a timeline becomes a child of its current moment, with the same past and a different future.
 //!
 //! Random draws after the fork follow the child's key. Every stream of the world restarts under it. So do the guest kernels'
 //! own random numbers: each guest gets a new VM generation ID and is reseeded through its agent. Continuing a timeline does

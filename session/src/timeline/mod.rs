@@ -7,11 +7,13 @@
 //! as one that never stopped.
 //!
 //! * here: running, receiving, acting;
-//! * `director`: the course of the whole world, from *ready* over the workload to the checks;
+//! * `director`: the course of the whole world, from *ready* through the workload to the checks;
 //! * `commands`: the commands of a test template;
 //! * `faults`: the application of a fault plan to the world;
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
+//! * [`restart_point`]: the state from which a node starts again after a loss of power;
+//! * `streams`: the restart of all random streams at the beginning and at forks;
 //! * `talk`: checks that Everett makes itself, over the wire;
 //! * `reporting`: events, in an order that does not depend on the calls of `run`;
 //! * [`state`]: the state of a timeline that is stored with its world.
@@ -55,7 +57,7 @@ pub use faults::{Faults, OtherPlan, Restarts};
 pub use fork::ForkError;
 pub use state::{SessionState, StateError};
 
-/// Mask of ports at which a run stops when a line ends: the agent's control port.
+/// Mask of the ports at which the end of a line stops a run: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
 /// Unit name for the output of [`Timeline::command_when_ready`]'s command.
 pub const COMMAND: &str = "command";
@@ -246,7 +248,7 @@ impl Timeline {
     }
 
     /// Like [`Timeline::run`], but counts and breakpoints refer to `node`, and it also stops when `wanted` returns true.
-    /// That is asked wherever a guest has ended a line, and at vtimes at which Everett acts.
+    /// `wanted` is called wherever a guest has ended a line, and at vtimes at which Everett acts.
     fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
         loop {
             self.act();

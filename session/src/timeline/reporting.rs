@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_told_in_the_same_order() {
+    fn a_divided_run_reports_events_in_the_same_order() {
         let mut whole = Reporting::default();
         whole.of_node(0, vec![event(3, "a"), event(9, "a")]);
         whole.of_node(1, vec![event(2, "b"), event(3, "b")]);

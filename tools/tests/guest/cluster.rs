@@ -138,7 +138,7 @@ fn the_host_talks_to_nodes() {
     assert_eq!(
         findings(&events),
         [
-            "check refused: the node did not take the connection",
+            "check refused: the node did not accept the connection",
             "check another: the expected answer did not come in time",
         ]
     );
