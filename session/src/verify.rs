@@ -67,7 +67,7 @@ pub struct RunResult {
     /// Number of its findings.
     pub findings: u64,
     /// True if it ran on the restored machine of an earlier run, false if on a new one.
-    pub brought_back: bool,
+    pub on_restored_machine: bool,
 }
 
 /// First difference of a run's trail from the others' trail.
@@ -170,7 +170,7 @@ impl Job {
             let clock = CpuClock::start();
             let usual = self.launcher(run).options.caches == self.launcher.options.caches;
             let again = if usual { kept.take() } else { None };
-            let brought_back = again.is_some() && self.launcher.from.is_some();
+            let on_restored_machine = again.is_some() && self.launcher.from.is_some();
             let mut timeline = match again {
                 Some(timeline) => self.start_again(timeline, run)?,
                 None => self.start(run)?,
@@ -189,7 +189,7 @@ impl Job {
                 cpu_ns: clock.elapsed_ns(),
                 vtime_ns: timeline.vtime(),
                 findings: timeline.findings(),
-                brought_back,
+                on_restored_machine,
             };
             shared.finished(result);
             if usual {
@@ -356,7 +356,7 @@ mod tests {
             cpu_ns: 0,
             vtime_ns: points as u64,
             findings: 0,
-            brought_back: false,
+            on_restored_machine: false,
         }
     }
 

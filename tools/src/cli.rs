@@ -199,7 +199,7 @@ pub struct Boot {
     /// Boot this vmlinux or bzImage instead of the image's
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// Boot with this initramfs instead of the image's; there is no conversation with its agent then
+    /// Boot with this initramfs instead of the image's; without a world, Everett does not talk to its agent
     #[arg(long, value_name = "FILE")]
     pub initramfs: Option<PathBuf>,
     /// Text added to the kernel's command line
@@ -264,7 +264,7 @@ pub enum Moment {
         /// The world file
         world: PathBuf,
     },
-    /// Check every byte of a saved moment and show what it is
+    /// Check every byte of a saved moment and describe it
     Show {
         /// The world file
         world: PathBuf,
@@ -432,7 +432,7 @@ pub struct Show {
     /// Print one digest of the tree, its findings and its coverage
     #[arg(long, conflicts_with = "id")]
     pub digest: bool,
-    /// Cover only this number of branches
+    /// Include only the first N branches in the digest
     #[arg(long, value_name = "N", requires = "digest")]
     pub branches: Option<u64>,
 }
@@ -440,8 +440,8 @@ pub struct Show {
 /// `everett replay`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 1 if the finding shows again, 0 if it does not or the branch had none, 2 if the run leaves the \
-                        recorded trail."
+    after_help = "Exit status: 1 if a finding shows, 0 if a branch has none or a regression file's finding does not show, 2 if \
+                            the run leaves the recorded trail or a recorded finding does not show."
 )]
 pub struct Replay {
     /// The run directory, or a regression file
@@ -508,7 +508,7 @@ impl FromStr for Id {
             None => text.parse().ok().map(Id::Finding),
         };
         id.ok_or_else(|| {
-            format!("\"{text}\" is neither the number of a finding nor b and that of a branch, as in b17")
+            format!("\"{text}\" is neither a finding's number, as in 1, nor a branch's, as in b17")
         })
     }
 }
@@ -530,7 +530,7 @@ pub enum SoftMode {
     /// Translate hot code to host code
     #[default]
     Translate,
-    /// Interpret all of it
+    /// Interpret all code
     Interp,
     /// Do both, compare registers and memory continuously, and stop at a difference; for tests of Everett itself
     Lockstep,

@@ -145,8 +145,8 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Refuses a moment `since_ready_ns` after *ready* at which a run of `duration_ns`, or until its workload is done, has
-/// already ended.
+/// Refuses to start from a moment `since_ready_ns` after *ready* if the run has ended by then. The run lasts `duration_ns`,
+/// or at most [`UNTIL_DONE_NS_MAX`] without a duration.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
@@ -212,7 +212,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Booted> {
         if let Some(name) = from {
-            // Checked first: a wrong name shows without waiting for a boot.
+            // Checked first, so that a wrong name is reported before a boot.
             self.shelf.header(name)?;
         }
         let booted = booted::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_does_not_start_behind_its_end() {
+    fn a_run_cannot_start_after_its_end() {
         const SECOND: u64 = 1_000_000_000;
         let refused = |since_ready_ns, duration_ns| {
             check_start(since_ready_ns, duration_ns).err().map(|error| error.to_string())

@@ -39,7 +39,7 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
-    // Checked first: an invalid property shows without waiting for an image.
+    // Checked first, so that an invalid property is reported before an image is built.
     Abstractions::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
     let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;

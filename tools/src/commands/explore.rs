@@ -33,7 +33,7 @@ use crate::ui::{Ui, printable, style};
 const MEMORY_PART: u64 = 4;
 /// Default budget for moments if the size of the host's memory is unknown, in bytes.
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
-/// Number of branches in flight for each worker. With more workers than that allows, they wait for one another.
+/// Number of branches in flight that each worker needs. With fewer, workers wait for one another.
 const WORKERS_PART: u32 = 4;
 
 /// A line of `--json` for a finding.
@@ -145,7 +145,7 @@ fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<Strin
         return None;
     }
     Some(format!(
-        "this run began with {in_flight} branches in flight and checks after {}, and goes on so; a new one of this length would have \
+        "this run began with {in_flight} branches in flight and checks after {}, and keeps these values; a new run of this length would have \
          {new_in_flight} and {}",
         share(checks),
         share(new_checks)
@@ -227,7 +227,7 @@ pub(super) fn go(
         ui.say(style::paint(style::NOTE, line))?;
     }
     if let Some(promise) = promise {
-        ui.say(format!("what random priorities promise is a {promise}"))?;
+        ui.say(format!("guarantee of random priorities: a {promise}"))?;
     }
     tell_unsuccessful(ui, &unsuccessful)?;
     tell_findings(ui, &outcome, &folder)?;
@@ -442,7 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fit_is_told_where_the_world_leaves_it_open_and_it_differs() {
+    fn a_note_is_made_where_a_fit_differs_and_the_world_leaves_it_open() {
         let (recorded, new) = (Fit { in_flight: 16, checks: 250_000 }, Fit { in_flight: 8, checks: 500_000 });
         let note = |text: &str, new| {
             let explore: ExploreConfig = toml::from_str(text).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_of_nothing_are_not_told() {
+    fn no_quarters_give_no_line() {
         assert_eq!(quarters_told(&[]), None);
         let quarter = Quarter { branches: 4, cpu_ns: 250_000_000, resident_bytes: 0 };
         let told = quarters_told(&[quarter, quarter]).unwrap();

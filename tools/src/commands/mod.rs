@@ -82,7 +82,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
 /// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as JSON
 /// on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
-    // The reader of our output is gone: no report can reach it.
+    // The reader of the output has closed it, as `head` does. That is not reported.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::one_line;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_not_repeated() {
         assert_eq!(one_line(&anyhow!("no space").context("cache")), "cache: no space");
         assert_eq!(
             one_line(&anyhow!("the guest said \u{1b}[2J\u{9b}H")),

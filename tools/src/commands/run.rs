@@ -147,7 +147,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     match drivers.find(|driver| driver.repeat) {
         None => Ok(()),
         Some(driver) => anyhow::bail!(
-            "{}: the driver \"{}\" has repeat = true and never ends; say how long it runs, such as --for 20s",
+            "{}: the driver \"{}\" has repeat = true and never ends; give a duration, such as --for 20s",
             world.file.display(),
             driver.name
         ),
@@ -188,14 +188,14 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
         let disks = match disk_losses {
             0 => String::new(),
             _ => format!(
-                "; disks lost power {disk_losses} times, and unflushed sectors {disk_losses_of_data} times"
+                "; disks lost power {disk_losses} times, {disk_losses_of_data} times with unflushed sectors"
             ),
         };
         ui.say(format!("{faults} {}{disks}", if faults == 1 { "fault" } else { "faults" }))?;
     }
     if summary.not_done {
         ui.say(format!(
-            "the workload was not done {} after ready, and was ended; --for says how long it runs",
+            "the workload was not done {} after ready and was ended; give it a longer time with --for",
             show_duration_ns(UNTIL_DONE_NS_MAX)
         ))?;
     }

@@ -99,7 +99,7 @@ fn another_seed_is_another_world() {
     let launcher = launcher_of(WORLD);
     let (one, other) = (run(&launcher, 1).0, run(&launcher, 2).0);
     let same = one.points().iter().zip(other.points()).take_while(|(a, b)| a == b).count();
-    assert!(same > 0 && same < one.points().len(), "the boot is the same, and what follows is not");
+    assert!(same > 0 && same < one.points().len(), "the boots are equal, and the rest is not");
 }
 
 /// Checks that Everett makes from outside, between the world's own checks.
@@ -156,7 +156,8 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Continues from moments within Everett's checks: more densely up to the wait for an answer that never comes.
+    // Takes moments within Everett's checks, more densely before the wait for an answer that never comes, and continues
+    // from each of them.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =

@@ -149,7 +149,7 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // Under these seeds each command runs, one beside itself, and timelines end both ways.
+    // Under these seeds each command runs, one of them twice at a time, and timelines end in both ways.
     for seed in 14..=17 {
         let mut timeline = launcher.start(seed).unwrap();
         let (_, events) = told(&mut timeline, DURATION_NS);
@@ -164,7 +164,7 @@ fn commands_run_as_their_names_say() {
         assert!(matches!(ending, (true, false, false) | (false, true, true)), "{seen:?}");
         endings.insert(ending);
         let written: u32 = lines(&events, "after")[0].parse().unwrap();
-        assert!(written > 0, "the variable leads somewhere");
+        assert!(written > 0, "the variable names the output folder");
         let worked = timeline.tally().unwrap().get("parallel_driver_work.sh").unwrap();
         assert_eq!(worked.failed, 0);
         works += worked.succeeded;
@@ -177,7 +177,7 @@ fn commands_run_as_their_names_say() {
     for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
         assert!(has(&all, unit), "{unit} among {all:?}");
     }
-    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them beside each other: {all:?}");
+    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them at a time: {all:?}");
 }
 
 /// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and reset.
@@ -199,14 +199,17 @@ fn a_template_under_faults_gives_one_trail() {
     let (trail, events) = told(&mut worker, DURATION_NS);
     assert_eq!((worker.phase(), findings(&events)), (Phase::Done, vec![]));
     let seen = follow(&events);
-    assert!(has(&seen, "eventually_settled.sh"), "not all ended by themselves: {seen:?}");
+    assert!(
+        has(&seen, "eventually_settled.sh"),
+        "a command that does not end by itself was killed: {seen:?}"
+    );
     let not_done: Vec<&str> = events
         .iter()
         .filter_map(|event| if let What::Effect { text } = &event.what { Some(text.as_str()) } else { None })
         .collect();
     assert_eq!(not_done, ["not done: the first command still runs"]);
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
-    assert_eq!(healed, 2, "what was not done does not end");
+    assert_eq!(healed, 2, "a fault that was not applied does not end");
     // Machines get commands again after their restarts.
     let back = |node: &str, after: &str| {
         let at = events
@@ -358,7 +361,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
     let setting = setting_of(launcher, EngineOptions::default());
     let outcome = explore(&setting, 8, 2, 1 << 30, false);
     let subtrees = outcome.tree.subtrees();
-    assert!(subtrees < 8, "some branches go on from others");
+    assert!(subtrees < 8, "some branches continue others");
     let all: Vec<_> = outcome.merged.commands().all().collect();
     let told = all.iter().map(|&(name, counts, seen)| {
         (name, counts.started > 0, counts.failed > 0, counts.succeeded, seen.map_or(0, |seen| seen.branches))

@@ -133,7 +133,10 @@ fn losses_of_power_leave_a_small_disk_mountable() {
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
                 // A write in flight may have reached the disk, too.
-                assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
+                assert!(
+                    at == last || at == last + 1,
+                    "{last} was flushed, and after the restart the disk had {at}"
+                );
                 starts += 1;
             }
         }

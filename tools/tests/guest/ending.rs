@@ -48,7 +48,7 @@ fn end_and_next(events: &[Event]) -> (u64, u64) {
 }
 
 #[test]
-fn what_settles_by_itself_is_no_finding() {
+fn a_world_that_settles_in_time_has_no_finding() {
     let run = |settle: &str| {
         let (launcher, points) = ready(launcher_of(&BALANCER.replace("SETTLE", settle)));
         let (_, events) = told(&mut under(&launcher, &points, PLAN).start(1).unwrap(), 3_000 * MS);
@@ -64,7 +64,7 @@ fn what_settles_by_itself_is_no_finding() {
 }
 
 #[test]
-fn how_long_it_settles_is_of_the_timeline_and_not_of_its_boot() {
+fn the_settling_time_is_part_of_the_timeline_and_not_of_its_boot() {
     let of = |settle: &str| {
         let world = launcher_of(&BALANCER.replace("SETTLE", settle)).world;
         let image = ["image".to_owned()];

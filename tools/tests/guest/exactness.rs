@@ -1,4 +1,4 @@
-//! Equal timelines are equal to the bit, different seeds give different ones, and a leak is found.
+//! Runs of one timeline are equal to the bit, different seeds give different timelines, and a planted leak is found.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ const DURATION_NS: u64 = 1_300 * MS;
 const RUNS: u32 = 4;
 
 #[test]
-fn a_server_under_load_repeats_and_the_seed_decides() {
+fn a_server_under_load_repeats_and_depends_on_the_seed() {
     let run = |seed, runs| {
         let report = job(EngineOptions::default(), seed, DURATION_NS, runs);
         let report = report.run(&Interrupt::default(), &|_, _| {}).unwrap();
@@ -43,9 +43,9 @@ fn a_server_under_load_repeats_and_the_seed_decides() {
     let others = lines(&other.events, "load");
     assert_eq!(
         printed[0], others[0],
-        "the server drew its run ID while it booted, which is the same for all seeds"
+        "the server draws its run ID during the boot, which is the same for all seeds"
     );
-    assert_ne!(printed[1], others[1], "what the driver stores follows the seed");
+    assert_ne!(printed[1], others[1], "the data that the driver stores depends on the seed");
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn a_stale_translation_is_found() {
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Restarts that plant a leak in cold restarts only. The reported instruction must count over the node's life: a machine's
-/// own count starts anew at each restart.
+/// Restarts that plant a leak in cold restarts only. The reported instruction must be counted over the node's life, because
+/// a machine's own count starts anew at each restart.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {
@@ -242,7 +242,7 @@ fn a_cold_restart_has_the_engine_of_its_run() {
 }
 
 #[test]
-fn a_leak_behind_a_restart_is_found_to_the_instruction() {
+fn a_leak_after_a_restart_is_located_to_the_instruction() {
     const PLAN: &str =
         r#"{"at": "10ms", "for": "5ms", "fault": "power_loss", "node": "a", "restart": "cold"}"#;
     let points = booted().restart.clone().unwrap();
@@ -258,7 +258,7 @@ fn a_leak_behind_a_restart_is_found_to_the_instruction() {
     };
 
     let found = first_difference(&mut |side| start(side), 3_000 * MS, 100 * MS).unwrap();
-    let found = found.expect("they part");
+    let found = found.expect("the two timelines differ");
     assert!(matches!(found.cause, Cause::Input { .. }), "{found}");
     assert!(found.icount > before, "{found}");
     let digests = |more| {

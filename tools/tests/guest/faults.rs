@@ -101,7 +101,7 @@ fn assert_done(events: &[Event]) {
 
 #[test]
 fn a_plan_gives_one_trail_whatever_else_was_run() {
-    // Under this seed the bit that rots is none that the file system needs to be mounted.
+    // Under this seed the file system can be mounted despite the flipped bit.
     let seed = 3;
     let (launcher, points) = ready(launcher_of(WORLD));
     let (faulty, other) = (under(&launcher, &points, PLAN), under(&launcher, &points, OTHER));
@@ -130,7 +130,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
 
 /// Moments with frames and requests in flight, lasting faults, and nodes that are off, paused, or booting.
 #[test]
-fn moments_among_faults_change_nothing_and_lead_back() {
+fn moments_during_faults_change_nothing_and_can_be_continued() {
     let (launcher, points) = ready(launcher_of(WORLD));
     let faulty = under(&launcher, &points, PLAN);
     let mut worker = faulty.start(1).unwrap();
@@ -178,7 +178,7 @@ while n=$((n + 1)); do echo $n > /data/new && sync /data/new && mv /data/new /da
 "#;
 
 #[test]
-fn a_warm_restart_is_a_cold_one_that_costs_nothing() {
+fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     let (launcher, points) = ready(launcher_of(RESTARTED));
     let of = |restart: &str| {
         let plan = format!(
@@ -227,7 +227,7 @@ memory = "96M"
 
 /// A restarted machine is ahead of the world by the duration of its boot.
 #[test]
-fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
+fn after_a_restart_faults_and_the_end_come_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();
     let (launcher, points) = ready(launcher_of(alone));
     let root_ns = launcher.from.as_ref().unwrap().session.ready_ns().unwrap();
@@ -251,7 +251,7 @@ fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
 }
 
 #[test]
-fn a_cpu_that_is_slow_is_slow_after_a_restart() {
+fn a_slow_cpu_stays_slow_after_a_restart() {
     let (launcher, points) = ready(launcher_of(LATE));
     let count = |more: &str| {
         let plan = r#"{"at": "50ms", "for": "20ms", "fault": "power_loss", "node": "a"}"#;

@@ -1,6 +1,6 @@
 //! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network to a Debian mirror.
 //!
-//! * `exactness`: equal runs stay equal under any disturbance, and checks that must fail do;
+//! * `exactness`: runs of one timeline stay equal under any disturbance, and a planted leak is found;
 //! * `exits`, `branches`: the clock modes `exit` and `branch`; `moments`: the restart point, *ready*, and the effects of the
 //!   seed;
 //! * `stored`: moments in memory and in files;

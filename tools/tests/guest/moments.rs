@@ -135,7 +135,7 @@ fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // Three runs from one restart point: two with other entropy at joining, and one with other entropy only later.
+    // The second run gets other entropy when it joins, the third only when it is reseeded later.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);
@@ -216,7 +216,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
 }
 
 #[test]
-fn a_boot_that_gets_nowhere_says_why() {
+fn a_boot_that_does_not_get_ready_says_why() {
     let why = |launcher: &Launcher| {
         let mut timeline = launcher.boot().unwrap();
         let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();

@@ -17,8 +17,8 @@ use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, wor
 /// Duration for about a dozen losses of power.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. It is read from outside the
-/// crate, because the example itself is tested.
+/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. The file is read from outside
+/// the crate, because the example itself is tested.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
@@ -62,7 +62,10 @@ fn xfs_recovers_what_was_flushed() {
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
                 // A write in flight may have reached the disk, too.
-                assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
+                assert!(
+                    at == last || at == last + 1,
+                    "{last} was flushed, and after the restart the disk had {at}"
+                );
                 begun.push(at);
             }
         }

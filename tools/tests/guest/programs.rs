@@ -76,7 +76,7 @@ fn a_run_leaves_a_folder_and_prints_json() {
 }
 
 #[test]
-fn a_commands_status_is_the_programs() {
+fn the_exit_status_is_that_of_the_command() {
     let world = crate::support::world_file();
     crate::support::image();
     let boot = |script: &str| everett(&["boot", world.to_str().unwrap(), "--", "sh", "-c", script]);

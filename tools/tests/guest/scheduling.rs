@@ -41,7 +41,10 @@ fn a_race_of_two_threads_is_reached_by_stalls() {
         line.strip_prefix("counted ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{events:?}"))
     };
     let seeds = 1..=4;
-    assert!(seeds.clone().all(|seed| counted(&launcher, seed) == 400), "it takes a fault");
+    assert!(
+        seeds.clone().all(|seed| counted(&launcher, seed) == 400),
+        "without a fault no seed reaches the race"
+    );
     let stalls = r#"{"at": "0s", "for": "55s", "fault": "stalls", "node": "a", "every_instructions": 20000, "stall": {"uniform": ["1ms", "10ms"]}}"#;
     let stalled = under(&launcher, &points, stalls);
     assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "stalls reach it");

@@ -30,7 +30,7 @@ fn a_power_off_that_nobody_asked_for_is_a_finding() {
 }
 
 #[test]
-fn a_truncated_initramfs_ends_in_a_panic_of_the_guests() {
+fn a_truncated_initramfs_ends_in_a_panic_of_the_guest() {
     let files = &image().files;
     let place = tempfile::tempdir().unwrap();
     let cut = place.path().join("initramfs");
@@ -76,7 +76,7 @@ fn a_world_that_does_not_get_ready_is_a_finding_and_shows_why() {
 }
 
 #[test]
-fn a_package_that_does_not_exist_is_one_line() {
+fn a_package_that_does_not_exist_is_an_error_of_one_line() {
     let place = tempfile::tempdir().unwrap();
     let world = place.path().join("world.toml");
     fs::write(&world, "[[node]]\nname = \"a\"\npackages = [\"no-such-package-anywhere\"]\n").unwrap();
