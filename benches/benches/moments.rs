@@ -1,8 +1,8 @@
 //! Measures the costs of moments: restoring, taking, branching in another worker, keeping many.
 //!
 //! A guest of 256 MiB, of which 128 MiB are written, dirties N uniformly random pages and is restored, including device
-//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of the same size, and with a bare
-//! memcpy of the pages.
+//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of the same size, and with a
+//! bare memcpy of the pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -178,8 +178,8 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// Measures restoring a moment that differs from the root moment by `pages` pages, in a worker that has never had it: in a
-/// new worker, and in an existing one that was at another moment of this kind.
+/// Measures restoring a moment that differs from the root moment by `pages` pages, in a worker that has never had it:
+/// in a new worker, and in an existing one that was at another moment of this kind.
 fn branches(
     report: &mut Report,
     options: &Options,

@@ -1,4 +1,5 @@
-//! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, and cargo builds only the bench.
+//! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, and cargo builds only the
+//! bench.
 
 use std::process::{Command, ExitCode};
 

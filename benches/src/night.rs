@@ -87,8 +87,8 @@ pub struct Sample {
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of waiting jobs among which the next one to finish is drawn, so that results do not arrive in the order of
-    /// choices.
+    /// Number of waiting jobs among which the next one to finish is drawn, so that results do not arrive in the order
+    /// of choices.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,

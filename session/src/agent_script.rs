@@ -13,8 +13,8 @@ use everett_world_file::{self as world_file, CheckKind, Node, World};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed when they
-/// are started.
+/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed
+/// when they are started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Name of the node.
@@ -39,7 +39,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// Folder that may contain commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
-    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on without drivers and faults.
+    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on without drivers and
+    /// faults.
     pub settle_ns: u64,
 }
 
@@ -184,7 +185,8 @@ impl Plan {
     }
 }
 
-/// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the world file's order.
+/// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the world file's
+/// order.
 const NETWORK_PREFIX: u8 = 16;
 /// Address of the host on the wire.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);

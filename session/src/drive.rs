@@ -56,8 +56,8 @@ pub enum Ended {
     Cut,
 }
 
-/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, and then runs its checks. The run ends
-/// at a point of the trail. A machine that does not get ready ends the timeline with a finding.
+/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, and then runs its checks. The
+/// run ends at a point of the trail. A machine that does not get ready ends the timeline with a finding.
 ///
 /// # Errors
 /// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
@@ -126,8 +126,8 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     }
 }
 
-/// Returns the time limit for the end of the checks if the workload runs for `duration_ns`, in nanoseconds of vtime after
-/// *ready*.
+/// Returns the time limit for the end of the checks if the workload runs for `duration_ns`, in nanoseconds of vtime
+/// after *ready*.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     let parts =
         [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
@@ -202,13 +202,13 @@ mod tests {
     #[test]
     fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
         let mut timeline = halting(state::tests::beginning());
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let mut findings = Findings::default();
         assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
 
         let mut timeline = not_begun();
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let mut findings = Findings::default();
         let error = drive(&mut timeline, 1_000_000, &mut findings).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(BootError::File { .. })), "{error:?}");
@@ -217,7 +217,7 @@ mod tests {
         assert!(findings.0.is_empty(), "{:?}", findings.0);
 
         let mut timeline = not_begun();
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }

@@ -1,10 +1,11 @@
 //! The choice of the engine that executes the guests of a world, with its reason in one line.
 //!
-//! KVM counts as exact only on a host whose probes succeed: small guests test everything that an exact engine needs in the
-//! world's clock mode ([`everett_host::doctor`]). A requirement that this version's engine does not implement counts as
-//! missing.
+//! KVM counts as exact only on a host whose probes succeed: small guests test everything that an exact engine needs in
+//! the world's clock mode ([`everett_host::doctor`]). A requirement that this version's engine does not implement
+//! counts as missing.
 //!
-//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as inexact.
+//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as
+//! inexact.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use serde::Serialize;
 
 use crate::machines::{EngineKind, EngineOptions};
 
-/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at exits.
+/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at
+/// exits.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
 /// Probes that must succeed for a controlled TSC.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
@@ -125,8 +127,8 @@ impl Engine {
 }
 
 /// Reason given for the soft engine. It leaves to the host's processor only operations whose results the manuals of all
-/// vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations on Intel and AMD
-/// processors, and fails on a host with an unknown difference.
+/// vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations on Intel and
+/// AMD processors, and fails on a host with an unknown difference.
 const SOFT: &str = "exact on every x86-64 host";
 
 /// Results of the probes of this host.
@@ -177,7 +179,8 @@ fn found(report: &kvm::Report, clock: Clock) -> Found {
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
-    // A report with a single finding comes from a host without a usable device. It says nothing about other capabilities.
+    // A report with a single finding comes from a host without a usable device. It says nothing about other
+    // capabilities.
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));

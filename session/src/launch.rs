@@ -121,8 +121,8 @@ impl Launcher {
         Ok(timeline)
     }
 
-    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches. Returns
-    /// false if the start is power-on, because that needs a new machine.
+    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches.
+    /// Returns false if the start is power-on, because that needs a new machine.
     ///
     /// # Errors
     /// See [`Launcher::start`].
@@ -249,7 +249,7 @@ impl Launcher {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. The nodes' ports are the machines' own; Everett gets a port of its own if the
+    /// Returns the configuration of the wire. The nodes' ports come from their machines. The host gets a port if the
     /// workload has a check that Everett makes over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;

@@ -5,7 +5,8 @@
 //! * `wire.pcapng`: the frames, with vtime since the world's epoch, for Wireshark;
 //! * `trail.jsonl`: the digests, `{"vtime_ns":…,"digest":"…"}` a line;
 //! * `console.log`: the machine's serial console, byte by byte; with several nodes one `console-NODE.log` each;
-//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are complete.
+//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are
+//!   complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

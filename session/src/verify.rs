@@ -4,7 +4,8 @@
 //! instants at which these are flushed, and whether a machine is new or was restored after another run. Every point
 //! of every trail is compared with that of the first run to reach it, so a mismatch ends all runs at once.
 //!
-//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s bisection).
+//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s
+//! bisection).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

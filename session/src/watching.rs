@@ -74,8 +74,8 @@ impl Watching {
     /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
     ///
     /// # Errors
-    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more than
-    /// [`WATCHPOINTS_MAX`].
+    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more
+    /// than [`WATCHPOINTS_MAX`].
     pub fn new<'n>(
         watched: &[Watched],
         nodes: impl Iterator<Item = &'n Node>,

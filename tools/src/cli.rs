@@ -12,8 +12,8 @@ use everett_input::units;
 use everett_session::engines::{self, Asked};
 use everett_session::watching::Watched;
 
-/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to the
-/// bit.
+/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
+/// the bit.
 #[derive(Debug, Parser)]
 #[command(
     name = "everett",
@@ -156,8 +156,8 @@ pub struct Cache {
 pub enum CacheCommand {
     /// Remove items that were not used for some time; never those that a running process uses
     ///
-    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if mirrors still
-    /// have the packages.
+    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if
+    /// mirrors still have the packages.
     Prune {
         /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
@@ -317,8 +317,8 @@ pub struct Run {
     pub duration_ns: Option<u64>,
     /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
     ///
-    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended at least
-    /// once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
+    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended
+    /// at least once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
     #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
     pub until_done: bool,
     /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
@@ -536,8 +536,8 @@ pub enum SoftMode {
     Lockstep,
 }
 
-/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show that
-/// verification can fail.
+/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show
+/// that verification can fail.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Hidden {
     /// How Everett's own CPU executes guest code; timelines do not depend on it

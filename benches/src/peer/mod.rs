@@ -1,4 +1,5 @@
-//! Peers: other programs that do the same job. If one is missing, its name and package are printed.
+//! Peers: other programs that do the same job. If one is missing, its name and package are printed. [`loadvm`] restores
+//! moments with QEMU.
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
 pub mod loadvm;

@@ -1,10 +1,11 @@
 //! Lines that programs in a guest write to the history port.
 //!
-//! The agent passes the port to drivers and checks and does not see the lines that they write. The amount per interval of
-//! vtime is therefore bounded here. Exceeding the bound breaks the conversation, because a history with gaps could not be
-//! judged.
+//! The agent passes the port to drivers and checks and does not see the lines that they write. The amount per interval
+//! of vtime is therefore bounded here. Exceeding the bound breaks the conversation, because a history with gaps could
+//! not be judged.
 //!
-//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes them.
+//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes
+//! them.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
@@ -13,9 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::state::StateError;
 use super::{Conversation, What};
 
-/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times in each.
+/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times
+/// in each.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than this.
+/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than
+/// this.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 /// Size charged for a line besides its text, in bytes, so that many short lines cannot evade the bound.
 const LINE_OVERHEAD_BYTES: u64 = 256;
@@ -54,8 +57,8 @@ impl HistoryLines {
         self.cutter = cutter();
     }
 
-    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true if it
-    /// was cut.
+    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true
+    /// if it was cut.
     ///
     /// # Errors
     /// Returns [`Flood`] once, when an interval exceeds the bound. No lines are emitted from there on.

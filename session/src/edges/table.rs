@@ -72,7 +72,8 @@ impl Names {
     /// # Errors
     /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same pages.
+        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same
+        // pages.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);

@@ -1,4 +1,5 @@
-//! The explorer's view of a world: the abstraction of its state, its properties, and the names of nodes, ports and disks.
+//! The explorer's view of a world: the abstraction of its state, its properties, and the names of nodes, ports and
+//! disks.
 
 use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};

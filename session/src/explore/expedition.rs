@@ -1,7 +1,7 @@
 //! Exploration by the workers of this host: starts the workers, and decides when the exploration ends.
 //!
-//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and signals
-//! only decide how many branches are run.
+//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and
+//! signals only decide how many branches are run.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -133,8 +133,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joins all workers; a worker's panic becomes an error. It is returned rather than the leader's error, because it
-        // caused that one.
+        // Joins all workers; a worker's panic becomes an error. It is returned rather than the leader's error, because
+        // it caused that one.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {
@@ -147,7 +147,8 @@ pub fn explore(
     })
 }
 
-/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not return.
+/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not
+/// return.
 struct Dismissal<'c, 's>(&'c WorkerPool<'s>);
 
 impl Drop for Dismissal<'_, '_> {

@@ -1,7 +1,8 @@
-//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to its end.
+//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to
+//! its end.
 //!
-//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of [`GRID_NS`]
-//! that begins at each fork, so the stops do not depend on the moment from which a branch is replayed.
+//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of
+//! [`GRID_NS`] that begins at each fork, so the stops do not depend on the moment from which a branch is replayed.
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -162,8 +163,8 @@ impl<'s> PathRunner<'s> {
     /// Runs the last branch of a path from its parent's moment `from`; from the root moment if that is `None`.
     ///
     /// # Errors
-    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner cannot be
-    /// used any more then. Returns [`Interrupted`] if `watch` ended it.
+    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner
+    /// cannot be used any more then. Returns [`Interrupted`] if `watch` ended it.
     pub fn branch(
         &mut self,
         from: Option<&BranchMoment>,
@@ -183,7 +184,8 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an exploration.
+    /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an
+    /// exploration.
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`PathRunner::branch`].
@@ -320,8 +322,8 @@ impl<'s> PathRunner<'s> {
         Ok(None)
     }
 
-    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that is not
-    /// possible.
+    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that
+    /// is not possible.
     fn checks(
         &mut self,
         from_ns: u64,
@@ -354,7 +356,8 @@ impl<'s> PathRunner<'s> {
         Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
     }
 
-    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the result.
+    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the
+    /// result.
     fn unless_failed<T>(&self, came: anyhow::Result<T>) -> anyhow::Result<T> {
         match self.failure() {
             Some(failed) => Err(failed.into()),

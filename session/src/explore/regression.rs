@@ -1,7 +1,7 @@
 //! Regression files: a finding in a file that a project's own tests replay after a change.
 //!
-//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it replays
-//! the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
+//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it
+//! replays the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
 
 use std::fs;
 use std::path::{Component, Path as FilePath, PathBuf};
@@ -31,8 +31,8 @@ const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 pub struct Regression {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Path of the world file, relative to the regression file's folder. If it is missing there, [`Regression::world_file`]
-    /// also looks beside the regression file.
+    /// Path of the world file, relative to the regression file's folder. If it is missing there,
+    /// [`Regression::world_file`] also looks beside the regression file.
     pub world: PathBuf,
     /// Name of the timeline on which the finding was made.
     pub timeline: String,
@@ -109,7 +109,8 @@ impl Regression {
     /// Reads a regression file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine version.
+    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine
+    /// version.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
@@ -126,8 +127,8 @@ impl Regression {
     }
 
     /// Returns the path of the world file for a regression file that was read from `file`. If `named` is given, that is
-    /// returned unchecked. Otherwise the recorded path is tried, then the folder of `file`, because the regression file may have
-    /// been copied there.
+    /// returned unchecked. Otherwise the recorded path is tried, then the folder of `file`, because the regression file
+    /// may have been copied there.
     ///
     /// # Errors
     /// Returns an error if the world file is at none of these places.
@@ -151,8 +152,8 @@ impl Regression {
         );
     }
 
-    /// Applies the exploration's settings to a world file's: the share of branches with checks, if the world file has none, and
-    /// the strategy, if the regression file has one.
+    /// Applies the exploration's settings to a world file's: the share of branches with checks, if the world file has
+    /// none, and the strategy, if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
@@ -269,7 +270,8 @@ mod tests {
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 
-    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is named.
+    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is
+    /// named.
     #[test]
     fn a_copied_file_finds_its_world() {
         let place = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first candidate that shows
-//! the finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end shrinking early, with the
-//! best plan so far.
+//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first candidate that
+//! shows the finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end
+//! shrinking early, with the best plan so far.
 
 use std::thread;
 
@@ -152,14 +152,14 @@ pub enum TooEarly {
 /// Shrinks the finding of a path. If it is ended early, returns the best plan so far.
 ///
 /// # Errors
-/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was ended,
-/// and [`Failed`] if the host or the engine failed, before the finding was shown again.
+/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was
+/// ended, and [`Failed`] if the host or the engine failed, before the finding was shown again.
 pub fn shrink(
     setting: &Setting,
     path: &Path,
     wanted: &Wanted,
     limits: &Limits<'_>,
-    told: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Shrunk> {
     let fates = setting.fates();
     let end = fates.end(path).context("the root moment has no finding")?;
@@ -177,10 +177,10 @@ pub fn shrink(
     let stop = &Ending { interrupt: limits.interrupt, clock: Stopwatch::start(), host_ns: limits.host_ns };
     let workers = limits.workers.max(1);
     let runs = &mut Runners { setting, wanted, workers, stop, idle: Vec::new() };
-    let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, told, progress };
+    let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, report, progress };
 
-    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and nothing
-    // else.
+    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and
+    // nothing else.
     let paths = [Path::default(), path.clone()];
     let end = End { open: false, ..end };
     let tries: Vec<Plot> =
@@ -308,13 +308,13 @@ struct Shrinker<'t> {
     names: &'t Names,
     runs: &'t mut dyn Runs,
     stop: &'t Ending<'t>,
-    told: &'t mut dyn FnMut(&Progress),
+    report: &'t mut dyn FnMut(&Progress),
     progress: Progress,
 }
 
 impl Shrinker<'_> {
-    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None` if no
-    /// candidate shows it.
+    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None`
+    /// if no candidate shows it.
     fn best(&mut self, tries: Vec<Plot>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
         let first = match self.first(&tries) {
             Ok(Some((first, shown))) => tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
@@ -383,16 +383,16 @@ impl Shrinker<'_> {
     fn is_better(&mut self, best: &Best) {
         self.progress.better += 1;
         self.progress.faults = best.plot.entries.len();
-        (self.told)(&self.progress);
+        (self.report)(&self.progress);
     }
 
-    /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it is still
-    /// returned.
+    /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it
+    /// is still returned.
     fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, plots.len());
         let at_a_time = self.runs.at_a_time();
         for (chunk, plots) in plots.chunks(at_a_time).enumerate() {
-            (self.told)(&self.progress);
+            (self.report)(&self.progress);
             if self.stop.is_wanted() {
                 return Err(Interrupted.into());
             }
@@ -491,7 +491,7 @@ mod tests {
         };
         let mut runs = Scripted { at_a_time, result };
         let mut shrinker =
-            Shrinker { names: &names, runs: &mut runs, stop: &stop, told: &mut |_| {}, progress };
+            Shrinker { names: &names, runs: &mut runs, stop: &stop, report: &mut |_| {}, progress };
         let end = End { at_ns: 9_000_000_000, open: false, checked: false };
         let plot = Plot { path: Path::default(), entries: plan.entries().to_vec(), end };
         let best = shrinker.best(vec![plot])?;

@@ -1,7 +1,7 @@
 //! Frames as messages: the part of a frame's fate on the wire that coverage observes.
 //!
-//! A message is identified by its protocol and type, the port of the service, and its direction: to or from the service.
-//! Empty acknowledgments and address resolution are not messages.
+//! A message is identified by its protocol and type, the port of the service, and its direction: to or from the
+//! service. Empty acknowledgments and address resolution are not messages.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. A TIMEOUT counts, because here it means that the message
-/// arrived late. It can mean a missing message only in a closed log, and the log of a branch is never closed.
+/// Returns true if this step is the first arrival of a message. A TIMEOUT counts, because here it means that the
+/// message arrived late. It can mean a missing message only in a closed log, and the log of a branch is never closed.
 pub(super) fn arrives(kind: StepKind) -> bool {
     match kind {
         StepKind::Deliver | StepKind::Timeout => true,

@@ -55,8 +55,8 @@ struct Queue {
 }
 
 impl<'s> WorkerPool<'s> {
-    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without a
-    /// result.
+    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without
+    /// a result.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Setting::inherited_at_boot`].
@@ -110,7 +110,8 @@ impl<'s> WorkerPool<'s> {
         self.close();
     }
 
-    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its branch.
+    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its
+    /// branch.
     pub fn work(&self, results: &Sender<Done>) {
         let mut hired = None;
         while let Some(job) = self.next() {
@@ -146,8 +147,8 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last worker
-    /// returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last
+    /// worker returns false, so that its error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
@@ -182,7 +183,7 @@ impl<'s> WorkerPool<'s> {
         while let Some((_, path)) = job.way.get(there) {
             let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
             let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Moment, &mut watch);
-            let mut branch = branch.map_err(|error| self.told(error, path))?;
+            let mut branch = branch.map_err(|error| self.described(error, path))?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
             let Some(derived) = branch.at_moment.take() else {
@@ -195,7 +196,7 @@ impl<'s> WorkerPool<'s> {
         let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
         let path = &job.choice.path;
         let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Whole, &mut watch);
-        let mut branch = branch.map_err(|error| self.told(error, path))?;
+        let mut branch = branch.map_err(|error| self.described(error, path))?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);
         if let Some(kept) = branch.at_moment.take() {
@@ -206,9 +207,9 @@ impl<'s> WorkerPool<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no record:
-    /// records are exact, and the place of such a failure is not.
-    fn told(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
+    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no
+    /// record: records are exact, and the place of such a failure is not.
+    fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
                 "{}: {failed}; nothing is recorded of this branch, and the exploration can be resumed",
@@ -249,8 +250,8 @@ impl<'s> WorkerPool<'s> {
     }
 }
 
-/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as other
-/// workers live.
+/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as
+/// other workers live.
 struct Farewell<'r> {
     number: u64,
     results: &'r Sender<Done>,

@@ -86,8 +86,9 @@ impl MomentFolder {
         &self.folder
     }
 
-    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the returned file
-    /// is dropped. While another process holds the lock, `wait` is called repeatedly. If it returns false, the attempt ends.
+    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the
+    /// returned file is dropped. While another process holds the lock, `wait` is called repeatedly. If it returns
+    /// false, the attempt ends.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
@@ -113,8 +114,8 @@ impl MomentFolder {
         Ok(lock)
     }
 
-    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to these
-    /// files.
+    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to
+    /// these files.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written, e.g. on a full disk. Nothing that was stored before is lost.
@@ -275,7 +276,8 @@ impl MomentFolder {
         Ok(path)
     }
 
-    /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with another key.
+    /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with
+    /// another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
         let shelves = self.folder.parent().into_iter().flat_map(folders);
         let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));

@@ -7,9 +7,9 @@
 //!
 //! Not here: the moment of a machine (`everett_vmm`), the storage of pages and the file format (`everett-snapshot`).
 //!
-//! **Invariants.** A stored boot is a cache: if it is missing, damaged or of another version, the world is booted anew. A
-//! boot that cannot be stored is used without storing it. A damaged saved moment is refused. Files are never overwritten in
-//! place.
+//! **Invariants.** A stored boot is a cache: if it is missing, damaged or of another version, the world is booted anew.
+//! A boot that cannot be stored is used without storing it. A damaged saved moment is refused. Files are never
+//! overwritten in place.
 
 mod folder;
 mod machine_parts;

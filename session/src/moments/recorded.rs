@@ -29,8 +29,8 @@ impl Recorded {
         Recorded { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
-    /// Takes new events and output from the timeline. The last [`CONSOLE_BYTES_MAX`] bytes of each console are kept, as many as a
-    /// machine keeps.
+    /// Takes new events and output from the timeline. The last [`CONSOLE_BYTES_MAX`] bytes of each console are kept, as
+    /// many as a machine keeps.
     ///
     /// # Errors
     /// Returns [`TooMuch`] if the events exceed their bound.
@@ -68,9 +68,9 @@ mod tests {
             what: What::Effect { text: "x".repeat(bytes) },
         };
         let rest = EVENTS_BYTES_MAX - event(0).bytes();
-        let mut told = Recorded::new(1);
-        assert_eq!(told.add(vec![event(rest)]), Ok(()));
-        assert_eq!(told.add(vec![event(0)]), Err(TooMuch));
-        assert_eq!(told.into_parts().0.len(), 2);
+        let mut recorded = Recorded::new(1);
+        assert_eq!(recorded.add(vec![event(rest)]), Ok(()));
+        assert_eq!(recorded.add(vec![event(0)]), Err(TooMuch));
+        assert_eq!(recorded.into_parts().0.len(), 2);
     }
 }

@@ -3,8 +3,8 @@
 //! [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
 //! compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
 //!
-//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted: nothing
-//! here panics or allocates more than the file's size warrants.
+//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted:
+//! nothing here panics or allocates more than the file's size warrants.
 
 mod elf;
 mod kallsyms;

@@ -1,9 +1,9 @@
 //! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
 //!
-//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding and
-//! commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied. Faults that
-//! are due while the first command of a test template runs are not applied either. An event reports each fault that is not
-//! applied.
+//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding
+//! and commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied.
+//! Faults that are due while the first command of a test template runs are not applied either. An event reports each
+//! fault that is not applied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// Returns a message of one line if there is no restart point.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an engine
-    /// with these options.
+    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an
+    /// engine with these options.
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
@@ -247,7 +247,8 @@ impl Timeline {
         }
     }
 
-    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not carried out.
+    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not
+    /// carried out.
     fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
         const NO_DISK: &str = "the node has no such disk";
         let now = self.world.vtime();

@@ -1,7 +1,8 @@
 //! A check that Everett makes itself: it connects to a node over the wire, sends bytes, and waits for an answer.
 //!
-//! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received frames.
-//! Those are stored. A timeline that continues from a moment within such a check replays the connection from them.
+//! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
+//! frames. Those are stored. A timeline that continues from a moment within such a check replays the connection from
+//! them.
 
 use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
@@ -30,8 +31,8 @@ pub(super) struct Talk {
     begun_ns: u64,
     /// vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
-    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node learns
-    /// of it.
+    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node
+    /// learns of it.
     outcome: Option<Result<(), &'static str>>,
 }
 

@@ -36,8 +36,8 @@ pub struct Pruned {
 
 /// Removes the items outside the bounds, least recently used first. Items that a running process uses are kept.
 ///
-/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop packages. So the
-/// images of a world with saved moments are kept with these, and count as last used with the latest of them.
+/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop packages.
+/// So the images of a world with saved moments are kept with these, and count as last used with the latest of them.
 ///
 /// # Errors
 /// Returns an error if another process is looking for items or making them, or if an item cannot be removed.

@@ -174,7 +174,8 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
     }
 }
 
-/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who watches.
+/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who
+/// watches.
 fn pace(args: &cli::Boot, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());

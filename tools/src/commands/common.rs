@@ -145,8 +145,8 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Refuses to start from a moment `since_ready_ns` after *ready* if the run has ended by then. The run lasts `duration_ns`,
-/// or at most [`UNTIL_DONE_NS_MAX`] without a duration.
+/// Refuses to start from a moment `since_ready_ns` after *ready* if the run has ended by then. The run lasts
+/// `duration_ns`, or at most [`UNTIL_DONE_NS_MAX`] without a duration.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
@@ -227,8 +227,8 @@ impl Prepared {
         Ok(booted)
     }
 
-    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if that is
-    /// known.
+    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if
+    /// that is known.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
@@ -271,7 +271,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else 0.
+    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else
+    /// 0.
     pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
         asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates the
-//! finding.
+//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates
+//! the finding.
 
 use std::path::{Path, PathBuf};
 
@@ -147,7 +147,8 @@ fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
     Ok(ui.say(style::paint(style::HEAD, format!("\n{number}. {text}")))?)
 }
 
-/// Finds a world file of the demo: in the working folder or the program's, in their parents, or where Everett was built.
+/// Finds a world file of the demo: in the working folder or the program's, in their parents, or where Everett was
+/// built.
 fn find(name: &str) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let program = std::env::current_exe().unwrap_or_default();

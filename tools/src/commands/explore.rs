@@ -111,8 +111,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists, otherwise to
-/// those that fit the requested length.
+/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists,
+/// otherwise to those that fit the requested length.
 fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
     let mut fit = Fit::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
@@ -174,11 +174,11 @@ pub(super) fn go(
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
-    let mut teller = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
-    let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut teller);
-    teller.bar.clear();
+    let mut reporter = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
+    let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
+    reporter.bar.clear();
     let outcome = outcome?;
-    if let Some(error) = teller.failed {
+    if let Some(error) = reporter.failed {
         return Err(error.into());
     }
     let host_seconds = clock.seconds();

@@ -1,4 +1,10 @@
-//! The commands, one module each. Each takes its arguments and returns an [`Outcome`].
+//! The commands. Each takes its arguments and returns an [`Outcome`].
+//!
+//! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `moment`, `plan`, `replay`, `run`, `show`,
+//!   `shrink`, `verify`; two each: `findings` (and `report`), `install` (`completions` and `man`)
+//! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
+//!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
+//! - `reporter` reports the events of a run, and `judge` judges them
 //!
 //! Not here: the execution of a run (`everett-session`) and the arguments ([`crate::cli`]).
 
@@ -79,8 +85,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as JSON
-/// on standard output.
+/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as
+/// JSON on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     // The reader of the output has closed it, as `head` does. That is not reported.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {

@@ -33,7 +33,8 @@ struct Record<'a> {
     moment: &'a str,
     seed: u64,
     vtime_ns: u64,
-    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct contents.
+    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct
+    /// contents.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,
@@ -109,11 +110,11 @@ fn run_to(
     if timeline.vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
-    let mut told = Recorded::new(timeline.world().nodes().len());
+    let mut recorded = Recorded::new(timeline.world().nodes().len());
     while timeline.vtime() < end_ns {
         let next_ns = end_ns.min(timeline.vtime().saturating_add(STEP_NS));
         timeline.run(&Until::vtime(next_ns));
-        told.take(timeline)?;
+        recorded.take(timeline)?;
         let vtime_ns = timeline.vtime();
         bar.at(vtime_ns.saturating_sub(ready_ns), timeline.icount());
         if interrupt.wanted() {
@@ -124,8 +125,8 @@ fn run_to(
         }
     }
     bar.clear();
-    told.take(timeline)?;
-    let (events, consoles) = told.into_parts();
+    recorded.take(timeline)?;
+    let (events, consoles) = recorded.into_parts();
     Ok(Stored::of(timeline, &booted.pool, events, consoles))
 }
 

@@ -67,24 +67,24 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    let teller = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
-    let outcome = again(teller, &setting, &record, &recorded, wanted.as_ref())?;
+    let reporter = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    let outcome = again(reporter, &setting, &record, &recorded, wanted.as_ref())?;
     common::warn_of_engine(ui, &engine)?;
     Ok(outcome)
 }
 
 /// Runs a branch again. The result says whether the wanted finding was shown.
 fn again(
-    mut teller: Reporter<'_>,
+    mut reporter: Reporter<'_>,
     setting: &Setting,
     record: &Record,
     recorded: &Recorded,
     wanted: Option<&Wanted>,
 ) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
-    let (ui, interrupt) = (teller.ui, teller.interrupt);
-    let replayed = replay(setting, &record.path, recorded, &mut teller)?;
-    teller.over(setting)?;
+    let (ui, interrupt) = (reporter.ui, reporter.interrupt);
+    let replayed = replay(setting, &record.path, recorded, &mut reporter)?;
+    reporter.over(setting)?;
     let name = setting.name(&record.path);
     match replayed {
         Replayed::Left { vtime_ns, recorded, came } => {
@@ -189,9 +189,9 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     let clock = Stopwatch::start();
     let route = regression.route(&setting, plan);
     let end_ns = route.end.map_or(0, |end| end.at_ns);
-    let mut teller = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
-    let branches = PathRunner::new(&setting)?.journey(&route, &mut teller);
-    teller.over(&setting)?;
+    let mut reporter = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
+    let branches = PathRunner::new(&setting)?.journey(&route, &mut reporter);
+    reporter.over(&setting)?;
     let branch = match branches {
         Ok(mut branches) => branches.pop(),
         Err(error) if error.is::<Interrupted>() && !interrupt.wanted() => {

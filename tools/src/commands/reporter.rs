@@ -95,7 +95,7 @@ impl<'a> Reporter<'a> {
         self.bar.clear();
     }
 
-    /// Prints the end of a node's console, which tells why its machine stopped by itself.
+    /// Prints the end of a node's console, which shows why its machine stopped by itself.
     pub(super) fn show_console(&self, node: usize) -> anyhow::Result<()> {
         let of_node = match self.nodes.get(node).filter(|_| self.nodes.len() > 1) {
             Some(name) => format!("the end of {name}'s console:"),

@@ -12,7 +12,7 @@ use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
 /// A server, a client that counts on it, and a third node that only receives broadcasts.
 const WORLD: &str = r#"
@@ -43,7 +43,7 @@ argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
 const DURATION_NS: u64 = 400 * MS;
 
 fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_session::event::Event>) {
-    told(&mut launcher.start(seed).unwrap(), DURATION_NS)
+    run_to_end(&mut launcher.start(seed).unwrap(), DURATION_NS)
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_host_talks_to_nodes() {
         } else {
             assert!(from.start_again(&mut worker, 1).unwrap());
         }
-        assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+        assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
     }
 
     // The timeline is the same if it is run in many pieces.

@@ -19,7 +19,7 @@ use everett_vmm::machine::Until;
 use everett_world_file::FileEntry;
 
 use crate::explore::{explore, setting_of};
-use crate::support::{MS, findings, launcher_of, lines, ready, told, told_until_done, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
 /// Two machines, and a check for the end.
 const WORLD: &str = r#"
@@ -84,7 +84,7 @@ fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
 }
 
 /// Returns [`FILES`] with an additional command on the second machine that does not end.
-fn with_one_that_stays() -> [Vec<(&'static str, &'static str)>; 2] {
+fn with_an_endless_command() -> [Vec<(&'static str, &'static str)>; 2] {
     let mut files = FILES.map(<[_]>::to_vec);
     files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
     files
@@ -152,7 +152,7 @@ fn commands_run_as_their_names_say() {
     // Under these seeds each command runs, one of them twice at a time, and timelines end in both ways.
     for seed in 14..=17 {
         let mut timeline = launcher.start(seed).unwrap();
-        let (_, events) = told(&mut timeline, DURATION_NS);
+        let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
         // The ending has either all `eventually_` commands or all `finally_` commands.
@@ -180,7 +180,8 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "two of them at a time: {all:?}");
 }
 
-/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and reset.
+/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and
+/// reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -192,11 +193,11 @@ const PLAN: &str = r#"
 fn a_template_under_faults_gives_one_trail() {
     // Under this seed both machines get commands after their restarts, before the timeline is over.
     let seed = 12;
-    let files = with_one_that_stays();
+    let files = with_an_endless_command();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
     let faulty = under(&launcher, &points, PLAN);
     let mut worker = faulty.start(seed).unwrap();
-    let (trail, events) = told(&mut worker, DURATION_NS);
+    let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_eq!((worker.phase(), findings(&events)), (Phase::Done, vec![]));
     let seen = follow(&events);
     assert!(
@@ -228,13 +229,13 @@ fn a_template_under_faults_gives_one_trail() {
     };
     let small = Launcher { options, ..launcher.clone() };
     assert_eq!(
-        told(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS),
+        run_to_end(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS),
         (trail.clone(), events.clone())
     );
-    assert_ne!(told(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
+    assert_ne!(run_to_end(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
 
-    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the last
-    // commands.
+    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the
+    // last commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(seed).unwrap();
     timeline.end_after(DURATION_NS);
@@ -256,7 +257,11 @@ fn a_template_under_faults_gives_one_trail() {
         if number % 8 == 7 {
             // Run to the end: only a timeline with the events before its moment returns all of them.
             worker = from.start(seed).unwrap();
-            assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+            assert_eq!(
+                run_to_end(&mut worker, DURATION_NS),
+                (trail.clone(), events.clone()),
+                "moment {number}"
+            );
         } else {
             assert!(from.start_again(&mut worker, seed).unwrap());
             worker.run(&Until::vtime(end_ns.min(worker.vtime() + 150 * MS)));
@@ -293,7 +298,7 @@ fn children_of_a_moment_start_other_commands() {
         if let Some(child) = child {
             timeline.fork(Fork { vtime_ns: at_ns, child }, None).unwrap();
         }
-        let (_, events) = told(&mut timeline, DURATION_NS);
+        let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!(findings(&events), Vec::<&str>::new());
         follow(&events);
         starts(&events, at_ns)
@@ -309,7 +314,7 @@ fn children_of_a_moment_start_other_commands() {
 fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     let files: [&[(&str, &str)]; 2] = [&[("anytime_look.sh", NAP)], &[("run.sh", NAP)]];
     let mut timeline = launcher_with(&files).start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert_eq!(timeline.phase(), Phase::Done);
     let found = findings(&events);
     assert!(
@@ -320,7 +325,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
     // A template without commands is invalid, too.
     let mut timeline = launcher_with(&[]).start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
 }
 
@@ -337,7 +342,7 @@ fn commands_that_fail_or_hang_are_found() {
     ];
     let launcher = launcher_with(&files);
     let mut timeline = launcher.start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     let found: BTreeSet<&str> = findings(&events).into_iter().collect();
     assert!(found.contains("command anytime_fails.sh ended with exit status 3"), "{found:?}");
     assert!(
@@ -384,7 +389,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
 fn a_template_is_done_when_each_of_its_commands_has_ended() {
     let mut launcher = launcher_with(&FILES);
     launcher.world.workload.drivers.clear();
-    let (_, events) = told_until_done(&mut launcher.start(1).unwrap());
+    let (_, events) = run_until_done(&mut launcher.start(1).unwrap());
     assert_eq!(findings(&events), Vec::<&str>::new());
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let (before, end_ns) = (&events[..end], events[end].vtime_ns);

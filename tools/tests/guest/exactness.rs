@@ -17,7 +17,7 @@ use everett_vmm::leak::Leak;
 use everett_vmm::machine::{Machine, Until};
 
 use crate::support::{
-    MS, booted, cold_launcher, everett, image, job, launcher, lines, shown, told, under, world_file,
+    MS, booted, cold_launcher, everett, image, job, launcher, lines, run_to_end, shown, under, world_file,
 };
 
 /// Duration of the short form that every test run executes; the long form is `everett verify --for 20s --runs 20`.
@@ -72,8 +72,8 @@ fn small_caches_change_nothing() {
     assert_eq!(trail(flushed), normal);
 }
 
-/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference only
-/// if there is a leak.
+/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference
+/// only if there is a leak.
 #[test]
 fn translated_code_does_what_interpreted_code_does() {
     let trail = |options| {
@@ -102,10 +102,11 @@ fn translated_code_does_what_interpreted_code_does() {
 fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let launcher = launcher(EngineOptions::default());
     let mut whole = launcher.start(4).unwrap();
-    let (trail, expected) = told(&mut whole, 350 * MS);
+    let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at random places, by time and by count. At each a digest is taken, and the session is replaced by its stored form.
+    // Stops at random places, by time and by count. At each a digest is taken, and the session is replaced by its
+    // stored form.
     let mut pieces = launcher.start(4).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
@@ -147,8 +148,8 @@ fn an_idle_minute_costs_next_to_nothing() {
     assert_eq!(timeline.findings(), 0);
 }
 
-/// Runs `everett verify` with a planted leak. The two leaks that depend on the host's clock are random, but occur hundreds
-/// of times a run. The probability that two runs agree in all of them is negligible.
+/// Runs `everett verify` with a planted leak. The two leaks that depend on the host's clock are random, but occur
+/// hundreds of times a run. The probability that two runs agree in all of them is negligible.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
     let world = world_file();
@@ -184,8 +185,8 @@ fn a_stale_translation_is_found() {
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Restarts that plant a leak in cold restarts only. The reported instruction must be counted over the node's life, because
-/// a machine's own count starts anew at each restart.
+/// Restarts that plant a leak in cold restarts only. The reported instruction must be counted over the node's life,
+/// because a machine's own count starts anew at each restart.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {

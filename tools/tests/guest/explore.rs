@@ -1,4 +1,5 @@
-//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving guests.
+//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving
+//! guests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -141,8 +142,8 @@ fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores eleven times as many branches as are in flight: on one worker, and on two workers of which one is often delayed,
-/// with almost no moments kept.
+/// Explores eleven times as many branches as are in flight: on one worker, and on two workers of which one is often
+/// delayed, with almost no moments kept.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -226,8 +227,8 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails instead of
-/// hanging. A correct one ends with its first branches.
+/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails
+/// instead of hanging. A correct one ends with its first branches.
 const HANGS_AFTER_S: f64 = 600.0;
 
 /// Checks that the exploration does not wait for the branch of a worker that has panicked while another worker lives.
@@ -270,7 +271,8 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
-/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak shows.
+/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak
+/// shows.
 #[test]
 fn a_path_gives_one_timeline_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -382,7 +384,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        // The process is killed at this record or a later one. It cannot get past the held branch, however slow this test is.
+        // The process is killed at this record or a later one. It cannot get past the held branch, however slow this
+        // test is.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
         let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));
@@ -440,7 +443,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     );
 }
 
-/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay finds it.
+/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay
+/// finds it.
 fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
@@ -614,8 +618,8 @@ fn a_dead_engine_is_no_result() {
     check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
 }
 
-/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the exploration
-/// can be continued as if nothing had happened.
+/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the
+/// exploration can be continued as if nothing had happened.
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();

@@ -6,7 +6,7 @@ use everett_session::memory;
 use everett_session::timeline::BootError;
 use everett_world_file::FileEntry;
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
 /// A node whose kernel accepts connections two seconds before its service answers any.
 const SLOW: &str = r#"
@@ -82,7 +82,7 @@ fn secret(owner: &str) -> Vec<FileEntry> {
 fn files_have_owners_and_modes() {
     let mut launcher = launcher_of(SECRET);
     launcher.world.nodes[0].files = secret("redis");
-    let (_, events) = told(&mut launcher.start(1).unwrap(), 500 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 500 * MS);
     assert_eq!(lines(&events, "owner"), ["redis:redis 400", "root:redis 640", "sesame"]);
     assert_eq!(findings(&events), Vec::<&str>::new());
 }
@@ -99,7 +99,7 @@ fn an_unknown_user_is_named_with_the_file() {
 }
 
 #[test]
-fn a_node_with_too_little_memory_is_named_with_what_it_needs() {
+fn a_node_with_too_little_memory_is_named_with_its_minimum() {
     let launcher = |memory: &str| launcher_of(&format!("[[node]]\nname = \"tiny\"\nmemory = \"{memory}\"\n"));
     let refused = launcher("40M").boot().err().expect("it is too little").to_string();
     let (begins, least) = (

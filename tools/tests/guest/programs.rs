@@ -28,7 +28,7 @@ fn python_sqlite_and_openssl_give_right_answers() {
 }
 
 #[test]
-fn what_a_command_prints_cannot_control_the_terminal() {
+fn output_of_a_command_cannot_control_the_terminal() {
     crate::support::image();
     let world = crate::support::world_file();
     let script = "printf 'a\\033[2Jb\\302\\233Hc\\n'; printf 'x\\033]0;title\\007\\n' >&2";

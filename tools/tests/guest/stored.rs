@@ -19,12 +19,12 @@ use everett_snapshot::{Pool, Store};
 use everett_vmm::Trail;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, everett_in, image, job, launcher, shown, told, world_file};
+use crate::support::{MS, everett_in, image, job, launcher, run_to_end, shown, world_file};
 
 const DURATION_NS: u64 = 300 * MS;
 
 fn whole(mut timeline: Timeline) -> (Trail, Vec<Event>) {
-    told(&mut timeline, DURATION_NS)
+    run_to_end(&mut timeline, DURATION_NS)
 }
 
 #[test]
@@ -323,8 +323,8 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed ones
-/// there; others are not used.
+/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed
+/// ones there; others are not used.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -344,8 +344,8 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 
 /// Processes that are killed while they store leave no partial file behind.
 ///
-/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends earlier
-/// does not count; six of at most forty must be killed.
+/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends
+/// earlier does not count; six of at most forty must be killed.
 #[test]
 fn a_killed_process_leaves_no_half_written_store() {
     let folder = tempfile::tempdir().unwrap();

@@ -44,7 +44,8 @@ pub(crate) fn image() -> &'static Image {
     })
 }
 
-/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the tests.
+/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the
+/// tests.
 pub(crate) fn booted() -> &'static Booted {
     static BOOTED: OnceLock<(Booted, TempDir)> = OnceLock::new();
     let (booted, _) = BOOTED.get_or_init(|| {
@@ -126,14 +127,14 @@ impl Watch for Keeper {
 }
 
 /// Runs a timeline to its end, `duration_ns` of vtime after it is ready; returns its trail and events.
-pub(crate) fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
+pub(crate) fn run_to_end(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
 /// Runs a timeline until its workload is done, and to its end; returns its trail and events.
-pub(crate) fn told_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
+pub(crate) fn run_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive_until_done(timeline, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)

@@ -1,4 +1,5 @@
-//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the reason.
+//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the
+//! reason.
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;

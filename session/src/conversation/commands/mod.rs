@@ -1,8 +1,9 @@
-//! Commands of a test template on one machine: starts them, kills them and reports their ends. `timeline::commands` chooses
-//! the commands and their times, for all machines together.
+//! Commands of a test template on one machine: starts them, kills them and reports their ends. `timeline::commands`
+//! chooses the commands and their times, for all machines together.
 //!
-//! To the agent, a command is a service. Its service name consists of the command's index in the agent's list and a slot
-//! number, because file names may contain any character. Slots are reused, so the number of service names stays small.
+//! To the agent, a command is a service. Its service name consists of the command's index in the agent's list and a
+//! slot number, because file names may contain any character. Slots are reused, so the number of service names stays
+//! small.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};

@@ -1,5 +1,5 @@
-//! Stored state of a conversation. It leaves out the script, which comes from the world file, and the events and messages
-//! that were not taken yet.
+//! Stored state of a conversation. It leaves out the script, which comes from the world file, and the events and
+//! messages that were not taken yet.
 //!
 //! **Invariant.** A conversation that continues from its state sends the same requests as one that was never stored. A
 //! state is checked against the script before use.

@@ -210,8 +210,8 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state is
-    /// accepted again.
+    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state
+    /// is accepted again.
     #[test]
     fn damaged_states_cause_no_panic(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

@@ -2,12 +2,12 @@
 //! executes its decisions.
 //!
 //! A message of a node reaches the composer after the delay with which it could reach another node (see `director`).
-//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power, are
-//! reported at once.
+//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power,
+//! are reported at once.
 //!
 //! * Commands begin when the timeline has begun on every present node.
-//! * After the end of the workload, no node gets a command until all nodes are back, so the last commands start in a world
-//!   at rest.
+//! * After the end of the workload, no node gets a command until all nodes are back, so the last commands start in a
+//!   world at rest.
 //!
 //! **Invariant.** Random draws come only from the stream in the state, and actions happen only at scheduled vtimes.
 
@@ -171,8 +171,8 @@ impl Timeline {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
-    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and so has
-    /// a first command if there are any. True without a template.
+    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and
+    /// so has a first command if there are any. True without a template.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));

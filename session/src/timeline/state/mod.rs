@@ -1,8 +1,8 @@
 //! Stored state of a timeline: everything but the world, the plans, and events that could have been taken.
 //!
-//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the same
-//! timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a timeline of
-//! these plans can have.
+//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the
+//! same timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a
+//! timeline of these plans can have.
 
 use std::sync::Arc;
 
@@ -192,8 +192,8 @@ impl Course {
     }
 }
 
-/// Serialization of a command as JSON. The protocol's types omit optional fields, which the stored form (postcard) cannot
-/// represent.
+/// Serialization of a command as JSON. The protocol's types omit optional fields, which the stored form (postcard)
+/// cannot represent.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};
@@ -330,7 +330,7 @@ impl Timeline {
             conversation: session.conversation.save(),
             place: session.place.clone(),
         });
-        let reporting = self.reporting.from(self.all_told_before());
+        let reporting = self.reporting.from(self.all_reported_before());
         SessionState {
             version: SESSION_VERSION,
             nodes: nodes.collect(),
@@ -352,7 +352,7 @@ impl Timeline {
 
     /// Replaces the first node's conversation.
     #[cfg(test)]
-    pub(crate) fn told_by(&mut self, conversation: crate::conversation::Conversation) {
+    pub(crate) fn with_conversation(&mut self, conversation: crate::conversation::Conversation) {
         self.nodes[0].conversation = conversation;
     }
 
@@ -371,11 +371,12 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are dropped.
+    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are
+    /// dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part, those before
-    /// it have been restored already.
+    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part,
+    /// those before it have been restored already.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {

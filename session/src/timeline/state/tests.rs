@@ -135,7 +135,8 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or not.
+    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or
+    /// not.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {
@@ -147,7 +148,8 @@ proptest! {
         }
     }
 
-    /// A real state with some bytes changed is refused, or checked without a panic. A state that passes can be stored again.
+    /// A real state with some bytes changed is refused, or checked without a panic. A state that passes can be stored
+    /// again.
     #[test]
     fn a_damaged_state_is_refused_or_checked(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Tests that all streams restart at a fork, and that nothing else moves them.
+//! Tests that all streams restart at a fork, and that a timeline that continues draws from none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
