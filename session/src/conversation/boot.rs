@@ -118,7 +118,7 @@ impl Conversation {
         }
     }
 
-    /// Handles the agent's report that all services are ready. It counts only once they were started.
+    /// Handles the agent's report that all services are ready. The report counts only after the services were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Joining && self.at.services_started {
             self.list(vtime_ns);

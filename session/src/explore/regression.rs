@@ -1,4 +1,4 @@
-//! Regression files: a finding in a file that a project's own tests replay after a change.
+//! Regression files: each stores a finding, which a project's tests replay after a change.
 //!
 //! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it
 //! replays the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
@@ -152,8 +152,8 @@ impl Regression {
         );
     }
 
-    /// Applies the exploration's settings to a world file's: the share of branches with checks, if the world file has
-    /// none, and the strategy, if the regression file has one.
+    /// Applies the recorded settings of the exploration to those of the world file: the share of branches with checks
+    /// if the world file sets none, and the strategy if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);

@@ -31,7 +31,7 @@ pub(super) enum Stage {
     Ready { at: u64 },
     /// Drivers run; the timeline's root is at vtime `root`.
     Running { root: u64 },
-    /// Drivers were told to end and lasting faults heal, until vtime `until` at the latest.
+    /// Drivers are being killed and nodes come back after faults, until vtime `until` at the latest.
     Stopping { root: u64, until: u64 },
     /// No driver runs and all nodes are back. The world settles, and the last commands of the test template can start
     /// at vtime `at`.
@@ -217,7 +217,7 @@ impl Timeline {
                     all & (session.conversation.phase() >= Phase::Stopped)
                 });
                 if stopped {
-                    // The time counts from the nodes' rest, not from now: `now` depends on how the run was divided.
+                    // The pause begins when the nodes came to rest, because `now` depends on how the run was divided.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };

@@ -2,9 +2,9 @@
 //!
 //! Everett acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its
 //! control port; and at scheduled vtimes, when the whole world has reached them. Both are functions of the timeline, so
-//! a run is the same however it is divided into calls of [`Timeline::run`]. Everett acts when the world is about to
-//! continue from such a place, never when it arrives. A timeline that is stored there ([`state`]) and continued
-//! elsewhere therefore does the same as one that never stopped.
+//! a run is the same however it is divided into calls of [`Timeline::run`]. Everett acts just before the world
+//! continues from such a place, never on arrival. A timeline that is stored there ([`state`]) and continued elsewhere
+//! therefore does the same as one that never stopped.
 //!
 //! * here: running, receiving, acting;
 //! * `director`: the course of the whole world, from *ready* through the workload to the checks;
@@ -68,7 +68,7 @@ pub struct Timeline {
     nodes: Vec<NodeSession>,
     /// The world's checks, in their order.
     checks: Vec<WorldCheck>,
-    /// Everett's connection for the check that it makes itself, while that runs.
+    /// Connection of the check that Everett makes over the wire, while that check runs.
     talk: Option<Talk>,
     /// Index of each machine's first data disk; a root disk comes before it.
     first_data_disk: usize,
@@ -242,8 +242,8 @@ impl Timeline {
         if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Runs until one of the ends in `until`, whose counts and breakpoints refer to the first node, or until no node
-    /// can run any more. Conversations never end it.
+    /// Runs until a condition of `until` is met, or until no node can run any more. The counts and breakpoints of
+    /// `until` refer to the first node. Conversations never end the run.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         self.run_until(0, until, &|_| false)
     }

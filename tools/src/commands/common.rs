@@ -1,4 +1,4 @@
-//! Shared beginnings of commands: the world, the node, the seed, the engine.
+//! First steps that commands share: the world, the image, the start of a run, the seed, the engine.
 
 use std::path::{Path, PathBuf};
 use std::slice;

@@ -1,4 +1,4 @@
-//! Shared beginnings of commands on explorations: the run directory, and the setting in which its branches run.
+//! First steps that commands on explorations share: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -51,7 +51,7 @@ pub(super) struct FaultCounts {
     pub faults: u64,
     /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Number of those times in which it lost a sector that was written and not flushed.
+    /// Number of those times that the disk lost a sector that was written and not flushed.
     pub disk_losses_of_data: u64,
 }
 

@@ -105,8 +105,8 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at random places, by time and by count. At each a digest is taken, and the session is replaced by its
-    // stored form.
+    // Stops at random places, by time and by count. At each stop, a digest is taken, and the session is replaced by
+    // its stored form.
     let mut pieces = launcher.start(4).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
