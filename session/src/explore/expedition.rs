@@ -128,8 +128,8 @@ pub fn explore(
             quarters: Quarters::default(),
         };
         let outcome = {
-            let _dismissal = Dismissal(&pool);
-            let mut workers = Hands { pool: &pool, results, halt: &halt };
+            let _stop = StopOnDrop(&pool);
+            let mut workers = HostWorkers { pool: &pool, results, halt: &halt };
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
@@ -149,22 +149,22 @@ pub fn explore(
 
 /// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not
 /// return.
-struct Dismissal<'c, 's>(&'c WorkerPool<'s>);
+struct StopOnDrop<'c, 's>(&'c WorkerPool<'s>);
 
-impl Drop for Dismissal<'_, '_> {
+impl Drop for StopOnDrop<'_, '_> {
     fn drop(&mut self) {
-        self.0.dismiss();
+        self.0.stop_all();
     }
 }
 
 /// Workers of this host, behind the interface of the search.
-struct Hands<'c, 's> {
+struct HostWorkers<'c, 's> {
     pool: &'c WorkerPool<'s>,
     results: Receiver<Done>,
     halt: &'c Interrupt,
 }
 
-impl Workers for Hands<'_, '_> {
+impl Workers for HostWorkers<'_, '_> {
     type Error = anyhow::Error;
 
     fn waiting(&self) -> usize {

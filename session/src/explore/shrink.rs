@@ -183,8 +183,8 @@ pub fn shrink(
     // nothing else.
     let paths = [Path::default(), path.clone()];
     let end = End { open: false, ..end };
-    let tries: Vec<Plot> =
-        paths.into_iter().map(|path| Plot { path, entries: entries.clone(), end }).collect();
+    let tries: Vec<Candidate> =
+        paths.into_iter().map(|path| Candidate { path, entries: entries.clone(), end }).collect();
     let Some((best, why, failed)) = shrinker.best(tries)? else {
         bail!(
             "{}: {} is not found again: the run is not exact, or the world has changed",
@@ -192,8 +192,8 @@ pub fn shrink(
             wanted.property
         );
     };
-    let Best { plot, shown: Shown { found, trail } } = best;
-    let route = plot.route(&setting.abstractions.names)?;
+    let Best { candidate, shown: Shown { found, trail } } = best;
+    let route = candidate.route(&setting.abstractions.names)?;
     Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
@@ -205,20 +205,20 @@ fn faults_before(plan: &Plan, end_ns: u64) -> Vec<Entry> {
 
 /// Candidate: a path, faults and an end that may show the finding.
 #[derive(Debug, Clone)]
-struct Plot {
+struct Candidate {
     path: Path,
     entries: Vec<Entry>,
     end: End,
 }
 
-impl Plot {
+impl Candidate {
     fn route(&self, names: &Names) -> anyhow::Result<Route> {
         let plan = Plan::new(self.entries.clone(), names)?;
         Ok(Route { path: self.path.clone(), plan: Some(plan), end: Some(self.end) })
     }
 
-    fn with(&self, entries: Vec<Entry>) -> Plot {
-        Plot { entries, path: self.path.clone(), end: self.end }
+    fn with(&self, entries: Vec<Entry>) -> Candidate {
+        Candidate { entries, path: self.path.clone(), end: self.end }
     }
 }
 
@@ -230,7 +230,7 @@ struct Shown {
 
 /// Best candidate so far, and its evidence.
 struct Best {
-    plot: Plot,
+    candidate: Candidate,
     shown: Shown,
 }
 
@@ -315,9 +315,11 @@ struct Shrinker<'t> {
 impl Shrinker<'_> {
     /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None`
     /// if no candidate shows it.
-    fn best(&mut self, tries: Vec<Plot>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
+    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
         let first = match self.first(&tries) {
-            Ok(Some((first, shown))) => tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
+            Ok(Some((first, shown))) => {
+                tries.into_iter().nth(first).map(|candidate| Best { candidate, shown })
+            }
             Ok(None) => None,
             Err(error) if error.is::<Interrupted>() => match self.stop.why() {
                 Why::Budget => return Err(TooEarly::Budget.into()),
@@ -338,7 +340,7 @@ impl Shrinker<'_> {
     /// Removes faults until none can be left out.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Fewer;
-        let all = best.plot.entries.clone();
+        let all = best.candidate.entries.clone();
         let mut search = Shrink::new(all.len());
         loop {
             let round = search.round();
@@ -346,13 +348,14 @@ impl Shrinker<'_> {
                 return Ok(());
             }
             let subset = |set: &Vec<usize>| set.iter().filter_map(|&i| all.get(i).cloned()).collect();
-            let plots: Vec<Plot> = round.iter().map(|set| best.plot.with(subset(set))).collect();
-            let first = self.first(&plots)?;
+            let candidates: Vec<Candidate> =
+                round.iter().map(|set| best.candidate.with(subset(set))).collect();
+            let first = self.first(&candidates)?;
             search.tell(first.as_ref().map(|(place, _)| *place));
             if let Some((place, shown)) = first
-                && let Some(plot) = plots.into_iter().nth(place)
+                && let Some(candidate) = candidates.into_iter().nth(place)
             {
-                *best = Best { plot, shown };
+                *best = Best { candidate, shown };
                 self.is_better(best);
             }
         }
@@ -361,19 +364,19 @@ impl Shrinker<'_> {
     /// Shortens faults, one after the other.
     fn shorter(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Shorter;
-        for fault in 0..best.plot.entries.len() {
+        for fault in 0..best.candidate.entries.len() {
             for _ in 0..HALVINGS_MAX {
-                let mut entries = best.plot.entries.clone();
+                let mut entries = best.candidate.entries.clone();
                 let lasts = entries.get_mut(fault).and_then(|entry| entry.for_ns.as_mut());
                 let Some(lasts) = lasts.filter(|ns| **ns > 1) else { break };
                 *lasts /= 2;
-                let plot = best.plot.with(entries);
+                let candidate = best.candidate.with(entries);
                 // A shorter fault can conflict with another entry of the plan, too.
-                if plot.route(self.names).is_err() {
+                if candidate.route(self.names).is_err() {
                     break;
                 }
-                let Some((_, shown)) = self.first(std::slice::from_ref(&plot))? else { break };
-                *best = Best { plot, shown };
+                let Some((_, shown)) = self.first(std::slice::from_ref(&candidate))? else { break };
+                *best = Best { candidate, shown };
                 self.is_better(best);
             }
         }
@@ -382,21 +385,21 @@ impl Shrinker<'_> {
 
     fn is_better(&mut self, best: &Best) {
         self.progress.better += 1;
-        self.progress.faults = best.plot.entries.len();
+        self.progress.faults = best.candidate.entries.len();
         (self.report)(&self.progress);
     }
 
     /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it
     /// is still returned.
-    fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
-        (self.progress.tried, self.progress.round) = (0, plots.len());
+    fn first(&mut self, candidates: &[Candidate]) -> anyhow::Result<Option<(usize, Shown)>> {
+        (self.progress.tried, self.progress.round) = (0, candidates.len());
         let at_a_time = self.runs.at_a_time();
-        for (chunk, plots) in plots.chunks(at_a_time).enumerate() {
+        for (chunk, candidates) in candidates.chunks(at_a_time).enumerate() {
             (self.report)(&self.progress);
             if self.stop.is_wanted() {
                 return Err(Interrupted.into());
             }
-            let routes = plots.iter().map(|plot| plot.route(self.names));
+            let routes = candidates.iter().map(|candidate| candidate.route(self.names));
             let results = self.runs.run(&routes.collect::<anyhow::Result<Vec<Route>>>()?)?;
             self.progress.runs += results.len() as u64;
             self.progress.tried += results.len();
@@ -493,9 +496,9 @@ mod tests {
         let mut shrinker =
             Shrinker { names: &names, runs: &mut runs, stop: &stop, report: &mut |_| {}, progress };
         let end = End { at_ns: 9_000_000_000, open: false, checked: false };
-        let plot = Plot { path: Path::default(), entries: plan.entries().to_vec(), end };
-        let best = shrinker.best(vec![plot])?;
-        Ok(best.map(|(best, why, failed)| (best.plot.entries.len(), why, failed)))
+        let candidate = Candidate { path: Path::default(), entries: plan.entries().to_vec(), end };
+        let best = shrinker.best(vec![candidate])?;
+        Ok(best.map(|(best, why, failed)| (best.candidate.entries.len(), why, failed)))
     }
 
     /// A failed machine shows nothing, which is no reason to keep a fault.

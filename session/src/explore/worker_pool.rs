@@ -35,14 +35,14 @@ pub struct WorkerPool<'s> {
     before: Before<'s>,
     halt: Interrupt,
     queue: Mutex<Queue>,
-    staff: Mutex<Staff>,
+    worker_count: Mutex<WorkerCount>,
     spent: Mutex<Spent>,
     changed: Condvar,
 }
 
 /// Workers that are active and workers that stopped early.
 #[derive(Debug)]
-struct Staff {
+struct WorkerCount {
     working: usize,
     /// Reason for each worker that stopped because the host could not provide its machines.
     absent: Vec<String>,
@@ -75,7 +75,7 @@ impl<'s> WorkerPool<'s> {
             before,
             halt,
             queue: Mutex::default(),
-            staff: Mutex::new(Staff { working: workers, absent: Vec::new() }),
+            worker_count: Mutex::new(WorkerCount { working: workers, absent: Vec::new() }),
             spent: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -105,7 +105,7 @@ impl<'s> WorkerPool<'s> {
     }
 
     /// Stops all workers, also those in the middle of a branch.
-    pub fn dismiss(&self) {
+    pub fn stop_all(&self) {
         self.halt.raise();
         self.close();
     }
@@ -113,12 +113,12 @@ impl<'s> WorkerPool<'s> {
     /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its
     /// branch.
     pub fn work(&self, results: &Sender<Done>) {
-        let mut hired = None;
+        let mut own_runner = None;
         while let Some(job) = self.next() {
             let number = job.choice.number;
-            let _farewell = Farewell { number, results };
+            let _panic_report = PanicReport { number, results };
             (self.before)(number);
-            let runner = match &mut hired {
+            let runner = match &mut own_runner {
                 Some(runner) => runner,
                 empty => match PathRunner::new(self.setting) {
                     Ok(made) => empty.insert(made),
@@ -142,7 +142,7 @@ impl<'s> WorkerPool<'s> {
             }
             if failed {
                 // The result carries the failure. The next branch gets new machines.
-                hired = None;
+                own_runner = None;
             }
         }
     }
@@ -154,19 +154,19 @@ impl<'s> WorkerPool<'s> {
             error.downcast_ref(),
             Some(LaunchError::Machine(MachineError::Engine(_) | MachineError::Ram(_)))
         );
-        let mut staff = self.staff.lock().unwrap_or_else(PoisonError::into_inner);
-        if !host || staff.working <= 1 {
+        let mut worker_count = self.worker_count.lock().unwrap_or_else(PoisonError::into_inner);
+        if !host || worker_count.working <= 1 {
             return false;
         }
-        staff.working -= 1;
-        staff.absent.push(error.to_string());
+        worker_count.working -= 1;
+        worker_count.absent.push(error.to_string());
         true
     }
 
     /// Returns the reasons of the workers that stopped because the host could not provide their machines.
     #[must_use]
     pub fn absent(&self) -> Vec<String> {
-        self.staff.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
+        self.worker_count.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
     }
 
     /// Puts a job at the front of the queue.
@@ -252,12 +252,12 @@ impl<'s> WorkerPool<'s> {
 
 /// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as
 /// other workers live.
-struct Farewell<'r> {
+struct PanicReport<'r> {
     number: u64,
     results: &'r Sender<Done>,
 }
 
-impl Drop for Farewell<'_> {
+impl Drop for PanicReport<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             // The send fails only if the leader has ended; then the result is not needed.

@@ -279,8 +279,8 @@ impl MomentFolder {
     /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with
     /// another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
-        let shelves = self.folder.parent().into_iter().flat_map(folders);
-        let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));
+        let boots = self.folder.parent().into_iter().flat_map(folders);
+        let saved = boots.flat_map(|boot| folders(&boot.join("saved")));
         for path in saved.map(|folder| folder.join(format!("{name}.moment"))).take(SAVED_MAX) {
             if path.is_file()
                 && let Ok(file) = MomentFile::open(&path)
@@ -339,8 +339,8 @@ mod tests {
 
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
-        let shelf = MomentFolder::new(cache.path(), &identity, &identity);
-        let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
+        let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
+        let why = |name: &str| format!("{:#}", moment_folder.header(name).unwrap_err());
         let (older, none) = (why("a"), why("b"));
         assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-3"));
         assert_eq!(older.lines().count(), 1);

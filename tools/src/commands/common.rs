@@ -174,7 +174,7 @@ pub(super) struct Prepared {
     /// Digest of the image.
     pub(super) image: String,
     /// Store of its moments.
-    pub(super) shelf: MomentFolder,
+    pub(super) moment_folder: MomentFolder,
 }
 
 /// Builds the image of a world or finds it in the cache.
@@ -188,8 +188,8 @@ pub(super) fn prepare(
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let cache = Cache::of_user()?;
-    let shelf = MomentFolder::new(cache.folder(), &identity, &boot);
-    cache.note(&cache.enter()?, &world.file, &[shelf.folder()])?;
+    let moment_folder = MomentFolder::new(cache.folder(), &identity, &boot);
+    cache.note(&cache.enter()?, &world.file, &[moment_folder.folder()])?;
     let launcher = Launcher {
         world,
         only: None,
@@ -200,7 +200,7 @@ pub(super) fn prepare(
         faults: None,
         watching: None,
     };
-    Ok(Prepared { launcher, identity, image: image.digest, shelf })
+    Ok(Prepared { launcher, identity, image: image.digest, moment_folder })
 }
 
 impl Prepared {
@@ -213,14 +213,14 @@ impl Prepared {
     ) -> anyhow::Result<Booted> {
         if let Some(name) = from {
             // Checked first, so that a wrong name is reported before a boot.
-            self.shelf.header(name)?;
+            self.moment_folder.header(name)?;
         }
-        let booted = booted::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
+        let booted = booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Ready, interrupt)?;
         let stored = match from {
             None => Arc::clone(&booted.ready),
             Some(name) => {
                 let pages_max = self.launcher.pages_max();
-                Arc::new(self.shelf.saved(name, &booted.pool, pages_max, &booted.ready)?)
+                Arc::new(self.moment_folder.saved(name, &booted.pool, pages_max, &booted.ready)?)
             }
         };
         self.launcher.from = Some(stored);
@@ -260,7 +260,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let Some(plan) = plan else { return Ok(()) };
-        let points = match booted::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
+        let points = match booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
             // As in `start_as_asked`: the timeline reports the failed boot and does not reach the beginning of a plan.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),

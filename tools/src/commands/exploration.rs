@@ -42,7 +42,7 @@ pub(super) fn prepare(
     // Checked first, so that an invalid property is reported before an image is built.
     Abstractions::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
-    let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
+    let booted = booted::get(ui, &prepared.launcher, &prepared.moment_folder, Wanted::Both, interrupt)?;
     let points = booted.restart.clone().context("the world has no restart points")?;
     let seed = prepared.seed(seed);
     prepared.launcher.from = None;

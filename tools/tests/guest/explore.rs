@@ -104,8 +104,8 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
-    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-    let booted = booted::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
+    let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Parts::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;

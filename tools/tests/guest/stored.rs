@@ -170,23 +170,23 @@ fn boot_in(folder: &Path) -> (MomentFolder, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest);
-    let shelf = MomentFolder::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
-    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
-    (shelf, booted)
+    let moment_folder = MomentFolder::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default()).unwrap();
+    (moment_folder, booted)
 }
 
 #[test]
 fn a_damaged_boot_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let (shelf, first) = boot_in(folder.path());
+    let (moment_folder, first) = boot_in(folder.path());
     let files = ["ready-00.base", "ready.moment", "restart-00.base", "restart-00.moment"]
-        .map(|file| shelf.folder().join(file));
+        .map(|file| moment_folder.folder().join(file));
     let sound: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
     let pages_max = launcher(EngineOptions::default()).pages_max();
     let pool = Pool::default();
     let read = |name: &str| match name {
-        "ready" => shelf.ready(1, &pool, pages_max).map(|stored| stored.digest == first.ready.digest),
-        _ => shelf.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
+        "ready" => moment_folder.ready(1, &pool, pages_max).map(|stored| stored.digest == first.ready.digest),
+        _ => moment_folder.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
     };
     assert!(read("ready").unwrap() && read("restart").unwrap());
     // A flipped bit at a random place, or a truncated file. Each is noticed on its own.

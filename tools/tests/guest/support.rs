@@ -52,9 +52,9 @@ pub(crate) fn booted() -> &'static Booted {
         let launcher = cold_launcher(EngineOptions::default());
         let folder = tempfile::tempdir().expect("a folder");
         let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-        let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-        let booted =
-            booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
+        let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+        let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default())
+            .expect("it boots");
         (booted, folder)
     });
     booted
@@ -90,8 +90,8 @@ pub(crate) fn launcher_of(world: &str) -> Launcher {
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
+    let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }
