@@ -27,7 +27,7 @@ struct Args {
     /// Rounds
     #[arg(long, default_value_t = 1)]
     runs: usize,
-    /// Branches of a round, and the most that a strategy is given to find something
+    /// Branches of a round, and maximum number of branches until a strategy's first finding
     #[arg(long, default_value_t = 60)]
     branches: u64,
     /// Branches that are run again, each in a process of its own

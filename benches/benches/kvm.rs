@@ -1,7 +1,7 @@
 //! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
 //! of moments.
 //!
-//! On a host whose `/dev/kvm` is software, ring 0 is slow, and the figures of restores are not representative.
+//! On a host that emulates `/dev/kvm` in software, ring 0 is slow, and the figures of restores are not representative.
 //! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.
 //!
 //! `cargo bench -p benches --bench kvm [-- --json] [-- --runs N]`
@@ -42,8 +42,9 @@ const ROUNDS_MAX: u64 = 10_000_000_000;
 /// Properties of a fully capable host. The workarounds for others are not measured.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true };
 
-/// Step of the machine's count on the kvm engine (exits) and on the soft engine (instructions).
+/// Step of the machine's count on the kvm engine, in exits.
 const ONE_EXIT: u64 = 1;
+/// Step of the machine's count on the soft engine, in instructions.
 const SOME_INSTRUCTIONS: u64 = 100;
 
 /// OUT to a port without a device, RCX times.

@@ -1,8 +1,8 @@
 //! Measures the costs of moments: restoring, taking, branching in another worker, keeping many.
 //!
-//! A guest of 256 MiB, all of it written once, dirties N uniformly random pages and is restored, including device
-//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of that size, and with a bare
-//! memcpy of the pages.
+//! A guest of 256 MiB, of which 128 MiB are written, dirties N uniformly random pages and is restored, including device
+//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of the same size, and with a
+//! bare memcpy of the pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -88,7 +88,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a moment with all memory written, on a base file, like the moments of booted worlds.
+/// Creates a moment of a guest that has written all [`PAGES`] pages, on a base file, like the moments of booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine =
         Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| e.to_string())?;
@@ -178,8 +178,8 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// Measures restoring a moment, `pages` dirty pages from the root, in a worker that has never seen it: in a new
-/// worker, and in an existing one that was at another such moment.
+/// Measures restoring a moment that differs from the root moment by `pages` pages, in a worker that has never had it:
+/// in a new worker, and in an existing one that was at another moment of this kind.
 fn branches(
     report: &mut Report,
     options: &Options,
@@ -279,7 +279,7 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures `loadvm` of a guest of the same size, with its memory written, through QEMU's own monitor.
+/// Measures `loadvm` of a guest of the same size, with as much memory written, through QEMU's own monitor.
 fn qemu(report: &mut Report, options: &Options, folder: &Path) -> Result<(), String> {
     const QEMU: &str = "qemu-system-x86_64";
     const QEMU_IMG: &str = "qemu-img";

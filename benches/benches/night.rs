@@ -99,6 +99,7 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
     clock.seconds() * 1e9 / f64::from(CHOICES)
 }
 
+/// Figures that the exploring process prints.
 struct Told {
     /// Seconds until the first branch was run.
     begun: f64,

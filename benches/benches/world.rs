@@ -27,7 +27,7 @@ const LOAD_NS: u64 = 2_000_000_000;
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
 /// A linear address that no program accesses.
-const NOBODYS: u64 = 0x1000;
+const UNUSED_ADDRESS: u64 = 0x1000;
 
 fn main() -> ExitCode {
     benches::end("world", run(&Options::parse()))
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> anyhow::Result<()> {
     let mut report = Report::new("world", options.json);
     report.note(&format!(
-        "{NODES} machines: with nothing to do; with a Redis each that nobody asks; all others asking the first one"
+        "{NODES} machines: idle; with an idle Redis each; with the Redis of the first one under load from the others"
     ));
     let [mut idle, mut served, mut load, mut mips, mut edges, mut watched] =
         [const { Vec::new() }; 6].map(Samples::from);
@@ -119,7 +119,7 @@ fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64,
         watching: None,
     };
     if instrument == Instrument::Watch {
-        let watched = |node| format!("n{node}:{NOBODYS:#x}:rw").parse().map_err(anyhow::Error::msg);
+        let watched = |node| format!("n{node}:{UNUSED_ADDRESS:#x}:rw").parse().map_err(anyhow::Error::msg);
         let watched: Vec<Watched> = (0..NODES).map(watched).collect::<anyhow::Result<_>>()?;
         launcher.watch(&watched)?;
     }

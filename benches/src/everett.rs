@@ -1,4 +1,5 @@
-//! The `everett` program within a bench's: processes of their own are needed, and cargo builds a bench alone.
+//! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, and cargo builds only the
+//! bench.
 
 use std::process::{Command, ExitCode};
 
@@ -6,7 +7,7 @@ use clap::Parser;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
 
-/// The option with which a bench's program is `everett`.
+/// Option that turns a bench's program into `everett`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AsEverett {
     /// Be the `everett` program
@@ -15,7 +16,7 @@ pub struct AsEverett {
 }
 
 impl AsEverett {
-    /// Runs `everett` if that is what this process is for, and returns with what it ends.
+    /// Runs `everett` if this process was started as it, and returns its exit code.
     #[must_use]
     pub fn run(&self) -> Option<ExitCode> {
         if self.everett.is_empty() {
@@ -32,7 +33,7 @@ impl AsEverett {
     }
 }
 
-/// This program with other arguments.
+/// Returns a command that runs this program with these arguments.
 #[must_use]
 pub fn this(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap_or_default());
@@ -40,7 +41,7 @@ pub fn this(arguments: &[&str]) -> Command {
     command
 }
 
-/// This program as `everett` with these arguments.
+/// Returns a command that runs this program as `everett` with these arguments.
 #[must_use]
 pub fn everett(arguments: &[&str]) -> Command {
     let mut command = this(&["--everett", "everett"]);

@@ -17,7 +17,7 @@ impl Samples {
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
-    /// True if there are no measurements.
+    /// Returns true if there are no measurements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

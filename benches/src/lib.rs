@@ -2,6 +2,11 @@
 //!
 //! Each bench under `benches/` measures Everett and its peers in turn, in one run, on one host, several times over, and
 //! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
+//!
+//! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
+//! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
+//! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
+//! - [`night`]: a scripted world for measuring the search
 
 pub mod debian;
 pub mod everett;

@@ -70,7 +70,7 @@ impl<T: Copy> Marks<T> {
             },
             Some(("result", text)) => match self.spans.last_mut() {
                 Some(span) => text.clone_into(&mut span.result),
-                None => return Err(String::from("the guest has a result of nothing")),
+                None => return Err(String::from("the guest reports a result before any work has ended")),
             },
             Some(("failed", name)) => return Err(format!("{name} failed in the guest")),
             _ => return Ok(mark == "done"),

@@ -24,12 +24,14 @@ const ROOT_NS: u64 = 700_000_000;
 const SEGMENT_NS: u64 = 2_000_000_000;
 /// Maximum number of branches on a timeline.
 const DEPTH: usize = 6;
-/// Distance of digests, in nanoseconds of vtime.
+/// Interval of digests, in nanoseconds of vtime.
 const GRID_NS: u64 = 100_000_000;
 const IN_FLIGHT: u32 = 64;
-/// Number of types of events, of events in a branch, and of common states.
+/// Number of types of events.
 const TYPES: u64 = 64;
+/// Number of events in a branch.
 const EVENTS: u64 = 52;
+/// Number of common states.
 const STATES: u64 = 400;
 /// One branch in this many reaches a state that no other does.
 const STRANGE: u64 = 50;
@@ -85,7 +87,7 @@ pub struct Sample {
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of jobs that wait before a random one of them is finished, so that results do not arrive in the order
+    /// Number of waiting jobs among which the next one to finish is drawn, so that results do not arrive in the order
     /// of choices.
     shuffled: usize,
     dice: u64,

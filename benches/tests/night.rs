@@ -1,5 +1,5 @@
-//! A short version of a night's exploration: a scripted world's exploration that is killed repeatedly ends as if it
-//! had not been. The killed process is this program, which decides in its `main` which role it has.
+//! A short version of a night's exploration: an exploration of a scripted world that is killed repeatedly ends as if it
+//! had never been killed. The killed process is this program, which chooses its role in `main`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,10 +13,11 @@ use libtest_mimic::{Arguments, Trial};
 const BRANCHES: u64 = 1_500;
 /// Maximum size of a branch on the disk, in bytes.
 const BRANCH_BYTES_MAX: u64 = 2_000;
-/// Environment variables of the other process: the folder in which it explores, and the number of branches after
-/// which it reports. It then runs up to `MORE` further branches until it is killed.
+/// Environment variable of the other process with the folder in which it explores.
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
+/// Environment variable of the other process with the number of branches after which it reports.
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
+/// Number of branches that the other process runs at most after its report, until it is killed.
 const MORE: u64 = 40;
 
 fn main() -> ExitCode {
@@ -68,7 +69,7 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
         assert!(there, "the process did not report {most} branches");
     }
     let before = Reading::open(&run).unwrap().len();
-    // The last branch that was reported need not have been written.
+    // The last reported branch may not have been written.
     let least: u64 = stops.iter().map(|most| most - 1).sum();
     let most = least + stops.len() as u64 * (MORE + 1);
     assert!((least..=most).contains(&before), "{before} branches are recorded");

@@ -13,8 +13,8 @@ use everett_world_file::{self as world_file, CheckKind, Node, World};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed when they
-/// are started.
+/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed
+/// when they are started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Name of the node.
@@ -39,7 +39,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// Folder that may contain commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
-    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on undisturbed.
+    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on without drivers and
+    /// faults.
     pub settle_ns: u64,
 }
 
@@ -184,7 +185,8 @@ impl Plan {
     }
 }
 
-/// All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the file's order.
+/// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the world file's
+/// order.
 const NETWORK_PREFIX: u8 = 16;
 /// Address of the host on the wire.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
@@ -264,12 +266,12 @@ fn service(service: &world_file::Service) -> protocol::Service {
             world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
             world_file::Restart::Always => protocol::Restart::Always { delay_ms },
         },
-        // Services have no history port: they see a machine like any other.
+        // Services get no history port, so they run as they would on any other machine.
         history: false,
     }
 }
 
-/// Pause between attempts of a readiness check, in milliseconds of vtime. A shorter pause costs nothing but instructions.
+/// Pause between attempts of a readiness check, in milliseconds of vtime. A shorter pause would cost more instructions.
 const READY_INTERVAL_MS: u64 = 20;
 
 /// Environment variable with the timeline's seed, for drivers and checks.
@@ -362,7 +364,7 @@ argv = ["ping"]
     }
 
     #[test]
-    fn the_workload_gets_the_history_port_and_the_world_does_not() {
+    fn drivers_and_checks_get_the_history_port_and_services_do_not() {
         let plan = plan(&world());
         assert_eq!(plan.services.iter().map(|service| service.history).collect::<Vec<_>>(), [false]);
         assert_eq!(plan.drivers.iter().map(|driver| driver.service.history).collect::<Vec<_>>(), [true]);
@@ -370,7 +372,7 @@ argv = ["ping"]
     }
 
     #[test]
-    fn commands_of_a_template_have_somewhere_to_write() {
+    fn commands_of_a_template_have_an_output_folder() {
         let mut world = world();
         assert_eq!((plan(&world).template, plan(&world).files), (None, Vec::new()));
         world.workload.template = Some("/t".to_owned());
@@ -387,7 +389,7 @@ argv = ["ping"]
     }
 
     #[test]
-    fn all_pieces_of_a_file_have_the_mode_of_the_whole() {
+    fn all_pieces_of_a_file_have_its_mode() {
         let mut world = world();
         let put = |content: Vec<u8>| world_file::FileEntry::of_root("/f".to_owned(), content.into());
         let long = [b"#!/bin/sh\n".to_vec(), vec![b'x'; limits::PUT_FILE_BYTES_MAX]].concat();

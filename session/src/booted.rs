@@ -16,14 +16,14 @@ use crate::style;
 use crate::timeline::restart_point::RestartPoint;
 use crate::timeline::{At, BootError};
 
-/// Interval of checks for another process that boots the same world, in nanoseconds of host time.
+/// Interval of attempts to get the lock while another process boots the same world, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
 
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// Restart points of the nodes, from which they start again after a loss of power. `None` unless [`Wanted::Both`] or
-    /// newly booted.
+    /// Restart points of the nodes, from which they start again after a loss of power. `None` if a stored boot was
+    /// loaded with [`Wanted::Ready`].
     pub restart: Option<Arc<[RestartPoint]>>,
     /// The *ready* moment, with all services up: the root of all timelines.
     pub ready: Arc<Stored>,
@@ -105,12 +105,13 @@ pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
     if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
 }
 
-/// Returns a callback that waits for another process that boots or saves, and notes that once. It returns false on `interrupt`.
+/// Returns a callback for [`MomentFolder::lock`]. Each call waits a while for the process that boots or saves this
+/// world; the first call also reports that. The callback returns false once `interrupt` is raised.
 pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
-    let mut told = false;
+    let mut is_reported = false;
     move || {
-        if !std::mem::replace(&mut told, true) {
-            // An operator whose terminal is gone still waits.
+        if !std::mem::replace(&mut is_reported, true) {
+            // An error is ignored: without a terminal, Everett waits all the same.
             let text = "another process boots or saves this world; waiting for it";
             let _ = progress.note(&style::paint(style::FAINT, text));
         }
@@ -147,29 +148,29 @@ fn boot(
     pool: &Pool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Boot> {
-    // All launchers share a stored boot; deliberate leaks and watchpoints are of one launcher alone.
+    // All launchers share a stored boot, so it has none of this launcher's deliberate leaks and watchpoints.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);
     let nodes = timeline.world().nodes().len();
-    let (mut told, mut full) = (Recorded::new(nodes), None);
+    let (mut recorded, mut full) = (Recorded::new(nodes), None);
     let mut restart: Vec<Option<RestartPoint>> = vec![None; nodes];
     let ready = timeline.run_to(Phase::Ready, &mut |timeline, at| {
         if let At::RestartPoint(node) = at {
             restart[node] = Some(timeline.restart_point(node, pool));
         }
-        full = told.take(timeline).err();
+        full = recorded.take(timeline).err();
         display.vtime(timeline.vtime(), timeline.icount());
         full.is_none() && !interrupt.wanted()
     });
     full.map_or(Ok(()), Err).context("the boot")?;
     ready.map_err(|error| named(error.into(), launcher))?;
-    told.take(&mut timeline).context("the boot")?;
+    recorded.take(&mut timeline).context("the boot")?;
     drop(display);
     let restart = restart
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .context("a node was ready before its restart point")?;
-    let (events, consoles) = told.into_parts();
+    let (events, consoles) = recorded.into_parts();
     Ok((restart, Stored::of(&mut timeline, pool, events, consoles)))
 }

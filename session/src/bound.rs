@@ -8,7 +8,8 @@ use everett_explorer::coverage::statistics::probability_below;
 /// Confidence at which bounds are stated.
 pub use everett_explorer::coverage::statistics::CONFIDENCE;
 
-/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not rule out at [`CONFIDENCE`].
+/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not rule out at
+/// [`CONFIDENCE`].
 #[must_use]
 pub fn leak_probability(clean_runs: u32) -> f64 {
     probability_below(clean_runs.into())

@@ -62,7 +62,7 @@ impl<'a> SoftConfigure<'a> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
             return Err(io::Error::other(format!(
-                "the agent says {tar_bytes} bytes, more than the disk has"
+                "the agent reports a result of {tar_bytes} bytes, more than the disk holds"
             )));
         }
         let mut file = self.cache.temporary_file().map_err(io::Error::other)?;

@@ -11,11 +11,11 @@ use super::conversation::Phase;
 use super::event::Event;
 use super::timeline::{CALM_NS_MAX, Timeline};
 
-/// Interval of vtime at which watchers are called: a fraction of a second of host time.
+/// Interval at which watchers are called, in nanoseconds of vtime. It takes a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
-/// Time that an agent has to answer its requests, in nanoseconds of vtime.
+/// Time limit for an agent's answers, in nanoseconds of vtime.
 const GRACE_NS: u64 = 10_000_000_000;
 
 /// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
@@ -50,14 +50,14 @@ pub trait Watch {
 /// End of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The workload and the checks ended, or the guest can run no more of them.
+    /// The workload and the checks ended, or the guest can no longer run them.
     Whole,
     /// The watcher ended it early.
     Cut,
 }
 
-/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, then its checks. It ends at a point
-/// of the trail. A machine that does not get ready ends the timeline with a finding.
+/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, and then runs its checks. The
+/// run ends at a point of the trail. A machine that does not get ready ends the timeline with a finding.
 ///
 /// # Errors
 /// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
@@ -77,7 +77,7 @@ pub fn drive_until_done(timeline: &mut Timeline, watch: &mut impl Watch) -> anyh
 }
 
 fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
-    anyhow::ensure!(timeline.seed().is_some(), "a timeline without a seed does not begin");
+    anyhow::ensure!(timeline.seed().is_some(), "a timeline needs a seed to begin");
     timeline.limit_boot();
     let mut seen_points = 0;
     // Steps end at the same vtimes wherever the timeline starts.
@@ -126,7 +126,8 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     }
 }
 
-/// Returns the time from *ready* by which the checks have ended, in nanoseconds of vtime, if the workload runs for `duration_ns`.
+/// Returns the time limit for the end of the checks if the workload runs for `duration_ns`, in nanoseconds of vtime
+/// after *ready*.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     let parts =
         [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_broke_before_the_end_is_no_reason_to_wait() {
+    fn a_world_with_a_broken_conversation_runs_on() {
         let mut timeline = halting(state::tests::broken());
         timeline.end_after(1_000_000);
         timeline.run(&Until::vtime(STEP_NS));
@@ -201,13 +202,13 @@ mod tests {
     #[test]
     fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
         let mut timeline = halting(state::tests::beginning());
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let mut findings = Findings::default();
         assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
 
         let mut timeline = not_begun();
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let mut findings = Findings::default();
         let error = drive(&mut timeline, 1_000_000, &mut findings).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(BootError::File { .. })), "{error:?}");
@@ -216,7 +217,7 @@ mod tests {
         assert!(findings.0.is_empty(), "{:?}", findings.0);
 
         let mut timeline = not_begun();
-        timeline.told_by(refused_file());
+        timeline.with_conversation(refused_file());
         let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }

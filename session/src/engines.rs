@@ -1,9 +1,11 @@
 //! The choice of the engine that executes the guests of a world, with its reason in one line.
 //!
-//! KVM is exact only on hosts that prove it: small guests test everything that an exact engine needs in the world's clock
-//! mode ([`everett_host::doctor`]). Anything that this version's engine does not implement counts as missing.
+//! KVM counts as exact only on a host whose probes succeed: small guests test everything that an exact engine needs in
+//! the world's clock mode ([`everett_host::doctor`]). A requirement that this version's engine does not implement
+//! counts as missing.
 //!
-//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as inexact.
+//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as
+//! inexact.
 
 use std::time::Duration;
 
@@ -15,7 +17,8 @@ use serde::Serialize;
 
 use crate::machines::{EngineKind, EngineOptions};
 
-/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at exits.
+/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at
+/// exits.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
 /// Probes that must succeed for a controlled TSC.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
@@ -51,11 +54,11 @@ pub struct Engine {
     /// Kind of the engine.
     #[serde(rename = "engine")]
     pub kind: EngineKind,
-    /// Unit that it counts.
+    /// Clock mode of the world, i.e. the unit that the engine counts.
     pub clock: Clock,
     /// True if results do not depend on the host.
     pub exact: bool,
-    /// Reason for this choice, in one line.
+    /// Reason for the choice of this engine, in one line.
     pub why: String,
     /// Capabilities of the host that it uses.
     #[serde(skip)]
@@ -70,19 +73,20 @@ pub struct Engine {
 pub enum Refused {
     /// KVM cannot count instructions.
     #[error(
-        "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; say clock = \"branch\" or clock = \"exit\" \
-         in the world file, or use --engine soft"
+        "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; set clock = \"branch\" \
+        or clock = \"exit\" in the world file, or use --engine soft"
     )]
     Instructions,
     /// The host has no counter of guest branches.
     #[error(
-        "--engine kvm: clock mode \"branch\" needs a counter of a guest's branches, and this host has shown none; say clock = \"exit\" \
-         in the world file, or use --engine soft"
+        "--engine kvm: clock mode \"branch\" needs a counter of guest branches, and the probes found none on this host; \
+        set clock = \"exit\" in the world file, or use --engine soft"
     )]
     Branches,
     /// KVM was not proved exact on this host.
     #[error(
-        "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks every result"
+        "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks \
+        every result"
     )]
     Inexact(String),
 }
@@ -122,9 +126,9 @@ impl Engine {
     }
 }
 
-/// Reason of the soft engine. Everything that it leaves to the host's processor is defined to the last bit by the manuals of
-/// all vendors. The instruction oracle (`cpu/tests/oracle`) compared it on Intel's and AMD's, and fails on a host that
-/// differs in an unknown way.
+/// Reason given for the soft engine. It leaves to the host's processor only operations whose results the manuals of all
+/// vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations on Intel and
+/// AMD processors, and fails on a host with an unknown difference.
 const SOFT: &str = "exact on every x86-64 host";
 
 /// Results of the probes of this host.
@@ -175,7 +179,8 @@ fn found(report: &kvm::Report, clock: Clock) -> Found {
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
-    // A report with a single finding is of a host without a usable device, which shows nothing else.
+    // A report with a single finding comes from a host without a usable device. It says nothing about other
+    // capabilities.
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
@@ -213,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_proved_is_not_taken_unless_somebody_insists() {
+    fn an_unproven_engine_needs_allow_inexact() {
         use EngineChoice::{Auto, Kvm, Soft};
         let lacks = ["RDRAND", "TSC control"];
         let auto = of(Auto, false, Clock::Exit, &lacks).unwrap();
@@ -222,7 +227,7 @@ mod tests {
         assert_eq!(
             of(Auto, true, Clock::Exit, &lacks).unwrap(),
             auto,
-            "who does not ask for it does not get it"
+            "--allow-inexact alone does not choose KVM"
         );
         let refused = of(Kvm, false, Clock::Exit, &lacks).unwrap_err().to_string();
         assert!(refused.contains("RDRAND, TSC control") && refused.contains("--allow-inexact"), "{refused}");
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_proved_exact_is_taken_with_what_was_measured() {
+    fn a_proven_engine_is_chosen_with_its_measurements() {
         for engine in [EngineChoice::Auto, EngineChoice::Kvm] {
             let exits = on(engine, false, Clock::Exit, |_, _| {}).unwrap();
             assert_eq!((exits.kind, exits.exact), (EngineKind::Kvm, true));
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_whose_system_calls_stay_in_ring_3_has_them_delivered() {
+    fn system_calls_that_stay_in_ring_3_are_not_left_to_kvm() {
         let stays = |guest: &Guest, ran: &mut Ran| {
             if guest.name == "system calls" {
                 ran.gpr[3] |= 3;
@@ -259,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_counters_has_no_branches_and_has_exits() {
+    fn a_host_without_counters_supports_exits_but_not_branches() {
         use EngineChoice::{Auto, Kvm};
         let uncounted = |guest: &Guest, ran: &mut Ran| {
             if guest.name == "counters" {
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_whose_signal_does_not_come_stops_nobody() {
+    fn a_counter_without_a_signal_counts_as_missing() {
         let silent = |guest: &Guest, ran: &mut Ran| {
             if guest.name == "skid" {
                 ran.end = everett_host::doctor::kvm::host::End::TimedOut;
@@ -287,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tsc_control_nothing_is_held_and_nothing_exact() {
+    fn without_tsc_control_the_engine_is_inexact() {
         let free = |guest: &Guest, ran: &mut Ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[8], ran.gpr[6]) = (9_999, 1_000_000);
@@ -302,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_counted_by_soft_alone() {
-        let nobody_asks = || -> Found { unreachable!("no guest has to run for that") };
+    fn only_the_soft_engine_counts_instructions() {
+        let no_probes = || -> Found { unreachable!("this decision needs no probes") };
         let asked = |engine, allow_inexact| Asked { engine, allow_inexact, patience: Duration::ZERO };
         assert_eq!(
-            decide(asked(EngineChoice::Kvm, true), Clock::Insn, nobody_asks),
+            decide(asked(EngineChoice::Kvm, true), Clock::Insn, no_probes),
             Err(Refused::Instructions)
         );
-        let auto = decide(asked(EngineChoice::Auto, false), Clock::Insn, nobody_asks).unwrap();
+        let auto = decide(asked(EngineChoice::Auto, false), Clock::Insn, no_probes).unwrap();
         assert_eq!((auto.kind, auto.exact), (EngineKind::Soft, true));
     }
 }

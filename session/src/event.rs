@@ -103,8 +103,8 @@ pub enum What {
     },
     /// Watched bytes were accessed.
     Access {
-        /// Address of the accessing instruction. If the delivery of an interrupt or exception made the access, address of
-        /// the instruction before which it was delivered.
+        /// Address of the accessing instruction. If the delivery of an interrupt or exception made the access, address
+        /// of the instruction before which it was delivered.
         #[serde(with = "hex")]
         rip: u64,
         /// Kernel function and offset within it, if `rip` lies in a kernel function.

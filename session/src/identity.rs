@@ -1,5 +1,5 @@
-//! Identity of a timeline: everything that it is a function of, in its name `e3:<identity>:<seed>/<path>`
-//! (`docs/design/exactness.md`).
+//! Identity of a timeline: a digest of everything that determines it, except the seed and the path. The timeline's name
+//! is `e3:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
 
 use std::fmt;
 use std::path::Path;
@@ -37,8 +37,8 @@ pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
     }
 }
 
-/// Checks that `what`, which belongs to the timeline of this name, was made by this machine version. A name without a version
-/// passes.
+/// Checks that `what`, a file of the timeline named `timeline`, was made by this machine version. A name without a
+/// version passes.
 ///
 /// # Errors
 /// Returns an error if it was made by another version.
@@ -77,8 +77,9 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Returns the identity of the boot of `world`. The seed and the workload do not affect a boot, with two exceptions:
-    /// whether the host has a port on the wire, and the folder whose test commands are listed before the world is ready.
+    /// Returns the identity of the boot of `world`. The seed and the workload do not affect a boot, with two
+    /// exceptions: whether the host has a port on the wire, and the folder whose test commands are listed before the
+    /// world is ready.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
@@ -88,8 +89,8 @@ impl Identity {
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
-    /// Returns the identity of the paths of an exploration, except for its seed. It covers the length of branches and the
-    /// faults that are drawn for them, but not how their results are evaluated.
+    /// Returns the identity of the paths of an exploration, except for its seed. It covers the length of branches and
+    /// the faults that are drawn for them, but not how their results are evaluated.
     #[must_use]
     pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
         let Identity(hash) = Identity::new(world, image_digests);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_changes_it_and_nothing_else() {
+    fn only_inputs_of_the_timeline_change_its_identity() {
         let plain = of("", "i");
         assert_eq!(plain, of("# a comment\n", "i"));
         assert_ne!(plain, of("", "j"));

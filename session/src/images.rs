@@ -51,10 +51,10 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
     let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(&cache, interrupt);
     let clock = Stopwatch::start();
-    let mut news = News { display: progress.begin(Task::Image), is_slow: false };
-    let built = build(&spec, &cache, &mut machine, &mut news);
-    let is_slow = news.is_slow;
-    drop(news);
+    let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
+    let built = build(&spec, &cache, &mut machine, &mut stage_report);
+    let is_slow = stage_report.is_slow;
+    drop(stage_report);
     let built = built.with_context(|| world.file.display().to_string())?;
     if is_slow {
         let ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -139,13 +139,13 @@ pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
 }
 
 /// Forwards the progress of an image build to a [`progress::Display`].
-struct News<'p> {
+struct StageReport<'p> {
     display: Box<dyn progress::Display + 'p>,
     /// True if the build had to download, unpack or make a root file system.
     is_slow: bool,
 }
 
-impl Progress for News<'_> {
+impl Progress for StageReport<'_> {
     fn at(&mut self, stage: Stage, done: u64, total: u64) {
         self.is_slow |= matches!(stage, Stage::Download | Stage::Unpack | Stage::Root);
         let shown =

@@ -37,7 +37,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Session(#[from] StateError),
     /// The stored moment is of a timeline under another seed.
-    #[error("the moment is of a timeline under seed {begun}, which cannot go on under seed {seed}")]
+    #[error("the moment's timeline began under seed {begun} and cannot continue under seed {seed}")]
     Seed {
         /// Seed of the moment.
         begun: u64,
@@ -48,7 +48,7 @@ pub enum LaunchError {
     #[error("the moment cannot be continued: {0}")]
     Plan(#[from] OtherPlan),
     /// The stored moment has another number of nodes.
-    #[error("the moment is of {there} nodes, the world has {here}")]
+    #[error("the moment has {there} nodes, but the world has {here}")]
     Nodes {
         /// Number of nodes of the moment.
         there: usize,
@@ -57,7 +57,7 @@ pub enum LaunchError {
     },
     /// The digest of the restored machines differs from the stored one.
     #[error(
-        "the moment's parts do not belong together: its machine has another digest than the one that was stored"
+        "the moment's parts do not belong together: the restored machines do not have the digest that was stored"
     )]
     Digest,
     /// A node has too little memory to boot its image.
@@ -108,7 +108,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts a timeline at this launcher's start. It begins under `seed` when it is ready.
+    /// Starts a timeline at the launcher's moment, or at power-on. It begins under `seed` when it is ready.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if the starting moment is of another seed.
@@ -121,8 +121,8 @@ impl Launcher {
         Ok(timeline)
     }
 
-    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches. Returns
-    /// false if the start is power-on, which takes a new machine.
+    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches.
+    /// Returns false if the start is power-on, because that needs a new machine.
     ///
     /// # Errors
     /// See [`Launcher::start`].
@@ -249,7 +249,7 @@ impl Launcher {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. The nodes' ports are the machines' own; Everett gets a port of its own if the
+    /// Returns the configuration of the wire. The nodes' ports come from their machines. The host gets a port if the
     /// workload has a check that Everett makes over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
@@ -260,7 +260,7 @@ impl Launcher {
         WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().collect() }
     }
 
-    /// Returns the number of pages of all machines' memory and disk blocks: the upper bound of a moment's size.
+    /// Returns the number of memory pages and disk blocks of all machines: the upper bound of a moment's size.
     #[must_use]
     pub fn pages_max(&self) -> u64 {
         let of_node = |node: &Node| {

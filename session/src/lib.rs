@@ -1,28 +1,31 @@
 //! Worlds that run: from a world file to machines, their agents, moments and explorations.
 //!
 //! From a file to a machine:
-//! - `everett-world-file` reads world files; [`images`] builds images or takes them from the cache; [`identity`] computes the
-//!   identity of a timeline
-//! - [`engines`] chooses the engine that executes guests; [`machines`] makes machines on it; [`launch`] switches a world's
-//!   machines on and checks their memory against the minimum from [`memory`]
+//! - `everett-world-file` reads world files; [`images`] builds images or takes them from the cache; [`identity`]
+//!   computes the identity of a timeline
+//! - [`engines`] chooses the engine that executes guests; [`machines`] makes machines on it; [`launch`] switches a
+//!   world's machines on and checks their memory against the minimum from [`memory`]
 //!
 //! A running world:
-//! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the guest
+//! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the
+//!   guest
 //! - `node` joins a machine and its conversation; [`timeline`] joins all nodes; [`drive`] runs a timeline to its end;
 //!   [`restarts`] starts nodes again; [`watching`] reports accesses to watched bytes
 //! - [`event`] defines the events of a timeline; [`show`] formats them as lines, in the colours of [`style`]
-//! - [`steps`] sends an agent a list of requests, one after the other; [`configure`] configures Debian packages that way
+//! - [`steps`] sends an agent a list of requests, one after the other; [`configure`] configures Debian packages that
+//!   way
 //!
 //! Results:
-//! - [`booted`] boots worlds or loads stored boots; [`moments`] stores booted and saved worlds; [`run_folder`] writes the
-//!   output folder of a run
+//! - [`booted`] boots worlds or loads stored boots; [`moments`] stores booted and saved worlds; [`run_folder`] writes
+//!   the output folder of a run
 //! - [`explore`] explores with machines: workers, branches, replay, shrinking
 //! - [`verify`] compares runs; [`bound`] computes the leak probability that a number of clean runs rules out
 //! - [`symbols`] names addresses of a guest's kernel; [`edges`] names executed code
 //!
 //! [`progress`] is the interface through which long work reports to its caller; `worker` joins threads.
 //!
-//! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`), decisions about timelines (`everett-explorer`).
+//! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`),
+//! decisions about timelines (`everett-explorer`).
 //!
 //! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
 

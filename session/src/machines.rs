@@ -62,8 +62,8 @@ impl EngineKind {
     }
 }
 
-/// Choice of the engine, with its settings. No setting except the leaks may change what a guest computes. The settings after
-/// `patience` are for tests, `everett verify` and `--edges`.
+/// Choice of the engine, with its settings. No setting except the leaks may change what a guest computes. The settings
+/// after `patience` are for tests, `everett verify` and `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Kind of the engine.
@@ -112,8 +112,8 @@ impl EngineOptions {
         Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
     }
 
-    /// Makes an engine that counts the unit of `clock`. If the kind has no such engine, it makes another, which the machine
-    /// refuses.
+    /// Makes an engine that counts the unit of `clock`. If this kind of engine cannot count that unit, makes one that
+    /// the machine refuses.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => {

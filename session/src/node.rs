@@ -1,7 +1,7 @@
 //! One node's part of a timeline: its machine's ports joined to the conversation with its agent.
 //!
-//! All times are the world's. Everett answers the guest at the node's own vtime. Actions at a scheduled vtime happen when
-//! the whole world has reached it.
+//! All times are the world's. Everett answers the guest at the node's own vtime. Actions at a scheduled vtime happen
+//! when the whole world has reached it.
 
 use std::sync::Arc;
 
@@ -43,9 +43,10 @@ pub(super) struct Place {
     /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
-    /// vtime at which a boot that is not ready has failed, in nanoseconds.
+    /// vtime from which a node that is not ready counts as failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
-    /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed again.
+    /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed
+    /// again.
     pub begun: Option<u64>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds; `None` until the clock was set.
     pub wall_ns: Option<i64>,
@@ -88,8 +89,8 @@ impl NodeSession {
         NodeSession { conversation, place: Place::default(), watching: None }
     }
 
-    /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node is
-    /// paused, only the boot limit counts, because the guest could not receive anything.
+    /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node
+    /// is paused, only the boot limit counts, because the guest could not receive anything.
     pub(super) fn next_act_ns(&self, node: &Node<AnyEngine>) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
@@ -109,7 +110,8 @@ impl NodeSession {
         }
     }
 
-    /// Performs the actions that are due when the whole world is at `world_ns`. A second call at the same vtime has no effect.
+    /// Performs the actions that are due when the whole world is at `world_ns`. A second call at the same vtime has no
+    /// effect.
     pub(super) fn act(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
         if !node.is_on() {
             return;
@@ -176,8 +178,8 @@ impl NodeSession {
         for port in [Port::Sdk, Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
-        // The sort is stable: writes of one port keep their order. At equal vtimes, history and log come before the agent's
-        // messages about them.
+        // The sort is stable: writes of one port keep their order. At equal vtimes, history and log come before the
+        // agent's messages about them.
         writes.sort_by_key(|(_, write)| write.vtime);
         for (port, write) in writes {
             self.conversation.received(port, &write.bytes, clock.world(write.vtime));
@@ -196,7 +198,7 @@ impl NodeSession {
                     self.place.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
                 }
                 let text = String::from_utf8_lossy(&text).into_owned();
-                self.conversation.told(vtime_ns, What::Kernel { text });
+                self.conversation.report(vtime_ns, What::Kernel { text });
             }
             NoteEvent::Device { slot, kind, error } => {
                 let text = format!("the driver of {kind} (virtio slot {slot}) broke its device: {error}");
@@ -204,7 +206,7 @@ impl NodeSession {
             }
             NoteEvent::Access(hit) => {
                 let symbol = self.watching.as_ref().and_then(|watching| watching.kernel.name(hit.rip));
-                self.conversation.told(vtime_ns, What::access(&hit, symbol));
+                self.conversation.report(vtime_ns, What::access(&hit, symbol));
             }
             NoteEvent::Unknown { .. } => {}
         }
@@ -280,8 +282,8 @@ impl NodeSession {
         }
     }
 
-    /// Resets the session after a loss of power. If `mounted` is given, the next boot starts at the restart point with that
-    /// state of the conversation, otherwise at power-on.
+    /// Resets the session after a loss of power. If `mounted` is given, the next boot starts at the restart point with
+    /// that state of the conversation, otherwise at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
         self.place = Place { begun: self.place.begun, ..Place::default() };
@@ -296,7 +298,7 @@ impl NodeSession {
             if self.place.unsent.len() > UNSENT_BYTES_MAX {
                 self.place.unsent.clear();
                 self.place.retry_at_ns = None;
-                self.conversation.unusable(node.vtime(), "the agent does not read what it is asked");
+                self.conversation.unusable(node.vtime(), "the agent does not read its requests");
             }
         }
     }

@@ -25,7 +25,8 @@ pub enum Task {
 
 /// Display of a task in progress.
 pub trait Display {
-    /// Shows that `done` of `total` steps of a stage are done; `total` is 0 if it is unknown. `detail` replaces the two numbers.
+    /// Shows that `done` of `total` steps of a stage are done; `total` is 0 if it is unknown. `detail` replaces the two
+    /// numbers.
     fn stage(&mut self, stage: &'static str, done: u64, total: u64, detail: Option<String>);
 
     /// Shows a line of output of the current stage.

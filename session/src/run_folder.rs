@@ -5,7 +5,8 @@
 //! * `wire.pcapng`: the frames, with vtime since the world's epoch, for Wireshark;
 //! * `trail.jsonl`: the digests, `{"vtime_ns":…,"digest":"…"}` a line;
 //! * `console.log`: the machine's serial console, byte by byte; with several nodes one `console-NODE.log` each;
-//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are complete.
+//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are
+//!   complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -253,7 +254,7 @@ mod tests {
     use crate::event::What;
 
     #[test]
-    fn a_folder_is_whole_when_it_has_run_json() {
+    fn a_folder_with_run_json_is_complete() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("new");
         let world = everett_world_file::parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(read("trail.jsonl"), b"{\"vtime_ns\":5,\"digest\":\"abc\"}\n");
         assert_eq!(read("console.log"), b"\x00\xff");
         assert_eq!(read("run.json"), b"{\"schema_version\":1,\"seed\":1}\n");
-        let Err(error) = RunFolder::create(&folder, &world, &[]) else { panic!("it is there") };
+        let Err(error) = RunFolder::create(&folder, &world, &[]) else { panic!("the folder exists already") };
         let here = folder.display();
         assert_eq!(
             error.to_string(),

@@ -68,15 +68,17 @@ fn cut(truncated: bool) -> &'static str {
 /// Describes the effects of a loss of power on a disk.
 fn lost(loss: &Loss) -> String {
     let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
-    let mut parts = vec![format!("of {unflushed} unflushed sectors {lost} lost what was written last")];
+    let mut parts = vec![format!("{lost} of {unflushed} unflushed sectors lost their newest contents")];
     if *in_between > 0 {
-        parts.push(format!("{in_between} of them hold something in between"));
+        parts.push(format!("{in_between} of them hold older unflushed contents"));
     }
     if *torn > 0 {
         parts.push(format!("{torn} are torn"));
     }
     if *requests > 0 {
-        parts.push(format!("of {requests} requests in flight {landed} landed whole and {in_part} in part"));
+        parts.push(format!(
+            "{landed} of {requests} requests in flight were written completely and {in_part} in part"
+        ));
     }
     format!("disk {disk}: {}", parts.join(", "))
 }

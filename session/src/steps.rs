@@ -1,7 +1,7 @@
-//! A list of requests to an agent, executed one after the other, as building an image needs it.
+//! Executes a list of requests to an agent, one after the other. Image builds use it.
 //!
-//! Each request is sent at the vtime at which the answer to the previous one arrived. A list of steps on an equally
-//! constructed machine is therefore always the same run.
+//! Each request is sent at the vtime at which the answer to the previous one arrived. The same steps on an equally
+//! constructed machine therefore always give the same run.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{

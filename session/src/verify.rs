@@ -4,7 +4,8 @@
 //! instants at which these are flushed, and whether a machine is new or was restored after another run. Every point
 //! of every trail is compared with that of the first run to reach it, so a mismatch ends all runs at once.
 //!
-//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s bisection).
+//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s
+//! bisection).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -56,7 +57,7 @@ pub struct RunResult {
     pub trail: Digest,
     /// Number of points of its trail.
     pub points: usize,
-    /// Count since power-on, the boot's included: instructions, conditional branches or exits, by clock mode.
+    /// Count since power-on, including the boot: instructions, conditional branches or exits, by clock mode.
     pub instructions: u64,
     /// Part of this count that this run executed, i.e. since the moment from which it started.
     pub executed: u64,
@@ -67,7 +68,7 @@ pub struct RunResult {
     /// Number of its findings.
     pub findings: u64,
     /// True if it ran on the restored machine of an earlier run, false if on a new one.
-    pub brought_back: bool,
+    pub on_restored_machine: bool,
 }
 
 /// First difference of a run's trail from the others' trail.
@@ -170,7 +171,7 @@ impl Job {
             let clock = CpuClock::start();
             let usual = self.launcher(run).options.caches == self.launcher.options.caches;
             let again = if usual { kept.take() } else { None };
-            let brought_back = again.is_some() && self.launcher.from.is_some();
+            let on_restored_machine = again.is_some() && self.launcher.from.is_some();
             let mut timeline = match again {
                 Some(timeline) => self.start_again(timeline, run)?,
                 None => self.start(run)?,
@@ -189,7 +190,7 @@ impl Job {
                 cpu_ns: clock.elapsed_ns(),
                 vtime_ns: timeline.vtime(),
                 findings: timeline.findings(),
-                brought_back,
+                on_restored_machine,
             };
             shared.finished(result);
             if usual {
@@ -356,7 +357,7 @@ mod tests {
             cpu_ns: 0,
             vtime_ns: points as u64,
             findings: 0,
-            brought_back: false,
+            on_restored_machine: false,
         }
     }
 
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_first_is_the_reference() {
+    fn the_first_run_to_reach_a_point_is_the_reference() {
         let interrupt = Interrupt::default();
         let shared = shared(&interrupt, &|_, _| {});
         let digest = |n| Digest([n; 32]);
@@ -387,7 +388,11 @@ mod tests {
         assert!(shared.stopped());
         shared.compare(2, 0, 5, digest(1));
         let mismatch = shared.state().report.mismatch;
-        assert_eq!(mismatch, Some(Mismatch { run: 1, reference: 0, vtime_ns: 100 }), "the first one stays");
+        assert_eq!(
+            mismatch,
+            Some(Mismatch { run: 1, reference: 0, vtime_ns: 100 }),
+            "the first mismatch is kept"
+        );
     }
 
     #[test]

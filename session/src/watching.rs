@@ -39,7 +39,7 @@ impl FromStr for Watched {
         let (node, place) = match parts[..] {
             [place] => (None, place),
             [node, place] => (Some(node.to_owned()), place),
-            _ => return Err("it is NODE:ADDRESS+BYTES:rw, as in n1:0x7ffe0010+8:w".to_owned()),
+            _ => return Err("expected [NODE:]ADDRESS[+BYTES][:r|w|rw], as in n1:0x7ffe0010+8:w".to_owned()),
         };
         let (address, len) = place.split_once('+').unwrap_or((place, "8"));
         let address = number(address)?;
@@ -74,8 +74,8 @@ impl Watching {
     /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
     ///
     /// # Errors
-    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more than
-    /// [`WATCHPOINTS_MAX`].
+    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more
+    /// than [`WATCHPOINTS_MAX`].
     pub fn new<'n>(
         watched: &[Watched],
         nodes: impl Iterator<Item = &'n Node>,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn places_as_people_write_them() {
+    fn watchpoints_are_parsed_with_defaults() {
         let n1 = || Some("n1".to_owned());
         assert_eq!(parsed("n1:0x1000"), Ok((n1(), 0x1000, 8, false, true)));
         assert_eq!(parsed("0x1000+4:r"), Ok((None, 0x1000, 4, true, false)));

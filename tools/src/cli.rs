@@ -12,8 +12,8 @@ use everett_input::units;
 use everett_session::engines::{self, Asked};
 use everett_session::watching::Watched;
 
-/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to the
-/// bit.
+/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
+/// the bit.
 #[derive(Debug, Parser)]
 #[command(
     name = "everett",
@@ -156,8 +156,8 @@ pub struct Cache {
 pub enum CacheCommand {
     /// Remove items that were not used for some time; never those that a running process uses
     ///
-    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if mirrors still
-    /// have the packages.
+    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if
+    /// mirrors still have the packages.
     Prune {
         /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = parse_age_ns)]
@@ -199,7 +199,7 @@ pub struct Boot {
     /// Boot this vmlinux or bzImage instead of the image's
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// Boot with this initramfs instead of the image's; there is no conversation with its agent then
+    /// Boot with this initramfs instead of the image's; without a world, Everett does not talk to its agent
     #[arg(long, value_name = "FILE")]
     pub initramfs: Option<PathBuf>,
     /// Text added to the kernel's command line
@@ -264,7 +264,7 @@ pub enum Moment {
         /// The world file
         world: PathBuf,
     },
-    /// Check every byte of a saved moment and show what it is
+    /// Check every byte of a saved moment and describe it
     Show {
         /// The world file
         world: PathBuf,
@@ -317,8 +317,8 @@ pub struct Run {
     pub duration_ns: Option<u64>,
     /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
     ///
-    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended at least
-    /// once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
+    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended
+    /// at least once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
     #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
     pub until_done: bool,
     /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
@@ -432,7 +432,7 @@ pub struct Show {
     /// Print one digest of the tree, its findings and its coverage
     #[arg(long, conflicts_with = "id")]
     pub digest: bool,
-    /// Cover only this number of branches
+    /// Include only the first N branches in the digest
     #[arg(long, value_name = "N", requires = "digest")]
     pub branches: Option<u64>,
 }
@@ -440,8 +440,8 @@ pub struct Show {
 /// `everett replay`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit status: 1 if the finding shows again, 0 if it does not or the branch had none, 2 if the run leaves the \
-                        recorded trail."
+    after_help = "Exit status: 1 if a finding shows, 0 if a branch has none or a regression file's finding does not show, 2 if \
+                            the run leaves the recorded trail or a recorded finding does not show."
 )]
 pub struct Replay {
     /// The run directory, or a regression file
@@ -508,7 +508,7 @@ impl FromStr for Id {
             None => text.parse().ok().map(Id::Finding),
         };
         id.ok_or_else(|| {
-            format!("\"{text}\" is neither the number of a finding nor b and that of a branch, as in b17")
+            format!("\"{text}\" is neither a finding's number, as in 1, nor a branch's, as in b17")
         })
     }
 }
@@ -530,14 +530,14 @@ pub enum SoftMode {
     /// Translate hot code to host code
     #[default]
     Translate,
-    /// Interpret all of it
+    /// Interpret all code
     Interp,
     /// Do both, compare registers and memory continuously, and stop at a difference; for tests of Everett itself
     Lockstep,
 }
 
-/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show that
-/// verification can fail.
+/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show
+/// that verification can fail.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Hidden {
     /// How Everett's own CPU executes guest code; timelines do not depend on it

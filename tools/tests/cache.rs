@@ -92,10 +92,10 @@ fn an_image_is_listed_with_its_world_and_pruned() {
 }
 
 #[test]
-fn what_runs_is_kept() {
+fn items_in_use_are_kept() {
     let lab = Lab::new();
     lab.build();
-    // Holds a use as a process that uses the image does until it ends.
+    // Locks the usage note, as a process that uses the image does until it ends.
     let note = fs::read_dir(lab.path("cache/uses")).unwrap().next().unwrap().unwrap().path();
     let held = File::open(&note).unwrap();
     held.lock_shared().unwrap();
@@ -103,7 +103,7 @@ fn what_runs_is_kept() {
     assert!(kept.len() == 3 && kept.iter().all(|record| record["kind"] == "cache_kept"), "{kept:?}");
     assert_eq!(lab.listed().len(), 3);
     drop(held);
-    // Holds the gate as a process that builds an image does.
+    // Locks the gate, as a process that builds an image does.
     let gate = File::open(lab.path("cache/gate")).unwrap();
     gate.lock_shared().unwrap();
     let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
@@ -116,7 +116,7 @@ fn what_runs_is_kept() {
 }
 
 #[test]
-fn saved_moments_go_only_when_they_are_asked_for() {
+fn saved_moments_are_removed_only_on_request() {
     let lab = Lab::new();
     for file in ["moments/one/ready.moment", "moments/two/ready.moment", "moments/two/saved/t/mine.moment"] {
         let path = lab.path("cache").join(file);
@@ -160,7 +160,7 @@ fn images_of_worlds_with_saved_moments_are_kept() {
 }
 
 #[test]
-fn images_go_with_the_last_moment_that_needs_them() {
+fn a_moment_is_removed_before_the_images_that_it_needs() {
     let lab = Lab::new();
     lab.build();
     let moment = lab.path("cache/moments/one/saved/t/mine.moment");
@@ -184,7 +184,7 @@ fn writable(folder: &Path, writable: bool) {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_used() {
+fn a_read_only_cache_can_be_used() {
     let lab = Lab::new();
     let tar = Command::new("tar").current_dir(lab.path("root")).args(["-cf", "../root.tar", "."]).status();
     assert!(tar.unwrap().success());
@@ -203,7 +203,7 @@ fn a_cache_that_cannot_be_written_is_used() {
         command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
         command.args(arguments).output().unwrap()
     };
-    // First with its owner's gate and notes, then without both, as in earlier versions.
+    // First with the owner's gate and usage notes, then without them, as in caches of earlier versions.
     for _ in 0..2 {
         writable(&lab.path("cache"), false);
         let output = nobody(&["image", "build", "world.toml"]);
@@ -226,7 +226,7 @@ fn a_cache_that_cannot_be_written_is_used() {
 }
 
 #[test]
-fn what_was_used_longest_ago_goes_first() {
+fn least_recently_used_items_are_removed_first() {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("cache/packages")).unwrap();
     for (name, day) in [("new", 30), ("old", 10), ("middle", 20)] {

@@ -69,7 +69,7 @@ fn each_command_has_a_man_page() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_folder_is_one_line() {
+fn a_file_in_the_place_of_the_folder_is_an_error_of_one_line() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().to_str().expect("UTF-8");
     let output = everett(&["man", path]);

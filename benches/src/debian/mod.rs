@@ -3,7 +3,7 @@
 //! Kernel, modules and root filesystem are an image like that of any world. PID 1 is not the agent, because the agent
 //! needs Everett at the other end of its ports. Instead, an additional archive after the image's own initramfs (the
 //! kernel unpacks several as one) has Debian's static busybox and a script, which `rdinit=` names. The script enters
-//! the root and starts [`workloads`] there.
+//! the root and starts [`workloads`] there. `busybox` takes the program from its package.
 //!
 //! [`workloads`]: WORKLOADS
 

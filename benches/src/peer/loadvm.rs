@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// Guest memory in MiB, and the part of it that is not zero.
+/// Guest memory, in MiB.
 const MEMORY_MIB: usize = 256;
+/// Part of the guest's memory that is not zero, in MiB.
 const WRITTEN_MIB: usize = 128;
 
 /// Returns the seconds of `times` calls of `loadvm` for a guest that has 128 of its 256 MiB written. The guest does

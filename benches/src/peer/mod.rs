@@ -1,4 +1,5 @@
-//! Peers: other programs that do the same job. For a missing one, its name and package are printed.
+//! Peers: other programs that do the same job. If one is missing, its name and package are printed. [`loadvm`] restores
+//! moments with QEMU.
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
 pub mod loadvm;
@@ -20,7 +21,7 @@ const COMPLAINTS_BYTES_MAX: u64 = 64 << 10;
 /// The peer of most benches.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// True if QEMU is installed. Prints a note if it is not.
+/// Returns true if QEMU is installed. Prints a note if it is not.
 pub fn has_qemu(bench: &str) -> bool {
     let installed = installed(QEMU);
     if !installed {
@@ -51,7 +52,7 @@ pub fn qemu(
     command
 }
 
-/// True if a program is installed.
+/// Returns true if a program is installed.
 pub fn installed(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_ends_early_is_heard_out() {
+    fn the_error_of_a_program_that_ends_early_quotes_its_last_line() {
         let shell = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);

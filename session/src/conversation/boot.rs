@@ -7,8 +7,8 @@ use super::state::{ConversationState, DriverState, Progress, StateError};
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
 impl Conversation {
-    /// Continues from the restart point at `vtime_ns`; the guest's random numbers are seeded with `entropy`. No effect in
-    /// any other phase.
+    /// Continues from the restart point at `vtime_ns`; the guest's random numbers are seeded with `entropy`. No effect
+    /// in any other phase.
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;
@@ -17,8 +17,8 @@ impl Conversation {
         }
     }
 
-    /// Begins a timeline under `seed`; the guest's random numbers are seeded with `entropy`. No effect unless the services
-    /// are ready and the timeline has not begun yet.
+    /// Begins a timeline under `seed`; the guest's random numbers are seeded with `entropy`. No effect unless the
+    /// services are ready and the timeline has not begun yet.
     pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
@@ -27,8 +27,8 @@ impl Conversation {
         }
     }
 
-    /// Resets the conversation after a loss of power. If `mounted` is given, the next boot continues from the restart point
-    /// with that state, otherwise it starts at power-on.
+    /// Resets the conversation after a loss of power. If `mounted` is given, the next boot continues from the restart
+    /// point with that state, otherwise it starts at power-on.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
         if self.at.phase == Phase::Broken {
             // A broken conversation stays broken.
@@ -101,7 +101,8 @@ impl Conversation {
         }
     }
 
-    /// Continues after the join and after `files` files: puts the next file, starts the services, or lists the test commands.
+    /// Continues after the join and after `files` files: puts the next file, starts the services, or lists the test
+    /// commands.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -117,7 +118,7 @@ impl Conversation {
         }
     }
 
-    /// Handles the agent's report that all services are ready. It counts only once they were started.
+    /// Handles the agent's report that all services are ready. The report counts only after the services were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Joining && self.at.services_started {
             self.list(vtime_ns);

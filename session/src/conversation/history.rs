@@ -1,10 +1,11 @@
 //! Lines that programs in a guest write to the history port.
 //!
-//! The agent hands the port to drivers and checks and sees nothing of what they write, so a program can write as much as it
-//! can compute. The amount per interval of vtime is therefore bounded. More than that breaks the conversation: a history
-//! with gaps could not be judged.
+//! The agent passes the port to drivers and checks and does not see the lines that they write. The amount per interval
+//! of vtime is therefore bounded here. Exceeding the bound breaks the conversation, because a history with gaps could
+//! not be judged.
 //!
-//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes them.
+//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes
+//! them.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
@@ -13,14 +14,16 @@ use serde::{Deserialize, Serialize};
 use super::state::StateError;
 use super::{Conversation, What};
 
-/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times in each.
+/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times
+/// in each.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than this.
+/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than
+/// this.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 /// Size charged for a line besides its text, in bytes, so that many short lines cannot evade the bound.
 const LINE_OVERHEAD_BYTES: u64 = 256;
 
-/// Error of an interval with more lines than the bound.
+/// Error of an interval whose lines exceed [`STRETCH_BYTES_MAX`].
 #[derive(Debug, PartialEq, Eq)]
 struct Flood;
 
@@ -54,8 +57,8 @@ impl HistoryLines {
         self.cutter = cutter();
     }
 
-    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true if it
-    /// was cut.
+    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true
+    /// if it was cut.
     ///
     /// # Errors
     /// Returns [`Flood`] once, when an interval exceeds the bound. No lines are emitted from there on.
@@ -91,12 +94,16 @@ impl HistoryLines {
         HistoryState { partial: cutter.partial(), stretch: *stretch, bytes: *bytes, flooded: *flooded }
     }
 
+    /// Restores the lines from their stored state.
+    ///
     /// # Errors
     /// Returns an error if the state is inconsistent.
     pub(super) fn resume(state: HistoryState) -> Result<HistoryLines, StateError> {
         let HistoryState { partial, stretch, bytes, flooded } = state;
         if flooded != (bytes > STRETCH_BYTES_MAX) {
-            return Err(StateError::Inconsistent("how much of a history came in a stretch of vtime"));
+            return Err(StateError::Inconsistent(
+                "its history is marked as flooded, but its size is within the bound, or the reverse",
+            ));
         }
         let mut lines = HistoryLines { stretch, bytes, flooded, ..HistoryLines::new() };
         lines.cutter.restore(partial)?;
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_and_said_to_be() {
+    fn a_long_line_is_cut_and_marked() {
         let long = [vec![b'x'; HISTORY_LINE_BYTES_MAX + 5], b"\nnext\n".to_vec()].concat();
         let (told, ..) =
             told(&long.chunks(30_000).map(|chunk| (7, chunk.to_vec())).collect::<Vec<_>>(), true);
@@ -170,7 +177,7 @@ mod tests {
 
     /// A program writes the shortest possible lines as fast as it can.
     #[test]
-    fn a_flood_is_said_once_and_ends_it() {
+    fn a_flood_is_reported_once_and_ends_the_history() {
         let write = |at| (at, b"y\n".repeat(16 << 10));
         let fit = STRETCH_BYTES_MAX / (1 + LINE_OVERHEAD_BYTES);
         let many: Vec<_> = (0..8).map(|i| write(STRETCH_NS + i)).chain([write(9 * STRETCH_NS)]).collect();
@@ -184,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn states_that_no_lines_have_are_refused() {
+    fn inconsistent_history_states_are_refused() {
         let good = || told(&[(STRETCH_NS, b"a\nb".to_vec())], false).2;
         assert!(HistoryLines::resume(good()).is_ok());
         for state in [

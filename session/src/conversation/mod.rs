@@ -1,16 +1,17 @@
 //! Everett's end of a conversation with a guest's agent.
 //!
-//! A state machine without input or output: bytes from the guest's ports go in with their vtime; bytes for its control port
-//! and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a function of its
-//! inputs.
+//! A state machine without input or output: bytes from the guest's ports go in with their vtime; bytes for its control
+//! port and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a
+//! function of its inputs.
 //!
-//! * `boot`: from the agent's first message over the *restart point* to *ready*, and the beginning under a seed;
-//! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history port;
+//! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
+//! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history
+//!   port;
 //! * `waiting`: descriptions of what a late machine still waits for;
 //! * [`state`]: the state of a conversation that is stored with its machine.
 //!
-//! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the services
-//! are ready ([`Conversation::begin`]). A machine stored there can be continued many times.
+//! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the
+//! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times.
 
 mod boot;
 mod commands;
@@ -99,8 +100,8 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
-    /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the conversation
-    /// cannot continue after it.
+    /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the
+    /// conversation cannot continue after it.
     refused_file: Option<(String, String)>,
 }
 
@@ -140,7 +141,8 @@ impl Conversation {
         self.at.ready_ns
     }
 
-    /// Returns the vtime in nanoseconds at which it last came to rest: when it began, its drivers had ended, or a check had.
+    /// Returns the vtime of the last of these events, in nanoseconds: its beginning, the end of a driver, the end of a
+    /// check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns
@@ -252,7 +254,7 @@ impl Conversation {
     }
 
     /// Reports an event of the machine.
-    pub fn told(&mut self, vtime_ns: u64, what: What) {
+    pub fn report(&mut self, vtime_ns: u64, what: What) {
         self.event(vtime_ns, what);
     }
 
@@ -293,8 +295,7 @@ impl Conversation {
 
     fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
         if self.at.pending.len() >= PENDING_MAX {
-            return self
-                .unusable(vtime_ns, &format!("the agent leaves {PENDING_MAX} requests without an answer"));
+            return self.unusable(vtime_ns, &format!("the agent has not answered {PENDING_MAX} requests"));
         }
         let id = self.at.next_id;
         self.at.next_id = id.saturating_add(1);
@@ -303,9 +304,11 @@ impl Conversation {
                 self.outgoing.extend_from_slice(&line);
                 self.at.pending.insert(id, purpose);
             }
-            Err(error) => {
-                self.broken(vtime_ns, builtin::AGENT_FAILURE, format!("the agent cannot be asked: {error}"))
-            }
+            Err(error) => self.broken(
+                vtime_ns,
+                builtin::AGENT_FAILURE,
+                format!("invalid request to the agent: {error}"),
+            ),
         }
     }
 
@@ -329,7 +332,7 @@ impl Conversation {
                 None => self.finding(
                     vtime_ns,
                     builtin::AGENT_FAILURE,
-                    format!("the agent answers {}, which was not asked", response.id),
+                    format!("the agent answers request {}, which is not pending", response.id),
                 ),
             },
             Message::Output(output) => self.output(output, vtime_ns),

@@ -213,7 +213,7 @@ fn failures_are_findings() {
 }
 
 #[test]
-fn what_the_agent_refuses_on_the_way_breaks_the_conversation() {
+fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     let refused = |script: &mut Script, id| {
         script.answer(id, Reply::Error { message: "no disk".to_owned() });
         (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
@@ -305,7 +305,7 @@ fn a_boot_that_cannot_get_ready_says_why() {
 }
 
 #[test]
-fn the_limit_of_a_boot_says_how_far_it_came() {
+fn a_boot_past_its_limit_says_how_far_it_came() {
     let found = |script: &mut Script| {
         script.host.boot_took_too_long(5, "a minute");
         (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
@@ -361,7 +361,7 @@ fn drivers_that_do_not_end_are_named() {
 }
 
 #[test]
-fn joining_and_beginning_happen_once_and_in_their_place() {
+fn join_and_begin_have_effect_once_and_in_their_phase() {
     let mut script = Script::new();
     script.host.join(vec![5; 64], 1);
     script.host.begin(1, vec![5; 64], 1);
@@ -373,7 +373,7 @@ fn joining_and_beginning_happen_once_and_in_their_place() {
 }
 
 #[test]
-fn an_end_before_the_drivers_is_nobodys_business() {
+fn an_end_before_the_drivers_start_has_no_effect() {
     let mut script = Script::new();
     script.mounted();
     script.host.end(5);
@@ -418,7 +418,7 @@ fn history(host: &mut Conversation) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn what_programs_write_to_the_history_port_is_told_by_the_line() {
+fn history_is_reported_line_by_line() {
     let mut script = Script::new();
     script.up();
     script.host.received(Port::History, b"{\"process\":0}\n{\"proc", 50);
@@ -440,7 +440,7 @@ fn a_line_that_a_loss_of_power_cut_off_is_dropped() {
 }
 
 #[test]
-fn more_history_than_anybody_writes_is_the_end() {
+fn too_much_history_breaks_the_conversation() {
     let mut script = Script::new();
     script.up();
     let lines = b"y\n".repeat(16 << 10);
@@ -455,7 +455,7 @@ fn more_history_than_anybody_writes_is_the_end() {
 }
 
 #[test]
-fn names_that_nobody_asked_for_break_the_conversation() {
+fn unrequested_names_break_the_conversation() {
     let mut script = Script::new();
     let mount = script.hello();
     script.answer(mount[0].id, Reply::Names(vec!["a".to_owned()]));
@@ -476,9 +476,9 @@ proptest::proptest! {
         proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
     }
 
-    /// The workload ends on time, whatever numbers and answers the agent sends.
+    /// The workload ends on time, whatever request numbers and replies the agent sends.
     #[test]
-    fn any_answer_is_survived(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
+    fn the_workload_ends_whatever_the_agent_answers(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
         let mut script = Script::new();
         script.up();
         for (id, kind) in answers {

@@ -5,7 +5,8 @@ use everett_protocol::{ReadyCheck, Service};
 use super::{Conversation, Phase};
 
 impl Conversation {
-    /// Returns the reason why the machine is not ready, or why its drivers have not stopped: a clause with a subject and a verb.
+    /// Returns the reason why the machine is not ready, or why its drivers have not stopped: a clause with a subject
+    /// and a verb.
     #[must_use]
     pub fn waits_for(&self) -> String {
         match self.at.phase {
@@ -21,7 +22,8 @@ impl Conversation {
         }
     }
 
-    /// The agent reports when all services are ready, but not each of them, so all services with a condition are named.
+    /// Returns the clause for services that are not ready. The agent does not report which of them are ready, so all
+    /// services with a condition are named.
     fn services_waited_for(&self) -> String {
         if !self.at.services_started {
             return "its services were not started".to_owned();
@@ -46,7 +48,8 @@ impl Conversation {
     }
 }
 
-/// Returns a service with its condition, as in `redis (tcp port 6379)`; `None` if it is ready as soon as it has started.
+/// Returns a service with its condition, as in `redis (tcp port 6379)`; `None` if it is ready as soon as it has
+/// started.
 fn named_with_condition(service: &Service) -> Option<String> {
     let condition = match &service.ready.as_ref()?.check {
         ReadyCheck::Tcp { port, .. } => format!("tcp port {port}"),

@@ -4,8 +4,8 @@
 //! * [`programs`]: maps pages of code to files of the image
 //! * [`table`]: writes edges as JSON lines for programs, and counts them by program
 //!
-//! A place is identified by the contents of its page, so a program's edge is the same edge on every node, at any address.
-//! Pages that match no file of the image are the kernel's, the agent's, or were generated in memory.
+//! A place is identified by the contents of its page, so a program's edge is the same edge on every node, at any
+//! address. Pages that match no file of the image belong to the kernel or the agent, or were generated in memory.
 
 pub mod programs;
 pub mod table;

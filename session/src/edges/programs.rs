@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_those_that_are_mapped() {
+    fn pages_of_executable_segments_are_found() {
         let mut programs = Programs::default();
         let file = file();
         programs.add("/bin/a", &file);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_lie_are_no_programs() {
+    fn invalid_elf_files_are_no_programs() {
         let mut programs = Programs::default();
         for (at, byte) in [(4, 1), (0x27, 0x7f), (0x60 + 7, 0xff), (0x48 + 7, 0xff), (0x39, 0xff)] {
             let mut bad = file();

@@ -72,7 +72,8 @@ impl Names {
     /// # Errors
     /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same pages.
+        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same
+        // pages.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);
@@ -91,7 +92,7 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the counts by program, the most edges first.
+    /// Returns the counts by program, in descending order of edges.
     #[must_use]
     pub fn counts(&self, edges: &Collected) -> Vec<Count> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! View of a world by the explorer: the abstraction of its state, its properties, and the names of its nodes, ports and disks.
+//! The explorer's view of a world: the abstraction of its state, its properties, and the names of nodes, ports and
+//! disks.
 
 use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};
@@ -9,7 +10,7 @@ use everett_world_file::{Node, World};
 use super::wire::Ports;
 use crate::agent_script::node_address;
 
-/// View of a world by the explorer.
+/// The explorer's view of a world.
 #[derive(Debug)]
 pub struct Abstractions {
     /// Abstraction of the world's state for coverage.

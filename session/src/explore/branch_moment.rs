@@ -22,7 +22,7 @@ pub struct BranchMoment {
 }
 
 impl BranchMoment {
-    /// Returns `timeline` as it is, with its observer state.
+    /// Returns the current state of `timeline`, with its observer state.
     pub fn of(timeline: &mut Timeline, pool: &Pool, memory: Inherited) -> BranchMoment {
         let session = timeline.save();
         BranchMoment { world: timeline.world_mut().moment(pool), session, memory }

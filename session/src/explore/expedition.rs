@@ -1,7 +1,7 @@
 //! Exploration by the workers of this host: starts the workers, and decides when the exploration ends.
 //!
-//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and signals
-//! only decide how many branches are run.
+//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and
+//! signals only decide how many branches are run.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -128,13 +128,13 @@ pub fn explore(
             quarters: Quarters::default(),
         };
         let outcome = {
-            let _dismissal = Dismissal(&pool);
-            let mut workers = Hands { pool: &pool, results, halt: &halt };
+            let _stop = StopOnDrop(&pool);
+            let mut workers = HostWorkers { pool: &pool, results, halt: &halt };
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joins all workers, which raises the panic of a worker again. A worker's error comes before the leader's, because it
-        // is the cause of that.
+        // Joins all workers; a worker's panic becomes an error. It is returned rather than the leader's error, because
+        // it caused that one.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {
@@ -147,23 +147,24 @@ pub fn explore(
     })
 }
 
-/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not return.
-struct Dismissal<'c, 's>(&'c WorkerPool<'s>);
+/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not
+/// return.
+struct StopOnDrop<'c, 's>(&'c WorkerPool<'s>);
 
-impl Drop for Dismissal<'_, '_> {
+impl Drop for StopOnDrop<'_, '_> {
     fn drop(&mut self) {
-        self.0.dismiss();
+        self.0.stop_all();
     }
 }
 
 /// Workers of this host, behind the interface of the search.
-struct Hands<'c, 's> {
+struct HostWorkers<'c, 's> {
     pool: &'c WorkerPool<'s>,
     results: Receiver<Done>,
     halt: &'c Interrupt,
 }
 
-impl Workers for Hands<'_, '_> {
+impl Workers for HostWorkers<'_, '_> {
     type Error = anyhow::Error;
 
     fn waiting(&self) -> usize {
@@ -181,7 +182,7 @@ impl Workers for Hands<'_, '_> {
         match self.results.recv_timeout(TICK) {
             Ok((number, done)) => Ok(Some((number, done?))),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have gone"),
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("all workers have ended"),
         }
     }
 

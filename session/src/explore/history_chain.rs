@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_share_what_was_before() {
+    fn children_share_the_lines_before() {
         let line = |vtime_ns| Line { vtime_ns, node: "a".to_owned(), text: String::new() };
         let parent = HistoryChain::default().and(vec![line(1), line(2)]).and(Vec::new());
         let (one, other) = (parent.and(vec![line(3)]), parent.and(vec![line(4), line(5)]));

@@ -6,17 +6,20 @@
 //! - [`abstractions`]: the explorer's view of a world; [`verdict`]: the judgement of a history
 //! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
 //! - `moment_store`: moments of the tree within a budget of memory, derived again when they were dropped
-//! - `worker_pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over time
+//! - `worker_pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over
+//!   time
 //! - [`expedition`]: the search, by workers on this host
-//! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that show
-//!   a finding; [`regression`]: regression files
+//! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that
+//!   show a finding; [`regression`]: regression files
 //!
-//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and the output (`everett`'s commands).
+//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and the output (`everett`'s
+//! commands).
 //!
 //! **Invariants.**
-//! - The result of a branch is a function of the [`setting`], the seed and its path. It does not depend on the worker that
-//!   runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
-//! - Choices are a function of results, in the order of choices. Host time only ends a sequence of choices.
+//! - The result of a branch is a function of the [`setting`], the seed and its path. It does not depend on the worker
+//!   that runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
+//! - Choices are a function of results, in the order of choices. Host time only decides after which choice the search
+//!   ends.
 
 pub mod abstractions;
 pub mod branch_moment;

@@ -1,7 +1,7 @@
 //! Moments of the tree, kept within a budget of memory.
 //!
-//! A dropped moment is derived again from its nearest ancestor that is kept, at worst the root. The choice of kept moments
-//! only affects how long that takes.
+//! A dropped moment is derived again from its nearest ancestor that is kept, at worst the root. The choice of kept
+//! moments only affects how long that takes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ pub type Way = [(u64, Path)];
 /// Store of the kept moments.
 #[derive(Debug)]
 pub struct MomentStore {
-    /// Moments by branch. The root's entry holds no moment: `root` is kept as long as its world.
+    /// Moments by branch. The root's entry holds `None`: its moment is `root`, which is always kept.
     store: Mutex<Store<Key, Option<Arc<BranchMoment>>>>,
     root: WorldMoment,
 }
@@ -36,8 +36,8 @@ impl MomentStore {
         MomentStore { store: Mutex::new(store), root }
     }
 
-    /// Returns the moment of the last branch on `way` that is kept, and the number of branches up to it; 0 and `None` for
-    /// the root.
+    /// Returns the number of branches up to the last one on `way` whose moment is kept, and that moment; 0 and `None`
+    /// for the root.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
@@ -56,8 +56,8 @@ impl MomentStore {
         // The lock is released here: others can use the store while memory is compared.
         let from = self.lock().get(&parent).cloned().flatten();
         let bytes = at_moment.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
-        // The caller has kept or derived the moments before this one. If that failed, an insertion that is refused costs
-        // only time.
+        // The store knows the parent, because the caller has kept or derived it. If it did not, it would refuse the
+        // moment, which would only cost the time to derive it again.
         let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&at_moment)));
         at_moment
     }

@@ -1,7 +1,8 @@
-//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to its end.
+//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to
+//! its end.
 //!
-//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of [`GRID_NS`] that
-//! begins at each fork, so that the stops are the same from whatever moment a branch is reached.
+//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of
+//! [`GRID_NS`] that begins at each fork, so the stops do not depend on the moment from which a branch is replayed.
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -162,8 +163,8 @@ impl<'s> PathRunner<'s> {
     /// Runs the last branch of a path from its parent's moment `from`; from the root moment if that is `None`.
     ///
     /// # Errors
-    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner cannot be
-    /// used any more then. Returns [`Interrupted`] if `watch` ended it.
+    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner
+    /// cannot be used any more then. Returns [`Interrupted`] if `watch` ended it.
     pub fn branch(
         &mut self,
         from: Option<&BranchMoment>,
@@ -173,8 +174,8 @@ impl<'s> PathRunner<'s> {
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
         let fates = self.setting.fates();
-        let (plan, end) = (fates.plan(path), fates.end(path).context("the root is no branch")?);
-        let fork = *path.forks().last().context("the root is no branch")?;
+        let (plan, end) = (fates.plan(path), fates.end(path).context("the root is not a branch")?);
+        let fork = *path.forks().last().context("the root is not a branch")?;
         match from {
             None => self.begin(Some(fork), &plan)?,
             Some(at_moment) => self.go_on(at_moment, fork, &plan)?,
@@ -183,7 +184,8 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs a whole route from the root moment. Returns its branches, the last one run as it is when explored.
+    /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an
+    /// exploration.
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`PathRunner::branch`].
@@ -204,7 +206,7 @@ impl<'s> PathRunner<'s> {
                 (Some(before), Some(fork)) if before.open && before.end_ns == fork.vtime_ns => {
                     self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?;
                 }
-                _ => bail!("{}: no branch goes on from there", self.setting.name(&here)),
+                _ => bail!("{}: its parent branch does not end at this fork", self.setting.name(&here)),
             }
             let last = leg + 1 >= forks.len();
             let end = route.end.filter(|_| last).or_else(|| fates.end(&here));
@@ -218,7 +220,7 @@ impl<'s> PathRunner<'s> {
         Ok(branches)
     }
 
-    /// Begins at the root moment, with `fork` as a child of it.
+    /// Begins at the root moment, as its child `fork` if there is one.
     fn begin(&mut self, fork: Option<Fork>, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
@@ -320,8 +322,8 @@ impl<'s> PathRunner<'s> {
         Ok(None)
     }
 
-    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that is not
-    /// possible.
+    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that
+    /// is not possible.
     fn checks(
         &mut self,
         from_ns: u64,
@@ -354,7 +356,8 @@ impl<'s> PathRunner<'s> {
         Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
     }
 
-    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the result.
+    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the
+    /// result.
     fn unless_failed<T>(&self, came: anyhow::Result<T>) -> anyhow::Result<T> {
         match self.failure() {
             Some(failed) => Err(failed.into()),
@@ -441,7 +444,7 @@ mod tests {
     use super::Failed;
 
     #[test]
-    fn failures_are_the_hosts_and_the_engines() {
+    fn failures_of_host_and_engine_are_found() {
         let (off, host) = (End::PowerOff, End::Host("no device".to_owned()));
         let engine = End::Engine("a panic".to_owned());
         let among =

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quarters_are_of_branches() {
+    fn quarters_divide_the_branches_evenly() {
         let mut all = Quarters::default();
         assert_eq!(all.quarters(), []);
         // Branches of the later half take twice as long.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_takes_memory() {
+    fn the_memory_of_this_process_is_measured() {
         assert!(resident_bytes() > 0);
     }
 }

@@ -1,7 +1,7 @@
-//! Regression files: a finding in a file that a project's own tests replay after a change.
+//! Regression files: each stores a finding, which a project's tests replay after a change.
 //!
-//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it replays
-//! the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
+//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it
+//! replays the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
 
 use std::fs;
 use std::path::{Component, Path as FilePath, PathBuf};
@@ -31,8 +31,8 @@ const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 pub struct Regression {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Path of the world file, relative to the regression file's folder. If it is missing there, [`Regression::world_file`]
-    /// also looks beside the regression file.
+    /// Path of the world file, relative to the regression file's folder. If it is missing there,
+    /// [`Regression::world_file`] also looks beside the regression file.
     pub world: PathBuf,
     /// Name of the timeline on which the finding was made.
     pub timeline: String,
@@ -63,7 +63,7 @@ pub struct Regression {
     pub text: String,
 }
 
-/// Returns the value for files of versions that did not write the field; their plans were always minimal.
+/// Returns the default of a field that older versions did not write. Their plans were always minimal.
 fn is_minimal() -> bool {
     true
 }
@@ -75,7 +75,8 @@ impl Regression {
     /// Returns an error if the path of the world file cannot be resolved, or the finding's route has no plan or end.
     pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
         let Route { path, plan, end } = &shrunk.route;
-        let (plan, end) = plan.as_ref().zip(end.as_ref()).context("a regression has a plan and an end")?;
+        let (plan, end) =
+            plan.as_ref().zip(end.as_ref()).context("the finding's route has no plan or no end")?;
         let lines = plan.write();
         let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Regression {
@@ -108,22 +109,26 @@ impl Regression {
     /// Reads a regression file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine version.
+    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine
+    /// version.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
         let regression: Regression = serde_json::from_str(&text).with_context(here)?;
         if regression.schema_version != SCHEMA_VERSION {
             let version = regression.schema_version;
-            bail!("{}: version {version}; this version reads {SCHEMA_VERSION}", file.display());
+            bail!(
+                "{}: format version {version}; this Everett reads format version {SCHEMA_VERSION}",
+                file.display()
+            );
         }
         check_timeline(file, &regression.timeline)?;
         Ok(regression)
     }
 
-    /// Returns the path of the world file for a regression file that was read from `file`. The first of these that exists:
-    /// `named`, the recorded path, or the folder of `file` if the regression file was copied beside the world file. `named` is
-    /// returned unchecked.
+    /// Returns the path of the world file for a regression file that was read from `file`. If `named` is given, that is
+    /// returned unchecked. Otherwise the recorded path is tried, then the folder of `file`, because the regression file
+    /// may have been copied there.
     ///
     /// # Errors
     /// Returns an error if the world file is at none of these places.
@@ -147,8 +152,8 @@ impl Regression {
         );
     }
 
-    /// Applies the exploration's settings to a world file's: the share of branches with checks, if the world file has none, and
-    /// the strategy, if the regression file has one.
+    /// Applies the recorded settings of the exploration to those of the world file: the share of branches with checks
+    /// if the world file sets none, and the strategy if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
@@ -197,7 +202,7 @@ mod tests {
     use everett_world_file::{self as world_file, World};
 
     #[test]
-    fn files_are_named_from_folders() {
+    fn paths_are_relative_to_the_folder() {
         let place = tempfile::tempdir().unwrap();
         let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
         fs::create_dir_all(&worlds).unwrap();
@@ -210,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regression_is_refused_with_its_file() {
+    fn invalid_files_are_refused_with_their_name() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let read = |text: &str| {
@@ -239,7 +244,7 @@ mod tests {
 
     /// Settings from the command line of an exploration are part of the timeline's name, so the file records them.
     #[test]
-    fn a_file_knows_the_settings_of_its_exploration() {
+    fn a_file_records_the_settings_of_its_exploration() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
@@ -265,7 +270,8 @@ mod tests {
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 
-    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is named.
+    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is
+    /// named.
     #[test]
     fn a_copied_file_finds_its_world() {
         let place = tempfile::tempdir().unwrap();
@@ -280,7 +286,7 @@ mod tests {
         };
         let there = fs::canonicalize(&world).unwrap();
         assert_eq!(from(&runs, None).unwrap(), there);
-        assert_eq!(from(&worlds, None).unwrap(), there, "copied beside it");
+        assert_eq!(from(&worlds, None).unwrap(), there, "beside the copied file");
         assert_eq!(from(place.path(), Some(&world)).unwrap(), there, "named");
         let error = from(place.path(), None).unwrap_err().to_string();
         assert!(

@@ -87,9 +87,10 @@ impl Setting {
     pub fn inherited_at_boot(&self) -> anyhow::Result<Inherited> {
         let plan = Plan::default();
         let mut witness = Witness::new(&self.abstractions, &plan, &Inherited::new(&self.abstractions))?;
-        // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of a service.
-        let told = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
-        told.for_each(|event| witness.hear(event));
+        // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of
+        // a service.
+        let events = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
+        events.for_each(|event| witness.hear(event));
         Ok(witness.memory())
     }
 

@@ -1,8 +1,8 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first set that shows the
-//! finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end shrinking early, with the
-//! best plan so far.
+//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first candidate that
+//! shows the finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end
+//! shrinking early, with the best plan so far.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ use super::setting::Setting;
 use super::witness::Found;
 use crate::worker::joined;
 
-/// Number of times that the duration of a fault is halved at most.
+/// Maximum number of times that the duration of a fault is halved.
 const HALVINGS_MAX: u32 = 4;
 
 /// Finding that a run has to show.
@@ -40,7 +40,7 @@ impl Wanted {
         Wanted { property: hit.property.clone(), signature: Some(hit.signature.clone()) }
     }
 
-    /// Returns the place where a branch shows the finding, if it does.
+    /// Returns the first hit of a branch that matches, with its evidence.
     #[must_use]
     pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b Found> {
         let signature = self.signature.as_deref();
@@ -142,24 +142,24 @@ pub struct Shrunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooEarly {
     /// The budget of host time was used up.
-    #[error("the budget was over before the finding was shown again: give it a longer --budget")]
+    #[error("the time budget ran out before a run showed the finding again; give a longer --budget")]
     Budget,
     /// The interrupt was raised.
-    #[error("interrupted before the finding was shown again, so there is no plan to keep")]
+    #[error("interrupted before a run showed the finding again, so there is no plan to keep")]
     Interrupted,
 }
 
 /// Shrinks the finding of a path. If it is ended early, returns the best plan so far.
 ///
 /// # Errors
-/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was ended,
-/// and [`Failed`] if the host or the engine failed, before the finding was shown again.
+/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was
+/// ended, and [`Failed`] if the host or the engine failed, before the finding was shown again.
 pub fn shrink(
     setting: &Setting,
     path: &Path,
     wanted: &Wanted,
     limits: &Limits<'_>,
-    told: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&Progress),
 ) -> anyhow::Result<Shrunk> {
     let fates = setting.fates();
     let end = fates.end(path).context("the root moment has no finding")?;
@@ -177,14 +177,14 @@ pub fn shrink(
     let stop = &Ending { interrupt: limits.interrupt, clock: Stopwatch::start(), host_ns: limits.host_ns };
     let workers = limits.workers.max(1);
     let runs = &mut Runners { setting, wanted, workers, stop, idle: Vec::new() };
-    let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, told, progress };
+    let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, report, progress };
 
-    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and nothing
-    // else.
+    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and
+    // nothing else.
     let paths = [Path::default(), path.clone()];
     let end = End { open: false, ..end };
-    let tries: Vec<Plot> =
-        paths.into_iter().map(|path| Plot { path, entries: entries.clone(), end }).collect();
+    let tries: Vec<Candidate> =
+        paths.into_iter().map(|path| Candidate { path, entries: entries.clone(), end }).collect();
     let Some((best, why, failed)) = shrinker.best(tries)? else {
         bail!(
             "{}: {} is not found again: the run is not exact, or the world has changed",
@@ -192,8 +192,8 @@ pub fn shrink(
             wanted.property
         );
     };
-    let Best { plot, shown: Shown { found, trail } } = best;
-    let route = plot.route(&setting.abstractions.names)?;
+    let Best { candidate, shown: Shown { found, trail } } = best;
+    let route = candidate.route(&setting.abstractions.names)?;
     Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
@@ -205,20 +205,20 @@ fn faults_before(plan: &Plan, end_ns: u64) -> Vec<Entry> {
 
 /// Candidate: a path, faults and an end that may show the finding.
 #[derive(Debug, Clone)]
-struct Plot {
+struct Candidate {
     path: Path,
     entries: Vec<Entry>,
     end: End,
 }
 
-impl Plot {
+impl Candidate {
     fn route(&self, names: &Names) -> anyhow::Result<Route> {
         let plan = Plan::new(self.entries.clone(), names)?;
         Ok(Route { path: self.path.clone(), plan: Some(plan), end: Some(self.end) })
     }
 
-    fn with(&self, entries: Vec<Entry>) -> Plot {
-        Plot { entries, path: self.path.clone(), end: self.end }
+    fn with(&self, entries: Vec<Entry>) -> Candidate {
+        Candidate { entries, path: self.path.clone(), end: self.end }
     }
 }
 
@@ -230,7 +230,7 @@ struct Shown {
 
 /// Best candidate so far, and its evidence.
 struct Best {
-    plot: Plot,
+    candidate: Candidate,
     shown: Shown,
 }
 
@@ -308,16 +308,18 @@ struct Shrinker<'t> {
     names: &'t Names,
     runs: &'t mut dyn Runs,
     stop: &'t Ending<'t>,
-    told: &'t mut dyn FnMut(&Progress),
+    report: &'t mut dyn FnMut(&Progress),
     progress: Progress,
 }
 
 impl Shrinker<'_> {
-    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None` if no
-    /// candidate shows it.
-    fn best(&mut self, tries: Vec<Plot>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
+    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None`
+    /// if no candidate shows it.
+    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
         let first = match self.first(&tries) {
-            Ok(Some((first, shown))) => tries.into_iter().nth(first).map(|plot| Best { plot, shown }),
+            Ok(Some((first, shown))) => {
+                tries.into_iter().nth(first).map(|candidate| Best { candidate, shown })
+            }
             Ok(None) => None,
             Err(error) if error.is::<Interrupted>() => match self.stop.why() {
                 Why::Budget => return Err(TooEarly::Budget.into()),
@@ -338,7 +340,7 @@ impl Shrinker<'_> {
     /// Removes faults until none can be left out.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Fewer;
-        let all = best.plot.entries.clone();
+        let all = best.candidate.entries.clone();
         let mut search = Shrink::new(all.len());
         loop {
             let round = search.round();
@@ -346,13 +348,14 @@ impl Shrinker<'_> {
                 return Ok(());
             }
             let subset = |set: &Vec<usize>| set.iter().filter_map(|&i| all.get(i).cloned()).collect();
-            let plots: Vec<Plot> = round.iter().map(|set| best.plot.with(subset(set))).collect();
-            let first = self.first(&plots)?;
+            let candidates: Vec<Candidate> =
+                round.iter().map(|set| best.candidate.with(subset(set))).collect();
+            let first = self.first(&candidates)?;
             search.tell(first.as_ref().map(|(place, _)| *place));
             if let Some((place, shown)) = first
-                && let Some(plot) = plots.into_iter().nth(place)
+                && let Some(candidate) = candidates.into_iter().nth(place)
             {
-                *best = Best { plot, shown };
+                *best = Best { candidate, shown };
                 self.is_better(best);
             }
         }
@@ -361,19 +364,19 @@ impl Shrinker<'_> {
     /// Shortens faults, one after the other.
     fn shorter(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Shorter;
-        for fault in 0..best.plot.entries.len() {
+        for fault in 0..best.candidate.entries.len() {
             for _ in 0..HALVINGS_MAX {
-                let mut entries = best.plot.entries.clone();
+                let mut entries = best.candidate.entries.clone();
                 let lasts = entries.get_mut(fault).and_then(|entry| entry.for_ns.as_mut());
                 let Some(lasts) = lasts.filter(|ns| **ns > 1) else { break };
                 *lasts /= 2;
-                let plot = best.plot.with(entries);
+                let candidate = best.candidate.with(entries);
                 // A shorter fault can conflict with another entry of the plan, too.
-                if plot.route(self.names).is_err() {
+                if candidate.route(self.names).is_err() {
                     break;
                 }
-                let Some((_, shown)) = self.first(std::slice::from_ref(&plot))? else { break };
-                *best = Best { plot, shown };
+                let Some((_, shown)) = self.first(std::slice::from_ref(&candidate))? else { break };
+                *best = Best { candidate, shown };
                 self.is_better(best);
             }
         }
@@ -382,20 +385,21 @@ impl Shrinker<'_> {
 
     fn is_better(&mut self, best: &Best) {
         self.progress.better += 1;
-        self.progress.faults = best.plot.entries.len();
-        (self.told)(&self.progress);
+        self.progress.faults = best.candidate.entries.len();
+        (self.report)(&self.progress);
     }
 
-    /// Returns the first candidate that shows the finding. If the round was interrupted, returns one that did show it, if any.
-    fn first(&mut self, plots: &[Plot]) -> anyhow::Result<Option<(usize, Shown)>> {
-        (self.progress.tried, self.progress.round) = (0, plots.len());
+    /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it
+    /// is still returned.
+    fn first(&mut self, candidates: &[Candidate]) -> anyhow::Result<Option<(usize, Shown)>> {
+        (self.progress.tried, self.progress.round) = (0, candidates.len());
         let at_a_time = self.runs.at_a_time();
-        for (chunk, plots) in plots.chunks(at_a_time).enumerate() {
-            (self.told)(&self.progress);
+        for (chunk, candidates) in candidates.chunks(at_a_time).enumerate() {
+            (self.report)(&self.progress);
             if self.stop.is_wanted() {
                 return Err(Interrupted.into());
             }
-            let routes = plots.iter().map(|plot| plot.route(self.names));
+            let routes = candidates.iter().map(|candidate| candidate.route(self.names));
             let results = self.runs.run(&routes.collect::<anyhow::Result<Vec<Route>>>()?)?;
             self.progress.runs += results.len() as u64;
             self.progress.tried += results.len();
@@ -490,11 +494,11 @@ mod tests {
         };
         let mut runs = Scripted { at_a_time, result };
         let mut shrinker =
-            Shrinker { names: &names, runs: &mut runs, stop: &stop, told: &mut |_| {}, progress };
+            Shrinker { names: &names, runs: &mut runs, stop: &stop, report: &mut |_| {}, progress };
         let end = End { at_ns: 9_000_000_000, open: false, checked: false };
-        let plot = Plot { path: Path::default(), entries: plan.entries().to_vec(), end };
-        let best = shrinker.best(vec![plot])?;
-        Ok(best.map(|(best, why, failed)| (best.plot.entries.len(), why, failed)))
+        let candidate = Candidate { path: Path::default(), entries: plan.entries().to_vec(), end };
+        let best = shrinker.best(vec![candidate])?;
+        Ok(best.map(|(best, why, failed)| (best.candidate.entries.len(), why, failed)))
     }
 
     /// A failed machine shows nothing, which is no reason to keep a fault.

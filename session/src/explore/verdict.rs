@@ -26,7 +26,7 @@ pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> 
         problems: report.problems,
         unknown: report.unknown().count() as u64,
     };
-    for Told { property, cause, text } in wrong(report) {
+    for HistoryFinding { property, cause, text } in wrong(report) {
         witness.history_hit(last_ns, property, &cause, &text);
     }
     if let Some(problem) = problems.first.first() {
@@ -37,25 +37,25 @@ pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> 
 }
 
 /// Finding in a history.
-struct Told {
+struct HistoryFinding {
     property: &'static str,
     cause: String,
     text: String,
 }
 
-/// Returns the findings of a report, one for each cause. A lost write also makes a history not linearizable; it is reported
-/// once.
-fn wrong(report: Report) -> Vec<Told> {
+/// Returns the findings of a report, one for each cause. A lost write, which also makes its history not linearizable,
+/// is one finding.
+fn wrong(report: Report) -> Vec<HistoryFinding> {
     let losses = report.losses.into_iter().map(|Gist { cause, first, count }| {
         let more = match count {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        Told { property: builtin::LOST_WRITE, cause, text: format!("{first}{more}") }
+        HistoryFinding { property: builtin::LOST_WRITE, cause, text: format!("{first}{more}") }
     });
     let violations = report.causes.into_iter().map(|Gist { cause, first, .. }| {
         let text = first.to_string().trim_end_matches([':', ';']).to_owned();
-        Told { property: builtin::LINEARIZABILITY, cause, text }
+        HistoryFinding { property: builtin::LINEARIZABILITY, cause, text }
     });
     losses.chain(violations).collect()
 }
@@ -71,7 +71,8 @@ mod tests {
     use crate::explore::witness::Inherited;
     use everett_world_file as world_file;
 
-    /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f value`.
+    /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f
+    /// value`.
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {
         let world = format!("[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"{model}\"\n");
         let world = world_file::parse(&world, Path::new("w.toml")).unwrap();

@@ -1,7 +1,7 @@
-//! Frames as messages: the information in a move on the wire that an outside observer sees.
+//! Frames as messages: the part of a frame's fate on the wire that coverage observes.
 //!
-//! A message is identified by its type and direction: the protocol, the port of the service, and which side asks and which
-//! answers. Empty acknowledgments and address resolution are not messages.
+//! A message is identified by its protocol and type, the port of the service, and its direction: to or from the
+//! service. Empty acknowledgments and address resolution are not messages.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if a message arrives with this move for the first time. TIMEOUT counts: it would mean a missing message only
-/// in a closed log, and the log of a branch is never closed.
+/// Returns true if this step is the first arrival of a message. A TIMEOUT counts, because here it means that the
+/// message arrived late. It can mean a missing message only in a closed log, and the log of a branch is never closed.
 pub(super) fn arrives(kind: StepKind) -> bool {
     match kind {
         StepKind::Deliver | StepKind::Timeout => true,
@@ -54,7 +54,7 @@ impl Ports {
         if answers { format!("from {}", of(from)) } else { format!("to {}", of(to)) }
     }
 
-    /// Returns the observation for coverage, if the move is of a message between two of the world's `nodes` nodes.
+    /// Returns the observation for coverage, if the step concerns a message between two of the world's `nodes` nodes.
     pub(super) fn observed(&self, step: &Step, nodes: usize) -> Option<Observed> {
         let (from, to) = (u16::from(step.from), u16::from(step.to?));
         if usize::from(from) >= nodes || usize::from(to) >= nodes {
@@ -104,7 +104,7 @@ mod tests {
     use everett_world_file::parse;
 
     #[test]
-    fn messages_are_told_by_service_and_direction() {
+    fn messages_are_identified_by_service_and_direction() {
         let text = "[[node]]\nname = \"a\"\n[[node.service]]\nname = \"db\"\nargv = [\"x\"]\nready = { tcp = 6379 }\n";
         let ports = Ports::of(&parse(text, Path::new("w.toml")).unwrap());
         let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);

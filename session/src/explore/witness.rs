@@ -1,7 +1,7 @@
 //! Observation of a branch while it runs: coverage, properties, histories, and evidence.
 //!
-//! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and of the branch's events,
-//! taken at the same stops on every worker.
+//! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and of the branch's
+//! events, taken at the same stops on every worker.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -103,7 +103,7 @@ pub struct Witness<'s> {
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     found: Vec<Found>,
     /// Number of the judge's hits that are already in `found`.
-    told: usize,
+    reported: usize,
     recent: VecDeque<Event>,
     packets: VecDeque<Step>,
     begun: VecDeque<(u64, u32)>,
@@ -134,7 +134,7 @@ impl<'s> Witness<'s> {
             new_lines: Vec::new(),
             lasting: memory.lasting.clone(),
             found: Vec::new(),
-            told: 0,
+            reported: 0,
             recent: VecDeque::new(),
             packets: VecDeque::new(),
             begun: memory.begun.clone(),
@@ -380,7 +380,8 @@ impl<'s> Witness<'s> {
         self.show(vtime_ns, None, Shown::Fault { kind, targets, begins: false });
     }
 
-    /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is named.
+    /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is
+    /// named.
     fn targets(&self, fault: &Fault) -> Vec<u16> {
         if let Some(node) = fault.node() {
             return self.abstractions.node(node).into_iter().collect();
@@ -401,11 +402,11 @@ impl<'s> Witness<'s> {
 
     /// Adds the judge's new hits to `found`, with evidence.
     fn hits(&mut self) {
-        let new: Vec<Hit> = self.judge.hits().skip(self.told).map(|(_, hit)| hit.clone()).collect();
+        let new: Vec<Hit> = self.judge.hits().skip(self.reported).map(|(_, hit)| hit.clone()).collect();
         if new.is_empty() {
             return;
         }
-        self.told += new.len();
+        self.reported += new.len();
         let evidence = self.evidence();
         self.found.extend(new.into_iter().map(|hit| Found { hit, evidence: evidence.clone() }));
     }
@@ -475,7 +476,10 @@ mod tests {
                       {\"at\":4,\"fault\":\"reset\",\"node\":\"a\"}\n";
         let begun = [begins(0), begins(1)];
         assert!(!is_found(errors, &begun));
-        assert!(!is_found(errors, &[&begun[..], &[ends(0), begins(2)]].concat()), "the other lasts");
+        assert!(
+            !is_found(errors, &[&begun[..], &[ends(0), begins(2)]].concat()),
+            "the other fault is still active"
+        );
         assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
     }
 }

@@ -35,14 +35,14 @@ pub struct WorkerPool<'s> {
     before: Before<'s>,
     halt: Interrupt,
     queue: Mutex<Queue>,
-    staff: Mutex<Staff>,
+    worker_count: Mutex<WorkerCount>,
     spent: Mutex<Spent>,
     changed: Condvar,
 }
 
 /// Workers that are active and workers that stopped early.
 #[derive(Debug)]
-struct Staff {
+struct WorkerCount {
     working: usize,
     /// Reason for each worker that stopped because the host could not provide its machines.
     absent: Vec<String>,
@@ -55,8 +55,8 @@ struct Queue {
 }
 
 impl<'s> WorkerPool<'s> {
-    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without a
-    /// result.
+    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without
+    /// a result.
     ///
     /// # Errors
     /// Returns an error under the conditions of [`Setting::inherited_at_boot`].
@@ -75,7 +75,7 @@ impl<'s> WorkerPool<'s> {
             before,
             halt,
             queue: Mutex::default(),
-            staff: Mutex::new(Staff { working: workers, absent: Vec::new() }),
+            worker_count: Mutex::new(WorkerCount { working: workers, absent: Vec::new() }),
             spent: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -105,19 +105,20 @@ impl<'s> WorkerPool<'s> {
     }
 
     /// Stops all workers, also those in the middle of a branch.
-    pub fn dismiss(&self) {
+    pub fn stop_all(&self) {
         self.halt.raise();
         self.close();
     }
 
-    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its branch.
+    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its
+    /// branch.
     pub fn work(&self, results: &Sender<Done>) {
-        let mut hired = None;
+        let mut own_runner = None;
         while let Some(job) = self.next() {
             let number = job.choice.number;
-            let _farewell = Farewell { number, results };
+            let _panic_report = PanicReport { number, results };
             (self.before)(number);
-            let runner = match &mut hired {
+            let runner = match &mut own_runner {
                 Some(runner) => runner,
                 empty => match PathRunner::new(self.setting) {
                     Ok(made) => empty.insert(made),
@@ -141,31 +142,31 @@ impl<'s> WorkerPool<'s> {
             }
             if failed {
                 // The result carries the failure. The next branch gets new machines.
-                hired = None;
+                own_runner = None;
             }
         }
     }
 
-    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last worker
-    /// returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last
+    /// worker returns false, so that its error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
             Some(LaunchError::Machine(MachineError::Engine(_) | MachineError::Ram(_)))
         );
-        let mut staff = self.staff.lock().unwrap_or_else(PoisonError::into_inner);
-        if !host || staff.working <= 1 {
+        let mut worker_count = self.worker_count.lock().unwrap_or_else(PoisonError::into_inner);
+        if !host || worker_count.working <= 1 {
             return false;
         }
-        staff.working -= 1;
-        staff.absent.push(error.to_string());
+        worker_count.working -= 1;
+        worker_count.absent.push(error.to_string());
         true
     }
 
     /// Returns the reasons of the workers that stopped because the host could not provide their machines.
     #[must_use]
     pub fn absent(&self) -> Vec<String> {
-        self.staff.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
+        self.worker_count.lock().unwrap_or_else(PoisonError::into_inner).absent.clone()
     }
 
     /// Puts a job at the front of the queue.
@@ -182,11 +183,11 @@ impl<'s> WorkerPool<'s> {
         while let Some((_, path)) = job.way.get(there) {
             let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
             let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Moment, &mut watch);
-            let mut branch = branch.map_err(|error| self.told(error, path))?;
+            let mut branch = branch.map_err(|error| self.described(error, path))?;
             executed = executed.saturating_add(branch.instructions);
             self.account(branch.spent);
             let Some(derived) = branch.at_moment.take() else {
-                anyhow::bail!("{}: no branch can go on from here", self.setting.name(path));
+                anyhow::bail!("{}: no branch can continue from here", self.setting.name(path));
             };
             there += 1;
             let way = job.way.get(..there).unwrap_or_default();
@@ -195,7 +196,7 @@ impl<'s> WorkerPool<'s> {
         let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
         let path = &job.choice.path;
         let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Whole, &mut watch);
-        let mut branch = branch.map_err(|error| self.told(error, path))?;
+        let mut branch = branch.map_err(|error| self.described(error, path))?;
         executed = executed.saturating_add(branch.instructions);
         self.account(branch.spent);
         if let Some(kept) = branch.at_moment.take() {
@@ -206,9 +207,9 @@ impl<'s> WorkerPool<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no record:
-    /// records are exact, and the place of such a failure is not.
-    fn told(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
+    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no
+    /// record: records are exact, and the place of such a failure is not.
+    fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
                 "{}: {failed}; nothing is recorded of this branch, and the exploration can be resumed",
@@ -249,14 +250,14 @@ impl<'s> WorkerPool<'s> {
     }
 }
 
-/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as other
-/// workers live.
-struct Farewell<'r> {
+/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as
+/// other workers live.
+struct PanicReport<'r> {
     number: u64,
     results: &'r Sender<Done>,
 }
 
-impl Drop for Farewell<'_> {
+impl Drop for PanicReport<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             // The send fails only if the leader has ended; then the result is not needed.

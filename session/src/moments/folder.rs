@@ -3,7 +3,7 @@
 //! ```text
 //! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
 //!             ready-NN.base ready.moment          ready: the root of all timelines
-//!             saved/TIMELINES/NAME.moment         what the user saved, on the bases of ready, by workload
+//!             saved/TIMELINES/NAME.moment         a moment that the operator saved; it refers to the bases of ready
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -86,8 +86,9 @@ impl MomentFolder {
         &self.folder
     }
 
-    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the returned file
-    /// is dropped. While another process has the lock, `wait` is called again and again; false ends the attempt.
+    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the
+    /// returned file is dropped. While another process holds the lock, `wait` is called repeatedly. If it returns
+    /// false, the attempt ends.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
@@ -113,8 +114,8 @@ impl MomentFolder {
         Ok(lock)
     }
 
-    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to these
-    /// files.
+    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to
+    /// these files.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written, e.g. on a full disk. Nothing that was stored before is lost.
@@ -183,7 +184,7 @@ impl MomentFolder {
     pub fn check_free(&self, name: &str) -> anyhow::Result<()> {
         check_name(name).map_err(anyhow::Error::msg)?;
         if self.saved_path(name).exists() {
-            bail!("there is a moment \"{name}\" already: choose another --name, or drop it");
+            bail!("there is already a moment \"{name}\": choose another --name, or drop it");
         }
         Ok(())
     }
@@ -274,10 +275,12 @@ impl MomentFolder {
         }
         Ok(path)
     }
-    /// Returns an error if another machine version saved a moment of this name: its folder has another key.
+
+    /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with
+    /// another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
-        let shelves = self.folder.parent().into_iter().flat_map(folders);
-        let saved = shelves.flat_map(|shelf| folders(&shelf.join("saved")));
+        let boots = self.folder.parent().into_iter().flat_map(folders);
+        let saved = boots.flat_map(|boot| folders(&boot.join("saved")));
         for path in saved.map(|folder| folder.join(format!("{name}.moment"))).take(SAVED_MAX) {
             if path.is_file()
                 && let Ok(file) = MomentFile::open(&path)
@@ -336,8 +339,8 @@ mod tests {
 
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
-        let shelf = MomentFolder::new(cache.path(), &identity, &identity);
-        let why = |name: &str| format!("{:#}", shelf.header(name).unwrap_err());
+        let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
+        let why = |name: &str| format!("{:#}", moment_folder.header(name).unwrap_err());
         let (older, none) = (why("a"), why("b"));
         assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-3"));
         assert_eq!(older.lines().count(), 1);

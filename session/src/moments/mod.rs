@@ -1,14 +1,15 @@
 //! Stored moments: worlds at a stop, with their sessions, in files.
 //!
 //! - `stored`: one stored moment, and its file
-//! - `told`: the events and console output before a moment
+//! - `recorded`: the events and console output before a moment
 //! - `folder`: the moments of one world, under a key of everything that a boot depends on
 //! - `restart`: restart points in files; `machine_parts`: a machine in the file of a moment or restart point
 //!
 //! Not here: the moment of a machine (`everett_vmm`), the storage of pages and the file format (`everett-snapshot`).
 //!
-//! **Invariants.** A stored boot is a cache. If it is missing, damaged or of another version, the world is booted anew; a
-//! boot that cannot be stored is used all the same. A damaged saved moment is refused. Files are never overwritten in place.
+//! **Invariants.** A stored boot is a cache: if it is missing, damaged or of another version, the world is booted anew.
+//! A boot that cannot be stored is used without storing it. A damaged saved moment is refused. Files are never
+//! overwritten in place.
 
 mod folder;
 mod machine_parts;

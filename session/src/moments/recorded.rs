@@ -8,9 +8,9 @@ use crate::timeline::Timeline;
 /// Maximum size of the events before a moment, in bytes. A guest can print without limit.
 const EVENTS_BYTES_MAX: usize = 256 << 20;
 
-/// Error of a moment with more events before it than are stored.
+/// Error of a moment whose earlier events exceed [`EVENTS_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what happens before the moment takes more than {} MiB: it cannot be kept", EVENTS_BYTES_MAX >> 20)]
+#[error("the events before the moment take more than {} MiB, so it cannot be stored", EVENTS_BYTES_MAX >> 20)]
 pub struct TooMuch;
 
 /// Events and console output so far.
@@ -29,8 +29,8 @@ impl Recorded {
         Recorded { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
-    /// Takes new events and output from the timeline. Of each console, the last [`CONSOLE_BYTES_MAX`] bytes are kept, as a
-    /// machine does.
+    /// Takes new events and output from the timeline. The last [`CONSOLE_BYTES_MAX`] bytes of each console are kept, as
+    /// many as a machine keeps.
     ///
     /// # Errors
     /// Returns [`TooMuch`] if the events exceed their bound.
@@ -68,9 +68,9 @@ mod tests {
             what: What::Effect { text: "x".repeat(bytes) },
         };
         let rest = EVENTS_BYTES_MAX - event(0).bytes();
-        let mut told = Recorded::new(1);
-        assert_eq!(told.add(vec![event(rest)]), Ok(()));
-        assert_eq!(told.add(vec![event(0)]), Err(TooMuch));
-        assert_eq!(told.into_parts().0.len(), 2);
+        let mut recorded = Recorded::new(1);
+        assert_eq!(recorded.add(vec![event(rest)]), Ok(()));
+        assert_eq!(recorded.add(vec![event(0)]), Err(TooMuch));
+        assert_eq!(recorded.into_parts().0.len(), 2);
     }
 }

@@ -40,7 +40,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Returns `timeline` as it is, with the events and the console output before it.
+    /// Returns the current state of `timeline`, with the events and the console output up to here.
     pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, consoles: Vec<Vec<u8>>) -> Stored {
         let session = timeline.save();
         let digest = timeline.digest();
@@ -96,7 +96,7 @@ impl Stored {
         }
         let pages = file.header().delta_pages;
         if pages > pages_max {
-            bail!("{}: {pages} pages and blocks; its machine has {pages_max}", path.display());
+            bail!("{}: {pages} pages and blocks; the world has at most {pages_max}", path.display());
         }
         let mut parts = file.read(pool, bases)?;
         let here = || path.display().to_string();

@@ -1,10 +1,11 @@
 //! The kernel's own symbol table, which it carries compressed in its read-only data (Linux's `scripts/kallsyms.c`).
 //!
-//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; most kernels have the digits as
-//! one-character tokens at their own codes. The table is followed by the offset of each token, which confirms the match.
-//! Before it lie the markers (the offset of each 256th name) and, before these, the names, each a length and that many
-//! tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per name between the markers and the
-//! tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens since 6.4.
+//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; in most kernels, the tokens at
+//! the character codes of the digits are the digits themselves. The table is followed by the offset of each token,
+//! which confirms the match. Before it lie the markers (the offset of each 256th name) and, before these, the names,
+//! each a length and that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per
+//! name between the markers and the tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens
+//! since 6.4.
 
 use super::{u16_at, u32_at, u64_at};
 
@@ -18,7 +19,7 @@ const MARKER_NAMES: usize = 256;
 const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
 const ALIGNMENT: usize = 8;
 
-/// Returns functions and their addresses; `None` if there is no such table, or one of another shape.
+/// Returns functions and their addresses; `None` if there is no such table, or its shape is unknown.
 pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
     let (tokens_start, tokens) = token_table(file)?;
     let (count_at, names) = names_before(file, tokens_start, &tokens)?;
@@ -37,7 +38,8 @@ fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     while let Some(found) = find(file.get(from..)?, needle) {
         let zero = from + found + 1;
         from = zero;
-        // 48 tokens come before the token of '0'. All but the first begin after the terminating zero of their predecessor.
+        // 48 tokens come before the token of '0'. All but the first begin after the terminating zero of their
+        // predecessor.
         let mut second = zero;
         for _ in 1..usize::from(b'0') {
             let before = file.get(..second.checked_sub(1)?)?;
@@ -186,7 +188,8 @@ fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option
     if base >> 47 != 0x1ffff {
         return None;
     }
-    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, symbols that are not per-CPU are stored as the one's complement of their offset.
+    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, symbols that are not per-CPU are stored as the one's complement of their
+    // offset.
     let text = names.iter().position(|name| name.get(1..) == Some("_text"))?;
     let complement = u32_at(file, offsets + 4 * text)? != 0;
     let mut symbols = Vec::new();
@@ -207,8 +210,8 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// Makes a file with a table of 600 functions. `sequences`: with the index of names; `late`: with the addresses after
-    /// the tokens.
+    /// Makes a file with a table of 600 functions. `sequences`: with the index of names; `late`: with the addresses
+    /// after the tokens.
     fn kernel(sequences: bool, late: bool) -> Vec<u8> {
         let named: Vec<(u32, String)> = (0..600)
             .map(|i| (i * 16, if i == 0 { "T_text".to_owned() } else { format!("tfunction_{i}") }))

@@ -1,10 +1,10 @@
 //! Names for a guest kernel's code addresses.
 //!
-//! * [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
-//!   compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
+//! [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
+//! compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
 //!
-//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted: nothing
-//! here panics or allocates more than the file's size warrants.
+//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted:
+//! nothing here panics or allocates more than the file's size warrants.
 
 mod elf;
 mod kallsyms;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_named_by_what_is_before_them() {
+    fn addresses_are_named_by_the_symbol_before_them() {
         let symbols = Symbols { sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())] };
         assert_eq!(symbols.show(0x1004).to_string(), "0x1004 (first+0x4)");
         assert_eq!(symbols.show(0x2000).to_string(), "0x2000 (second+0x0)");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_names_itself() {
+    fn the_symbols_of_this_test_program_are_read() {
         // A test binary is an ELF file with a symbol table that contains that function.
         assert!(std::hint::black_box(a_function_to_be_found as fn() -> usize)() != 0);
         let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -1,8 +1,8 @@
 //! Boots a world from power-on to *ready* and begins its timeline under a seed.
 //!
-//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins: the
-//! random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and its kernel
-//! is reseeded through the agent. Then its drivers start.
+//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins:
+//! the random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and
+//! its kernel is reseeded through the agent. Then its drivers start.
 
 use everett_snapshot::Pool;
 use everett_vmm::machine::{Stop, Until};
@@ -77,8 +77,8 @@ impl Timeline {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that is not ready by then is a
-    /// finding that ends the timeline.
+    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that is not ready by then
+    /// is a finding that ends the timeline.
     pub fn limit_boot(&mut self) {
         let now = self.world.vtime();
         for session in &mut self.nodes {
@@ -86,13 +86,14 @@ impl Timeline {
         }
     }
 
-    /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node the
-    /// machine stops right after the instruction with which the agent reported the phase, before Everett acts on it. `go_on`
-    /// is asked every few milliseconds of host time, and at each node's restart point; it may take events and consoles.
+    /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node
+    /// the machine stops right after the instruction with which the agent reported the phase, before Everett acts on
+    /// it. `go_on` is called every few milliseconds of host time, and at each node's restart point; it may take events
+    /// and consoles.
     ///
     /// # Errors
-    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case it may be
-    /// called again.
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case `run_to`
+    /// may be called again.
     pub fn run_to(
         &mut self,
         phase: Phase,
@@ -133,8 +134,8 @@ impl Timeline {
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
     }
 
-    /// Returns the file that a node refused before the world was ready. Later refusals are not the world file's fault: a
-    /// disk may be full.
+    /// Returns the file that a node refused before the world was ready. Later refusals are not the world file's fault:
+    /// a disk may be full.
     #[must_use]
     pub fn refused_file(&self) -> Option<BootError> {
         let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());

@@ -1,11 +1,11 @@
-//! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the last
-//! commands of a test template, and the checks one after the other.
+//! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the
+//! last commands of a test template, and the checks one after the other.
 //!
-//! All times derive from the vtimes of events, never from the world's vtime when an event is noticed: that depends on how
-//! the run is divided.
+//! All times derive from the vtimes of events, never from the world's vtime when an event is noticed: that depends on
+//! how the run is divided.
 //!
-//! A message of one node can make Everett act on another node or on the wire. The action takes as long as a frame would:
-//! Everett is as far away as the nearest node, so no node can have run past its effect.
+//! A message of one node can make Everett act on another node or on the wire. The action happens after the shortest
+//! delay of a frame between nodes, so no node can have run past it.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -16,7 +16,7 @@ use crate::agent_script::WorldCheck;
 use crate::conversation::Phase;
 use crate::event::{Event, What};
 
-/// Time limit for nodes to come back and be calm before the checks, in nanoseconds of vtime: two minutes.
+/// Time limit for all nodes to be up and at rest before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 /// Time limit for running agents to stop the drivers, in nanoseconds of vtime.
@@ -31,10 +31,10 @@ pub(super) enum Stage {
     Ready { at: u64 },
     /// Drivers run; the timeline's root is at vtime `root`.
     Running { root: u64 },
-    /// Drivers were told to end and lasting faults heal, until vtime `until` at the latest.
+    /// Drivers are being killed and nodes come back after faults, until vtime `until` at the latest.
     Stopping { root: u64, until: u64 },
-    /// No driver runs and all nodes are back. The world settles, and the last commands of the test template can start at
-    /// vtime `at`.
+    /// No driver runs and all nodes are back. The world settles, and the last commands of the test template can start
+    /// at vtime `at`.
     Calm { root: u64, at: u64 },
     /// The last commands run.
     Last { root: u64 },
@@ -217,12 +217,12 @@ impl Timeline {
                     all & (session.conversation.phase() >= Phase::Stopped)
                 });
                 if stopped {
-                    // The time counts from the nodes' rest, not from now: `now` depends on how the run was divided.
+                    // The pause begins when the nodes came to rest, because `now` depends on how the run was divided.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
                 } else if until <= now {
-                    self.tell_who_is_not_calm(until.saturating_sub(end_ns));
+                    self.report_nodes_not_calm(until.saturating_sub(end_ns));
                     self.course.stage = Stage::Done { root };
                 }
             }
@@ -276,9 +276,9 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, and drivers
-    /// and commands of a test template have ended. The result does not depend on when it is noticed: drivers end at vtimes
-    /// of their own, and the world stops where the last fault or command ends.
+    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, and
+    /// drivers and commands of a test template have ended. The result does not depend on when it is noticed: drivers
+    /// end at vtimes of their own, and the world stops where the last fault or command ends.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || !self.template_is_done() {
             return None;
@@ -309,7 +309,7 @@ impl Timeline {
     }
 
     /// Reports a finding for each node that did not come to rest within `limit_ns` of vtime, with the reason.
-    fn tell_who_is_not_calm(&mut self, limit_ns: u64) {
+    fn report_nodes_not_calm(&mut self, limit_ns: u64) {
         let vtime_ns = self.vtime();
         for session in &mut self.nodes {
             let phase = session.conversation.phase();

@@ -1,9 +1,9 @@
 //! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
 //!
-//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding and
-//! commands go through a node's agent. On a node whose agent is not up (no power, or still booting) they have no effect, and
-//! the log says so. It also says so of faults that are due while the first command of a test template runs: that command runs
-//! without faults.
+//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding
+//! and commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied.
+//! Faults that are due while the first command of a test template runs are not applied either. An event reports each
+//! fault that is not applied.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// Returns a message of one line if there is no restart point.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an engine
-    /// with these options.
+    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an
+    /// engine with these options.
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
@@ -178,7 +178,7 @@ impl Timeline {
                         if let Some(text) = effect {
                             self.tell(What::Effect { text });
                         }
-                        // A power loss without restart does not end.
+                        // A power loss without restart ends only with the workload (`end_faults`).
                         let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
                         if fault.kind().lasts()
                             && !for_good
@@ -208,7 +208,7 @@ impl Timeline {
     pub(super) fn end_faults(&mut self) {
         let Some(faults) = self.faults.take() else { return };
         self.heal(&faults);
-        // The checks need all nodes, also those that the plan left switched off.
+        // The checks need all nodes, even those that the plan never restarts.
         for node in 0..self.nodes.len() {
             if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);
@@ -247,7 +247,8 @@ impl Timeline {
         }
     }
 
-    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not carried out.
+    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not
+    /// carried out.
     fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
         const NO_DISK: &str = "the node has no such disk";
         let now = self.world.vtime();

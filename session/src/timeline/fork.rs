@@ -1,11 +1,11 @@
-//! Forks: a timeline becomes a child of its moment, with the same past and a different future.
+//! Forks: a timeline becomes a child of its current moment, with the same past and a different future.
 //!
-//! Random draws after the fork follow the child's key. Every stream of the world restarts under it. So do the guest kernels'
-//! own random numbers: each guest gets a new VM generation ID and is reseeded through its agent. Continuing a timeline does
-//! none of this.
+//! Random draws after the fork follow the child's key. Every stream of the world restarts under it. So do the guest
+//! kernels' own random numbers: each guest gets a new VM generation ID and is reseeded through its agent. Continuing a
+//! timeline does none of this.
 //!
-//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there: the child's plan decides the actions
-//! at its vtime.
+//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there: the child's plan decides the
+//! actions at its vtime.
 
 use everett_explorer::search::{Fork, Path, PathError};
 
@@ -52,7 +52,8 @@ impl Timeline {
     /// Becomes a child here, under a plan that equals the old one up to here.
     ///
     /// # Errors
-    /// Returns an error if the fork is at another vtime, the workload does not run, or the plans or the path do not fit.
+    /// Returns an error if the fork is at another vtime, the workload does not run, or the plans or the path do not
+    /// fit.
     pub fn fork(&mut self, fork: Fork, faults: Option<Faults>) -> Result<(), ForkError> {
         if fork.vtime_ns != self.vtime() {
             return Err(ForkError::Elsewhere { here: self.vtime(), fork });
@@ -76,7 +77,7 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // A node that is booting draws its entropy when it joins; one that has just begun has drawn it.
+            // A node that is booting draws its entropy when it joins. A node that is beginning has drawn it already.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }

@@ -1,17 +1,19 @@
 //! A running world joined to Everett's conversations with the agents in its guests.
 //!
-//! Everett acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its control
-//! port; and at scheduled vtimes, when the whole world has reached them. Both are functions of the timeline, so a run is the
-//! same however it is divided into calls of [`Timeline::run`]. Everett acts when the world is about to continue from such a
-//! place, never when it arrives. A timeline that is stored there ([`state`]) and continued elsewhere therefore does the same
-//! as one that never stopped.
+//! Everett acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its
+//! control port; and at scheduled vtimes, when the whole world has reached them. Both are functions of the timeline, so
+//! a run is the same however it is divided into calls of [`Timeline::run`]. Everett acts just before the world
+//! continues from such a place, never on arrival. A timeline that is stored there ([`state`]) and continued elsewhere
+//! therefore does the same as one that never stopped.
 //!
 //! * here: running, receiving, acting;
-//! * `director`: the course of the whole world, from *ready* over the workload to the checks;
+//! * `director`: the course of the whole world, from *ready* through the workload to the checks;
 //! * `commands`: the commands of a test template;
 //! * `faults`: the application of a fault plan to the world;
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
+//! * [`restart_point`]: the state from which a node starts again after a loss of power;
+//! * `streams`: the restart of all random streams at the beginning and at forks;
 //! * `talk`: checks that Everett makes itself, over the wire;
 //! * `reporting`: events, in an order that does not depend on the calls of `run`;
 //! * [`state`]: the state of a timeline that is stored with its world.
@@ -55,7 +57,7 @@ pub use faults::{Faults, OtherPlan, Restarts};
 pub use fork::ForkError;
 pub use state::{SessionState, StateError};
 
-/// Mask of ports at which a run stops when a line ends: the agent's control port.
+/// Mask of the ports at which the end of a line stops a run: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
 /// Unit name for the output of [`Timeline::command_when_ready`]'s command.
 pub const COMMAND: &str = "command";
@@ -66,7 +68,7 @@ pub struct Timeline {
     nodes: Vec<NodeSession>,
     /// The world's checks, in their order.
     checks: Vec<WorldCheck>,
-    /// Everett's connection for the check that it makes itself, while that runs.
+    /// Connection of the check that Everett makes over the wire, while that check runs.
     talk: Option<Talk>,
     /// Index of each machine's first data disk; a root disk comes before it.
     first_data_disk: usize,
@@ -82,8 +84,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the timeline of a world whose machines have not executed anything yet, with one script per node. `checks` are
-    /// the world's, in their order.
+    /// Creates the timeline of a world whose machines have not executed anything yet, with one script per node.
+    /// `checks` are the world's, in their order.
     #[must_use]
     pub fn new(world: World<AnyEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
@@ -111,8 +113,8 @@ impl Timeline {
         self.until_done = false;
     }
 
-    /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns` of
-    /// vtime after *ready*; then drivers stop and checks run.
+    /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns`
+    /// of vtime after *ready*; then drivers stop and checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;
@@ -132,8 +134,8 @@ impl Timeline {
         }
     }
 
-    /// Runs a command on the first node when the timeline has begun, and then powers that node off. Its output appears under
-    /// [`COMMAND`].
+    /// Runs a command on the first node when the timeline has begun, and then powers that node off. Its output appears
+    /// under [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.course.command = Some(exec);
     }
@@ -222,31 +224,32 @@ impl Timeline {
         self.world
     }
 
-    /// Queues the events from before the moment at which this timeline continues; [`Timeline::take_events`] returns them first.
+    /// Queues the events from before the moment at which this timeline continues; [`Timeline::take_events`] returns
+    /// them first.
     pub fn events_again(&mut self, events: &[Event]) {
         self.reporting.again(events);
     }
 
-    /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node that
-    /// is ahead are held back until the others have reached their vtime.
+    /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node
+    /// that is ahead are held back until the others have reached their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.reporting.take(self.all_told_before())
+        self.reporting.take(self.all_reported_before())
     }
 
     /// Returns the vtime before which no further event can happen.
-    fn all_told_before(&self) -> u64 {
+    fn all_reported_before(&self) -> u64 {
         let over = matches!(self.phase(), Phase::Done | Phase::Broken) || !self.goes_on();
         if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Runs until one of the ends in `until`, whose counts and breakpoints refer to the first node, or until no node can run
-    /// any more. Conversations never end it.
+    /// Runs until a condition of `until` is met, or until no node can run any more. The counts and breakpoints of
+    /// `until` refer to the first node. Conversations never end the run.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         self.run_until(0, until, &|_| false)
     }
 
-    /// Like [`Timeline::run`], but counts and breakpoints refer to `node`, and it also stops when `wanted` returns true.
-    /// That is asked wherever a guest has ended a line, and at vtimes at which Everett acts.
+    /// Like [`Timeline::run`], but counts and breakpoints refer to `node`, and it also stops when `wanted` returns
+    /// true. `wanted` is called wherever a guest has ended a line, and at vtimes at which Everett acts.
     fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
         loop {
             self.act();
@@ -306,7 +309,8 @@ impl Timeline {
         if self.goes_on() {
             return;
         }
-        // Within a round, the state depends on how the run was divided. The last point therefore lies after the wire's lookahead.
+        // Within a round, the state depends on how the run was divided. The last point therefore lies after the wire's
+        // lookahead.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };

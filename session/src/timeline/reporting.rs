@@ -1,7 +1,7 @@
 //! Queue of events, whose order does not depend on how a run is divided.
 //!
-//! Nodes take turns, and one may be ahead of another: its events wait until the whole world has reached their vtime. At one
-//! vtime, events of the nodes come first, in the order of the nodes, then Everett's own actions.
+//! Nodes take turns, and one may be ahead of another: its events wait until the whole world has reached their vtime. At
+//! one vtime, events of the nodes come first, in the order of the nodes, then Everett's own actions.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -44,13 +44,13 @@ impl Reporting {
 
     /// Takes all events before `end_ns`, in order. The caller guarantees that no further event happens before `end_ns`.
     pub(super) fn take(&mut self, end_ns: u64) -> Vec<Event> {
-        let (mut told, waiting): (Vec<_>, Vec<_>) =
+        let (mut reported, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|(_, event)| event.vtime_ns < end_ns);
         self.waiting = waiting;
         // The sort is stable: events of one source keep their order.
-        told.sort_by_key(|(source, event)| (event.vtime_ns, *source));
+        reported.sort_by_key(|(source, event)| (event.vtime_ns, *source));
         let mut events = std::mem::take(&mut self.again);
-        events.extend(told.into_iter().map(|(_, event)| event));
+        events.extend(reported.into_iter().map(|(_, event)| event));
         events
     }
 
@@ -66,7 +66,8 @@ impl Reporting {
     }
 }
 
-/// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not self-describing.
+/// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not
+/// self-describing.
 impl Serialize for Reporting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         serde_json::to_string(&self.waiting).map_err(S::Error::custom)?.serialize(to)
@@ -91,16 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_told_in_the_same_order() {
+    fn a_divided_run_reports_events_in_the_same_order() {
         let mut whole = Reporting::default();
         whole.of_node(0, vec![event(3, "a"), event(9, "a")]);
         whole.of_node(1, vec![event(2, "b"), event(3, "b")]);
         whole.of_host([event(3, "")]);
-        let told = whole.take(u64::MAX);
-        assert_eq!(told, [event(2, "b"), event(3, "a"), event(3, "b"), event(3, ""), event(9, "a")]);
+        let reported = whole.take(u64::MAX);
+        assert_eq!(reported, [event(2, "b"), event(3, "a"), event(3, "b"), event(3, ""), event(9, "a")]);
 
         let mut cut = Reporting::default();
-        cut.again(&told[..1]);
+        cut.again(&reported[..1]);
         cut.of_node(1, vec![event(3, "b")]);
         let mut pieces = cut.take(3);
         cut.of_host([event(3, "")]);
@@ -110,6 +111,6 @@ mod tests {
         assert!(cut.is_of(2) && !cut.is_of(1));
         pieces.append(&mut cut.take(4));
         pieces.append(&mut cut.take(u64::MAX));
-        assert_eq!(pieces, told);
+        assert_eq!(pieces, reported);
     }
 }

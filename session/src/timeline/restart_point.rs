@@ -4,7 +4,8 @@ use everett_vmm::machine::Moment;
 
 use crate::conversation::state::ConversationState;
 
-/// A machine whose kernel and agent are up and whose root is mounted. It has touched no data disk, network or service yet.
+/// A machine whose kernel and agent are up and whose root is mounted. It has touched no data disk, network or service
+/// yet.
 #[derive(Debug, Clone)]
 pub struct RestartPoint {
     /// State of the machine.

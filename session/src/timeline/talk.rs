@@ -1,7 +1,8 @@
 //! A check that Everett makes itself: it connects to a node over the wire, sends bytes, and waits for an answer.
 //!
-//! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received frames.
-//! Those are stored. A timeline that continues from a moment within such a check replays the connection from them.
+//! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
+//! frames. Those are stored. A timeline that continues from a moment within such a check replays the connection from
+//! them.
 
 use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
@@ -30,8 +31,8 @@ pub(super) struct Talk {
     begun_ns: u64,
     /// vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
-    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node learns
-    /// of it.
+    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node
+    /// learns of it.
     outcome: Option<Result<(), &'static str>>,
 }
 
@@ -132,7 +133,7 @@ impl Timeline {
             let unit = check.name.clone();
             self.tell_of_check(check, What::Line { unit, stream: StreamName::Stdout, text, truncated });
         }
-        let status = if wrong.is_none() { "the answer that was expected" } else { "no such answer" };
+        let status = if wrong.is_none() { "the expected answer" } else { "no expected answer" };
         let (unit, success) = (check.name.clone(), wrong.is_none());
         self.tell_of_check(check, What::Exit { unit, status: status.to_owned(), success });
         if let Some(why) = wrong {
@@ -175,7 +176,7 @@ impl Talk {
 
     /// Sends and receives. Returns true if the expected answer has come, or an error if it never will.
     fn exchange(&mut self, host: &mut Endpoint, check: &HostCheck) -> Result<bool, &'static str> {
-        const REFUSED: &str = "the node did not take the connection";
+        const REFUSED: &str = "the node did not accept the connection";
         let state = host.tcp_state(self.socket).unwrap_or(TcpState::Closed);
         if state == TcpState::Connecting {
             return Ok(false);
@@ -196,8 +197,10 @@ impl Talk {
             return Ok(true);
         }
         match over {
-            true => Err("the node closed the connection before it said that"),
-            false if self.heard.len() > HEARD_BYTES_MAX => Err("the answer is longer than 1 MiB without it"),
+            true => Err("the node closed the connection before the expected answer"),
+            false if self.heard.len() > HEARD_BYTES_MAX => {
+                Err("the expected text is not in the first MiB of the answer")
+            }
             false => Ok(false),
         }
     }
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_comes_to_where_it_was_or_is_refused() {
+    fn a_stored_connection_is_replayed_or_refused() {
         for looks in 0..=3 {
             let state = state(looks);
             assert!(state.is_sound(&check()), "{looks}");

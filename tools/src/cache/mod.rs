@@ -2,8 +2,8 @@
 //!
 //! * [`list`] finds the items; `prune` chooses and removes them.
 //!
-//! An *item* is removed as a whole: a file of an image, a layer, a package, apt's lists of one set of sources, the boot of a
-//! world (with any moments saved on it), or a file that a killed process left behind.
+//! An *item* is removed as a whole: a file of an image, a layer, a package, apt's lists of one set of sources, the boot
+//! of a world (with any moments saved on it), or a file that a killed process left behind.
 
 mod prune;
 

@@ -34,10 +34,10 @@ pub struct Pruned {
     pub left_bytes: u64,
 }
 
-/// Removes the items outside the bounds, least recently used first, but none that a running process uses.
+/// Removes the items outside the bounds, least recently used first. Items that a running process uses are kept.
 ///
-/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because a mirror drops packages. So
-/// images of worlds with saved moments are kept with them, and count as used when the latest such moment was.
+/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop packages.
+/// So the images of a world with saved moments are kept with these, and count as last used with the latest of them.
 ///
 /// # Errors
 /// Returns an error if another process is looking for items or making them, or if an item cannot be removed.
@@ -95,7 +95,7 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     };
     if matches!(item.kind, Kind::Image | Kind::Layer) {
-        // An entry without its record is ignored, so a remainder after an interruption is made again.
+        // An entry without its record is ignored, so an entry that an interruption leaves here is made again.
         let record = record_of(&path);
         gone(fs::remove_file(&record), &record)?;
     }

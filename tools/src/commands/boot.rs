@@ -30,7 +30,7 @@ use crate::ui::{Ui, printable, style};
 
 /// Interval of vtime at which console and keyboard are polled.
 const STEP_NS: u64 = 20_000_000;
-/// Time that a guest has to power off after Ctrl-C, in nanoseconds of vtime.
+/// Time limit for a guest to power off after Ctrl-C, in nanoseconds of vtime.
 const POWER_OFF_NS: u64 = 10_000_000_000;
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Out
     }
 }
 
-/// Boots a kernel, with or without an initramfs, and no conversation with an agent.
+/// Boots a kernel, with or without an initramfs, and without a conversation with an agent.
 fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
@@ -166,7 +166,7 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
     let file = world.file.display();
     match name {
         None if world.nodes.len() == 1 => Ok(0),
-        None => bail!("{file}: node: several nodes; choose one with --node NAME"),
+        None => bail!("{file}: node: the world has several nodes; choose one with --node NAME"),
         Some(name) => world.nodes.iter().position(|node| node.name == name).with_context(|| {
             let names: Vec<&str> = world.nodes.iter().map(|node| node.name.as_str()).collect();
             format!("{file}: node: no node is named \"{name}\"; the nodes are {}", names.join(", "))
@@ -174,7 +174,8 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
     }
 }
 
-/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who watches.
+/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who
+/// watches.
 fn pace(args: &cli::Boot, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());

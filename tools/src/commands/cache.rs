@@ -13,7 +13,7 @@ use crate::cache::{self, Bounds, Item, Kind};
 use crate::cli::{self, CacheCommand};
 use crate::ui::{Ui, printable, style};
 
-/// Age of removed items if neither `--older-than` nor `--keep` is given, in seconds since the last use.
+/// Age from which items are removed if neither `--older-than` nor `--keep` is given, in seconds since the last use.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -1,4 +1,4 @@
-//! Shared beginnings of commands: the world, the node, the seed, the engine.
+//! First steps that commands share: the world, the image, the start of a run, the seed, the engine.
 
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -145,8 +145,8 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Refuses a moment `since_ready_ns` after *ready* at which a run of `duration_ns`, or until its workload is done, has
-/// already ended.
+/// Refuses to start from a moment `since_ready_ns` after *ready* if the run has ended by then. The run lasts
+/// `duration_ns`, or at most [`UNTIL_DONE_NS_MAX`] without a duration.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
@@ -174,7 +174,7 @@ pub(super) struct Prepared {
     /// Digest of the image.
     pub(super) image: String,
     /// Store of its moments.
-    pub(super) shelf: MomentFolder,
+    pub(super) moment_folder: MomentFolder,
 }
 
 /// Builds the image of a world or finds it in the cache.
@@ -188,8 +188,8 @@ pub(super) fn prepare(
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let cache = Cache::of_user()?;
-    let shelf = MomentFolder::new(cache.folder(), &identity, &boot);
-    cache.note(&cache.enter()?, &world.file, &[shelf.folder()])?;
+    let moment_folder = MomentFolder::new(cache.folder(), &identity, &boot);
+    cache.note(&cache.enter()?, &world.file, &[moment_folder.folder()])?;
     let launcher = Launcher {
         world,
         only: None,
@@ -200,7 +200,7 @@ pub(super) fn prepare(
         faults: None,
         watching: None,
     };
-    Ok(Prepared { launcher, identity, image: image.digest, shelf })
+    Ok(Prepared { launcher, identity, image: image.digest, moment_folder })
 }
 
 impl Prepared {
@@ -212,23 +212,23 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Booted> {
         if let Some(name) = from {
-            // Checked first: a wrong name shows without waiting for a boot.
-            self.shelf.header(name)?;
+            // Checked first, so that a wrong name is reported before a boot.
+            self.moment_folder.header(name)?;
         }
-        let booted = booted::get(ui, &self.launcher, &self.shelf, Wanted::Ready, interrupt)?;
+        let booted = booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Ready, interrupt)?;
         let stored = match from {
             None => Arc::clone(&booted.ready),
             Some(name) => {
                 let pages_max = self.launcher.pages_max();
-                Arc::new(self.shelf.saved(name, &booted.pool, pages_max, &booted.ready)?)
+                Arc::new(self.moment_folder.saved(name, &booted.pool, pages_max, &booted.ready)?)
             }
         };
         self.launcher.from = Some(stored);
         Ok(booted)
     }
 
-    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if that is
-    /// known.
+    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if
+    /// that is known.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
@@ -260,7 +260,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let Some(plan) = plan else { return Ok(()) };
-        let points = match booted::get(ui, &self.launcher, &self.shelf, Wanted::Both, interrupt) {
+        let points = match booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
             // As in `start_as_asked`: the timeline reports the failed boot and does not reach the beginning of a plan.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),
@@ -271,7 +271,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else 0.
+    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else
+    /// 0.
     pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
         asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)
@@ -283,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_does_not_start_behind_its_end() {
+    fn a_run_cannot_start_after_its_end() {
         const SECOND: u64 = 1_000_000_000;
         let refused = |since_ready_ns, duration_ns| {
             check_start(since_ready_ns, duration_ns).err().map(|error| error.to_string())

@@ -1,5 +1,5 @@
-//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates the
-//! finding.
+//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates
+//! the finding.
 
 use std::path::{Path, PathBuf};
 
@@ -147,14 +147,15 @@ fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
     Ok(ui.say(style::paint(style::HEAD, format!("\n{number}. {text}")))?)
 }
 
-/// Finds a world of the demo, which belongs to the project: searched from the working folder and the program upwards.
+/// Finds a world file of the demo: in the working folder or the program's, in their parents, or where Everett was
+/// built.
 fn find(name: &str) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let program = std::env::current_exe().unwrap_or_default();
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let found = here.ancestors().chain(program.ancestors()).chain([built.as_path()]);
     let found = found.map(|folder| folder.join(name)).find(|file| file.is_file());
-    found.with_context(|| format!("{name} is not there: run the demo in the project's folder"))
+    found.with_context(|| format!("cannot find {name}; run the demo in the project's folder"))
 }
 
 /// Replays the finding; returns its trail, which equals the recorded one each time.

@@ -15,7 +15,7 @@ use crate::ui::{Ui, style};
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
     Check(&'a Finding),
-    /// True if the kvm engine could be exact on this host, with the checks that did not prove it.
+    /// Verdict on the kvm engine: true if repeated probes proved it exact, and the requirements that were not proved.
     Kvm {
         exact: bool,
         unproven: &'a [&'a str],

@@ -1,4 +1,4 @@
-//! Shared beginnings of commands on explorations: the run directory, and the setting in which its branches run.
+//! First steps that commands on explorations share: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,10 +39,10 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
-    // Checked first: an invalid property shows without waiting for an image.
+    // Checked first, so that an invalid property is reported before an image is built.
     Abstractions::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
-    let booted = booted::get(ui, &prepared.launcher, &prepared.shelf, Wanted::Both, interrupt)?;
+    let booted = booted::get(ui, &prepared.launcher, &prepared.moment_folder, Wanted::Both, interrupt)?;
     let points = booted.restart.clone().context("the world has no restart points")?;
     let seed = prepared.seed(seed);
     prepared.launcher.from = None;

@@ -33,7 +33,7 @@ use crate::ui::{Ui, printable, style};
 const MEMORY_PART: u64 = 4;
 /// Default budget for moments if the size of the host's memory is unknown, in bytes.
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
-/// Number of branches in flight for each worker. With more workers than that allows, they wait for one another.
+/// Number of branches in flight that each worker needs. With fewer, workers wait for one another.
 const WORKERS_PART: u32 = 4;
 
 /// A line of `--json` for a finding.
@@ -111,8 +111,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists, otherwise to
-/// those that fit the requested length.
+/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists,
+/// otherwise to those that fit the requested length.
 fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
     let mut fit = Fit::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
@@ -145,7 +145,7 @@ fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<Strin
         return None;
     }
     Some(format!(
-        "this run began with {in_flight} branches in flight and checks after {}, and goes on so; a new one of this length would have \
+        "this run began with {in_flight} branches in flight and checks after {}, and keeps these values; a new run of this length would have \
          {new_in_flight} and {}",
         share(checks),
         share(new_checks)
@@ -174,11 +174,11 @@ pub(super) fn go(
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
-    let mut teller = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
-    let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut teller);
-    teller.bar.clear();
+    let mut reporter = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
+    let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
+    reporter.bar.clear();
     let outcome = outcome?;
-    if let Some(error) = teller.failed {
+    if let Some(error) = reporter.failed {
         return Err(error.into());
     }
     let host_seconds = clock.seconds();
@@ -227,7 +227,7 @@ pub(super) fn go(
         ui.say(style::paint(style::NOTE, line))?;
     }
     if let Some(promise) = promise {
-        ui.say(format!("what random priorities promise is a {promise}"))?;
+        ui.say(format!("guarantee of random priorities: a {promise}"))?;
     }
     tell_unsuccessful(ui, &unsuccessful)?;
     tell_findings(ui, &outcome, &folder)?;
@@ -442,7 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fit_is_told_where_the_world_leaves_it_open_and_it_differs() {
+    fn a_note_is_made_where_a_fit_differs_and_the_world_leaves_it_open() {
         let (recorded, new) = (Fit { in_flight: 16, checks: 250_000 }, Fit { in_flight: 8, checks: 500_000 });
         let note = |text: &str, new| {
             let explore: ExploreConfig = toml::from_str(text).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_of_nothing_are_not_told() {
+    fn no_quarters_give_no_line() {
         assert_eq!(quarters_told(&[]), None);
         let quarter = Quarter { branches: 4, cpu_ns: 250_000_000, resident_bytes: 0 };
         let told = quarters_told(&[quarter, quarter]).unwrap();

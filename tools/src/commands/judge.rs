@@ -12,7 +12,7 @@ pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
     /// Number of findings that were already reported.
-    told: usize,
+    reported: usize,
     /// Number of findings besides the session's own.
     pub(super) findings: u64,
 }
@@ -23,7 +23,7 @@ impl<'l> Judge<'l> {
         Ok(Judge {
             abstractions,
             witness: Witness::new(abstractions, plan, &Inherited::new(abstractions))?,
-            told: 0,
+            reported: 0,
             findings: 0,
         })
     }
@@ -35,9 +35,9 @@ impl<'l> Judge<'l> {
             self.witness.calm(event.vtime_ns);
         }
         // The session's own findings are reported already.
-        let told = matches!(event.what, What::Finding { .. });
+        let reported = matches!(event.what, What::Finding { .. });
         let new = self.new_findings();
-        if told { Vec::new() } else { self.counted(new) }
+        if reported { Vec::new() } else { self.counted(new) }
     }
 
     /// Judges the end of the run; `whole` is true if its checks ran to their end.
@@ -57,14 +57,14 @@ impl<'l> Judge<'l> {
 
     fn new_findings(&mut self) -> Vec<Event> {
         let found = self.witness.found();
-        let new = found.get(self.told..).unwrap_or_default().iter().map(|found| {
+        let new = found.get(self.reported..).unwrap_or_default().iter().map(|found| {
             let hit = &found.hit;
             let node = hit.node.and_then(|node| self.abstractions.name(node)).unwrap_or_default().to_owned();
             let what = What::Finding { property: hit.property.clone(), text: hit.text.clone() };
             Event { vtime_ns: hit.vtime_ns, node, what }
         });
         let new = new.collect();
-        self.told = found.len();
+        self.reported = found.len();
         new
     }
 }

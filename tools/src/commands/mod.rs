@@ -1,4 +1,10 @@
-//! The commands, one module each. Each takes its arguments and returns an [`Outcome`].
+//! The commands. Each takes its arguments and returns an [`Outcome`].
+//!
+//! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `moment`, `plan`, `replay`, `run`, `show`,
+//!   `shrink`, `verify`; two each: `findings` (and `report`), `install` (`completions` and `man`)
+//! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
+//!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
+//! - `reporter` reports the events of a run, and `judge` judges them
 //!
 //! Not here: the execution of a run (`everett-session`) and the arguments ([`crate::cli`]).
 
@@ -79,10 +85,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as JSON
-/// on standard output.
+/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as
+/// JSON on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
-    // The reader of our output is gone: no report can reach it.
+    // The reader of the output has closed it, as `head` does. That is not reported.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
@@ -122,7 +128,7 @@ mod tests {
     use super::one_line;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_not_repeated() {
         assert_eq!(one_line(&anyhow!("no space").context("cache")), "cache: no space");
         assert_eq!(
             one_line(&anyhow!("the guest said \u{1b}[2J\u{9b}H")),

@@ -33,7 +33,8 @@ struct Record<'a> {
     moment: &'a str,
     seed: u64,
     vtime_ns: u64,
-    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct contents.
+    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct
+    /// contents.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,
@@ -44,11 +45,11 @@ struct Record<'a> {
 pub(super) fn run(ui: &Ui, args: &cli::Moment) -> anyhow::Result<Outcome> {
     match args {
         cli::Moment::Save { place, name } => save(ui, place, name.as_deref())?,
-        cli::Moment::List { world } => return list(ui, &open(ui, world)?.shelf),
+        cli::Moment::List { world } => return list(ui, &open(ui, world)?.moment_folder),
         cli::Moment::Show { world, moment } => show(ui, world, moment)?,
         cli::Moment::Restore { world, moment } => return restore(ui, world, moment),
         cli::Moment::Drop { world, moment } => {
-            open(ui, world)?.shelf.drop_saved(moment)?;
+            open(ui, world)?.moment_folder.drop_saved(moment)?;
             ui.say(format!("dropped {moment}"))?;
         }
     }
@@ -78,11 +79,11 @@ fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     let seed = prepared.seed(place.seed);
     let default = format!("seed{seed}-{}", exact(place.at));
     let name = name.unwrap_or(&default);
-    prepared.shelf.check_free(name)?;
+    prepared.moment_folder.check_free(name)?;
     let mut timeline = prepared.launcher.start(seed)?;
     let stored = run_to(ui, &mut timeline, place.at, &booted, &interrupt)?;
     let label = place_name(&prepared, seed, stored.moment.vtime());
-    let header = prepared.shelf.save(name, &label, &stored, seed, &mut waiting(ui, &interrupt))?;
+    let header = prepared.moment_folder.save(name, &label, &stored, seed, &mut waiting(ui, &interrupt))?;
     tell(ui, name, &header, None)
 }
 
@@ -109,11 +110,11 @@ fn run_to(
     if timeline.vtime() > end_ns {
         anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
     }
-    let mut told = Recorded::new(timeline.world().nodes().len());
+    let mut recorded = Recorded::new(timeline.world().nodes().len());
     while timeline.vtime() < end_ns {
         let next_ns = end_ns.min(timeline.vtime().saturating_add(STEP_NS));
         timeline.run(&Until::vtime(next_ns));
-        told.take(timeline)?;
+        recorded.take(timeline)?;
         let vtime_ns = timeline.vtime();
         bar.at(vtime_ns.saturating_sub(ready_ns), timeline.icount());
         if interrupt.wanted() {
@@ -124,13 +125,13 @@ fn run_to(
         }
     }
     bar.clear();
-    told.take(timeline)?;
-    let (events, consoles) = told.into_parts();
+    recorded.take(timeline)?;
+    let (events, consoles) = recorded.into_parts();
     Ok(Stored::of(timeline, &booted.pool, events, consoles))
 }
 
-fn list(ui: &Ui, shelf: &MomentFolder) -> anyhow::Result<Outcome> {
-    let (found, broken) = shelf.list()?;
+fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
+    let (found, broken) = moment_folder.list()?;
     if found.is_empty() && broken.is_empty() {
         ui.say("no moments are saved of this world and image")?;
     }
@@ -154,9 +155,9 @@ fn read(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stor
 
 fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
     let (prepared, stored) = read(ui, world, name)?;
-    let header = prepared.shelf.header(name)?;
+    let header = prepared.moment_folder.header(name)?;
     tell(ui, name, &header, Some(stored.digest))?;
-    let path = prepared.shelf.folder();
+    let path = prepared.moment_folder.folder();
     let ready_ns = stored.session.ready_ns().unwrap_or(0);
     let after = show_duration_ns(stored.moment.vtime().saturating_sub(ready_ns));
     ui.say(format!("    {after} after ready; {} events before it", stored.events.len()))?;
@@ -175,7 +176,7 @@ fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
 
 fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
     let (prepared, stored) = read(ui, world, name)?;
-    let header = prepared.shelf.header(name)?;
+    let header = prepared.moment_folder.header(name)?;
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.resume(&stored)?;
     let seconds = clock.seconds();

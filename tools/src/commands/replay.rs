@@ -46,12 +46,15 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
     }
     if args.world.is_some() {
         bail!(
-            "--world: {} is no regression file; a run directory says which world it is of",
+            "--world: {} is not a regression file; a run directory names its world file",
             args.run.display()
         );
     }
     let Some(id) = args.id else {
-        bail!("{}: which finding is to be replayed? A number, or b and a branch's", args.run.display());
+        bail!(
+            "{}: name what to replay: a finding's number, as in 1, or a branch's, as in b17",
+            args.run.display()
+        );
     };
     let run = Run::open(&args.run)?;
     let record = run.record(id)?;
@@ -64,31 +67,31 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    let teller = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
-    let outcome = again(teller, &setting, &record, &recorded, wanted.as_ref())?;
+    let reporter = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    let outcome = again(reporter, &setting, &record, &recorded, wanted.as_ref())?;
     common::warn_of_engine(ui, &engine)?;
     Ok(outcome)
 }
 
 /// Runs a branch again. The result says whether the wanted finding was shown.
 fn again(
-    mut teller: Reporter<'_>,
+    mut reporter: Reporter<'_>,
     setting: &Setting,
     record: &Record,
     recorded: &Recorded,
     wanted: Option<&Wanted>,
 ) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
-    let (ui, interrupt) = (teller.ui, teller.interrupt);
-    let replayed = replay(setting, &record.path, recorded, &mut teller)?;
-    teller.over(setting)?;
+    let (ui, interrupt) = (reporter.ui, reporter.interrupt);
+    let replayed = replay(setting, &record.path, recorded, &mut reporter)?;
+    reporter.over(setting)?;
     let name = setting.name(&record.path);
     match replayed {
         Replayed::Left { vtime_ns, recorded, came } => {
             let at = Vtime(vtime_ns).to_string();
             bail!(
-                "{name} leaves the recorded trail at {} s: {recorded}… was recorded, {came}… came; `everett verify` finds the \
-                 instruction at which two runs part",
+                "{name} leaves the recorded trail at {} s: the recorded digest is {recorded}…, the replay's {came}…; \
+                                 `everett verify` finds the first instruction at which two runs differ",
                 at.trim()
             );
         }
@@ -117,10 +120,10 @@ fn again(
             match wanted {
                 Some(wanted) => match wanted.in_branch(&branch) {
                     Some(_) => {
-                        ui.say(style::paint(style::BAD, "what was found is found again"))?;
+                        ui.say(style::paint(style::BAD, "the finding is found again"))?;
                         Ok(Outcome::Found)
                     }
-                    None => bail!("{name} has its recorded trail, but what was found is not found again"),
+                    None => bail!("{name} has its recorded trail, but the finding is not found again"),
                 },
                 None => tell_found(ui, found),
             }
@@ -186,13 +189,13 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     let clock = Stopwatch::start();
     let route = regression.route(&setting, plan);
     let end_ns = route.end.map_or(0, |end| end.at_ns);
-    let mut teller = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
-    let branches = PathRunner::new(&setting)?.journey(&route, &mut teller);
-    teller.over(&setting)?;
+    let mut reporter = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
+    let branches = PathRunner::new(&setting)?.journey(&route, &mut reporter);
+    reporter.over(&setting)?;
     let branch = match branches {
         Ok(mut branches) => branches.pop(),
         Err(error) if error.is::<Interrupted>() && !interrupt.wanted() => {
-            ui.say("stopped there")?;
+            ui.say("stopped at the vtime of --until")?;
             return Ok(Outcome::Fine);
         }
         Err(error) => return Err(error),
@@ -233,7 +236,7 @@ struct Reporter<'t> {
     quiet: bool,
     until_ns: u64,
     interrupt: &'t Interrupt,
-    /// File for edges of code, if one was asked for.
+    /// File for edges of code, if requested.
     edges: Option<EdgeFile>,
     failed: Option<std::io::Error>,
 }

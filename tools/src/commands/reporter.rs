@@ -51,7 +51,7 @@ pub(super) struct FaultCounts {
     pub faults: u64,
     /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Number of those times in which it lost a sector that was written and not flushed.
+    /// Number of those times that the disk lost a sector that was written and not flushed.
     pub disk_losses_of_data: u64,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Reporter<'a> {
         self.bar.clear();
     }
 
-    /// Prints the end of a node's console, which tells why its machine stopped by itself.
+    /// Prints the end of a node's console, which shows why its machine stopped by itself.
     pub(super) fn show_console(&self, node: usize) -> anyhow::Result<()> {
         let of_node = match self.nodes.get(node).filter(|_| self.nodes.len() > 1) {
             Some(name) => format!("the end of {name}'s console:"),

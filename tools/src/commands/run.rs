@@ -84,24 +84,24 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     timeline.world_mut().capture(folder.is_some());
     let started = timeline.icount();
     let judge = Judge::new(&abstractions, &judged)?;
-    let mut teller = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
-    teller.edges = edges;
+    let mut reporter = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
+    reporter.edges = edges;
     let ended = match args.duration_ns {
-        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut teller),
-        None => drive_until_done(&mut timeline, &mut teller),
+        Some(duration_ns) => drive(&mut timeline, duration_ns, &mut reporter),
+        None => drive_until_done(&mut timeline, &mut reporter),
     };
     let ended = ended.map_err(|error| booted::named(error, &launcher))?;
-    end_of_wire(ui, &mut timeline, &mut teller)?;
-    teller.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
-    teller.finish();
+    end_of_wire(ui, &mut timeline, &mut reporter)?;
+    reporter.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
+    reporter.finish();
     let host_seconds = clock.seconds();
-    if let Some(edges) = teller.edges.take() {
+    if let Some(edges) = reporter.edges.take() {
         edges.write(ui, &launcher)?;
     }
-    let findings = timeline.findings().saturating_add(teller.judge.findings);
+    let findings = timeline.findings().saturating_add(reporter.judge.findings);
     for (number, node) in timeline.world().nodes().iter().enumerate() {
         if !node.is_on() && timeline.findings() > 0 {
-            teller.show_console(number)?;
+            reporter.show_console(number)?;
         }
     }
 
@@ -122,7 +122,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
         trail: format!("{:#}", timeline.trail().digest()),
         trail_points: timeline.trail().points().len(),
         findings,
-        faults: teller.faults,
+        faults: reporter.faults,
         whole: ended == Ended::Whole,
         not_done: timeline.was_not_done(),
         host_seconds,
@@ -132,7 +132,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     ui.record(&summary)?;
     tell_end(ui, &summary)?;
     common::warn_of_engine(ui, &engine)?;
-    if let Some(folder) = teller.folder {
+    if let Some(folder) = reporter.folder {
         folder.finish(&summary)?;
     }
     if ended == Ended::Cut {
@@ -147,7 +147,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     match drivers.find(|driver| driver.repeat) {
         None => Ok(()),
         Some(driver) => anyhow::bail!(
-            "{}: the driver \"{}\" has repeat = true and never ends; say how long it runs, such as --for 20s",
+            "{}: the driver \"{}\" has repeat = true and never ends; give a duration, such as --for 20s",
             world.file.display(),
             driver.name
         ),
@@ -155,14 +155,15 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
 }
 
 /// Records the fate of frames in flight, and reports how much the observers have missed.
-fn end_of_wire(ui: &Ui, timeline: &mut Timeline, teller: &mut Reporter<'_>) -> anyhow::Result<()> {
+fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();
     let wire = timeline.world_mut().wire();
     wire.close_log(end_ns);
-    teller.wire(&wire.take_steps(), &frames)?;
+    reporter.wire(&wire.take_steps(), &frames)?;
     let lost = [(wire.steps_lost(), "moves", "wire.jsonl"), (frames_lost, "frames", "wire.pcapng")];
-    for (count, what, file) in lost.into_iter().filter(|&(count, ..)| count > 0 && teller.folder.is_some()) {
+    for (count, what, file) in lost.into_iter().filter(|&(count, ..)| count > 0 && reporter.folder.is_some())
+    {
         ui.say(style::paint(
             style::BAD,
             format!("{count} {what} are missing in {file}: too many came at once"),
@@ -188,14 +189,14 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
         let disks = match disk_losses {
             0 => String::new(),
             _ => format!(
-                "; disks lost power {disk_losses} times, and unflushed sectors {disk_losses_of_data} times"
+                "; disks lost power {disk_losses} times, {disk_losses_of_data} times with unflushed sectors"
             ),
         };
         ui.say(format!("{faults} {}{disks}", if faults == 1 { "fault" } else { "faults" }))?;
     }
     if summary.not_done {
         ui.say(format!(
-            "the workload was not done {} after ready, and was ended; --for says how long it runs",
+            "the workload was not done {} after ready and was ended; give it a longer time with --for",
             show_duration_ns(UNTIL_DONE_NS_MAX)
         ))?;
     }

@@ -32,7 +32,7 @@ struct Better {
 struct Summary<'a> {
     kind: &'static str,
     path: String,
-    /// Reason for the end. Only with `minimal` was the plan tried without each of its faults.
+    /// Reason for the end. Only `minimal` means that the plan was tried without each of its faults.
     why: Why,
     /// Failure of the host or the engine that ended it.
     failure: Option<String>,
@@ -102,7 +102,7 @@ pub(super) fn write(
 ) -> anyhow::Result<()> {
     let folder: PathBuf = file.parent().map(Path::to_owned).unwrap_or_default();
     Regression::of(setting, shrunk, &folder)?.write(file)?;
-    let plan = shrunk.route.plan.as_ref().context("what was shrunk has a plan")?;
+    let plan = shrunk.route.plan.as_ref().context("the shrunk route has no plan")?;
     let faults = plan.entries().iter().filter(|entry| matches!(entry.what, What::Fault(_))).count();
     let hit = &shrunk.found.hit;
     ui.record(&Summary {
@@ -128,14 +128,15 @@ pub(super) fn write(
     ))?;
     let cut = match shrunk.why {
         Why::Minimal => None,
-        Why::Budget => Some("its budget was over".to_owned()),
+        Why::Budget => Some("the time budget ran out".to_owned()),
         Why::Interrupted => Some("it was interrupted".to_owned()),
         Why::Failed => Some(shrunk.failed.as_ref().map_or_else(String::new, ToString::to_string)),
     };
     if let Some(cut) = cut {
         let cut = printable(&cut);
-        let line =
-            format!("{cut}: this is the best plan so far, and not minimal: fewer or shorter faults may do");
+        let line = format!(
+            "{cut}: this is the best plan so far, not a minimal one: fewer or shorter faults may be enough"
+        );
         ui.say(style::paint(style::NOTE, line))?;
     }
     for line in plan.write().lines() {

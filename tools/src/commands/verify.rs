@@ -143,8 +143,8 @@ fn start_of(job: &Job) -> &'static str {
 fn tell_beginning(ui: &Ui, job: &Job) -> anyhow::Result<()> {
     let (from, runs, jobs) = (start_of(job), job.runs, job.jobs.get());
     ui.say(format!(
-        "{runs} runs, {jobs} at a time, each from {from} to {} after ready; half of the runs drop their caches again and again, and \
-         half have small ones, so a run costs two to three times one of `everett run`",
+        "{runs} runs, {jobs} at a time, each from {from} to {} after ready; half of the runs drop their caches repeatedly, and \
+        half have small ones, so a run costs two to three times as much as with `everett run`",
         show_duration_ns(job.duration_ns)
     ))?;
     Ok(ui.record(&Record::Begin { runs, jobs, from })?)
@@ -240,7 +240,7 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
     let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? else {
         ui.say(
-            "run side by side on new machines, they did not part again: the leak is rare, or it needs a machine that was \
+            "side by side on new machines, the two runs did not differ again: the leak is rare, or it needs a machine that was \
              restored after another run; verify with more --runs, or with --cold",
         )?;
         return Ok(());
@@ -311,7 +311,7 @@ fn cause_text(cause: &Cause) -> String {
             format!("the machines gave their CPUs different inputs\nfirst:  {}\nsecond: {}", show(a), show(b))
         }
         Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),
-        Cause::Between => "all machines were equal, and what is between them was not".to_owned(),
+        Cause::Between => "all machines were equal, but the state between them was not".to_owned(),
         Cause::NotRepeatable => {
             "the difference did not come back in repeated runs; this is the interval's beginning".to_owned()
         }

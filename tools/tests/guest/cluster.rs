@@ -12,7 +12,7 @@ use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
 /// A server, a client that counts on it, and a third node that only receives broadcasts.
 const WORLD: &str = r#"
@@ -43,7 +43,7 @@ argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
 const DURATION_NS: u64 = 400 * MS;
 
 fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_session::event::Event>) {
-    told(&mut launcher.start(seed).unwrap(), DURATION_NS)
+    run_to_end(&mut launcher.start(seed).unwrap(), DURATION_NS)
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn another_seed_is_another_world() {
     let launcher = launcher_of(WORLD);
     let (one, other) = (run(&launcher, 1).0, run(&launcher, 2).0);
     let same = one.points().iter().zip(other.points()).take_while(|(a, b)| a == b).count();
-    assert!(same > 0 && same < one.points().len(), "the boot is the same, and what follows is not");
+    assert!(same > 0 && same < one.points().len(), "the boots are equal, and the rest is not");
 }
 
 /// Checks that Everett makes from outside, between the world's own checks.
@@ -138,7 +138,7 @@ fn the_host_talks_to_nodes() {
     assert_eq!(
         findings(&events),
         [
-            "check refused: the node did not take the connection",
+            "check refused: the node did not accept the connection",
             "check another: the expected answer did not come in time",
         ]
     );
@@ -156,7 +156,8 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Continues from moments within Everett's checks: more densely up to the wait for an answer that never comes.
+    // Takes moments within Everett's checks, more densely before the wait for an answer that never comes, and continues
+    // from each of them.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =
@@ -184,7 +185,7 @@ fn the_host_talks_to_nodes() {
         } else {
             assert!(from.start_again(&mut worker, 1).unwrap());
         }
-        assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+        assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
     }
 
     // The timeline is the same if it is run in many pieces.

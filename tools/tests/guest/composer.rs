@@ -19,7 +19,7 @@ use everett_vmm::machine::Until;
 use everett_world_file::FileEntry;
 
 use crate::explore::{explore, setting_of};
-use crate::support::{MS, findings, launcher_of, lines, ready, told, told_until_done, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
 /// Two machines, and a check for the end.
 const WORLD: &str = r#"
@@ -84,7 +84,7 @@ fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
 }
 
 /// Returns [`FILES`] with an additional command on the second machine that does not end.
-fn with_one_that_stays() -> [Vec<(&'static str, &'static str)>; 2] {
+fn with_an_endless_command() -> [Vec<(&'static str, &'static str)>; 2] {
     let mut files = FILES.map(<[_]>::to_vec);
     files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
     files
@@ -149,10 +149,10 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // Under these seeds each command runs, one beside itself, and timelines end both ways.
+    // Under these seeds each command runs, one of them twice at a time, and timelines end in both ways.
     for seed in 14..=17 {
         let mut timeline = launcher.start(seed).unwrap();
-        let (_, events) = told(&mut timeline, DURATION_NS);
+        let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
         // The ending has either all `eventually_` commands or all `finally_` commands.
@@ -164,7 +164,7 @@ fn commands_run_as_their_names_say() {
         assert!(matches!(ending, (true, false, false) | (false, true, true)), "{seen:?}");
         endings.insert(ending);
         let written: u32 = lines(&events, "after")[0].parse().unwrap();
-        assert!(written > 0, "the variable leads somewhere");
+        assert!(written > 0, "the variable names the output folder");
         let worked = timeline.tally().unwrap().get("parallel_driver_work.sh").unwrap();
         assert_eq!(worked.failed, 0);
         works += worked.succeeded;
@@ -177,10 +177,11 @@ fn commands_run_as_their_names_say() {
     for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
         assert!(has(&all, unit), "{unit} among {all:?}");
     }
-    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them beside each other: {all:?}");
+    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them at a time: {all:?}");
 }
 
-/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and reset.
+/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and
+/// reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -192,21 +193,24 @@ const PLAN: &str = r#"
 fn a_template_under_faults_gives_one_trail() {
     // Under this seed both machines get commands after their restarts, before the timeline is over.
     let seed = 12;
-    let files = with_one_that_stays();
+    let files = with_an_endless_command();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
     let faulty = under(&launcher, &points, PLAN);
     let mut worker = faulty.start(seed).unwrap();
-    let (trail, events) = told(&mut worker, DURATION_NS);
+    let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_eq!((worker.phase(), findings(&events)), (Phase::Done, vec![]));
     let seen = follow(&events);
-    assert!(has(&seen, "eventually_settled.sh"), "not all ended by themselves: {seen:?}");
+    assert!(
+        has(&seen, "eventually_settled.sh"),
+        "a command that does not end by itself was killed: {seen:?}"
+    );
     let not_done: Vec<&str> = events
         .iter()
         .filter_map(|event| if let What::Effect { text } = &event.what { Some(text.as_str()) } else { None })
         .collect();
     assert_eq!(not_done, ["not done: the first command still runs"]);
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
-    assert_eq!(healed, 2, "what was not done does not end");
+    assert_eq!(healed, 2, "a fault that was not applied does not end");
     // Machines get commands again after their restarts.
     let back = |node: &str, after: &str| {
         let at = events
@@ -225,13 +229,13 @@ fn a_template_under_faults_gives_one_trail() {
     };
     let small = Launcher { options, ..launcher.clone() };
     assert_eq!(
-        told(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS),
+        run_to_end(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS),
         (trail.clone(), events.clone())
     );
-    assert_ne!(told(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
+    assert_ne!(run_to_end(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
 
-    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the last
-    // commands.
+    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the
+    // last commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(seed).unwrap();
     timeline.end_after(DURATION_NS);
@@ -253,7 +257,11 @@ fn a_template_under_faults_gives_one_trail() {
         if number % 8 == 7 {
             // Run to the end: only a timeline with the events before its moment returns all of them.
             worker = from.start(seed).unwrap();
-            assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
+            assert_eq!(
+                run_to_end(&mut worker, DURATION_NS),
+                (trail.clone(), events.clone()),
+                "moment {number}"
+            );
         } else {
             assert!(from.start_again(&mut worker, seed).unwrap());
             worker.run(&Until::vtime(end_ns.min(worker.vtime() + 150 * MS)));
@@ -290,7 +298,7 @@ fn children_of_a_moment_start_other_commands() {
         if let Some(child) = child {
             timeline.fork(Fork { vtime_ns: at_ns, child }, None).unwrap();
         }
-        let (_, events) = told(&mut timeline, DURATION_NS);
+        let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!(findings(&events), Vec::<&str>::new());
         follow(&events);
         starts(&events, at_ns)
@@ -306,7 +314,7 @@ fn children_of_a_moment_start_other_commands() {
 fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     let files: [&[(&str, &str)]; 2] = [&[("anytime_look.sh", NAP)], &[("run.sh", NAP)]];
     let mut timeline = launcher_with(&files).start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert_eq!(timeline.phase(), Phase::Done);
     let found = findings(&events);
     assert!(
@@ -317,7 +325,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
     // A template without commands is invalid, too.
     let mut timeline = launcher_with(&[]).start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
 }
 
@@ -334,7 +342,7 @@ fn commands_that_fail_or_hang_are_found() {
     ];
     let launcher = launcher_with(&files);
     let mut timeline = launcher.start(1).unwrap();
-    let (_, events) = told(&mut timeline, DURATION_NS);
+    let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     let found: BTreeSet<&str> = findings(&events).into_iter().collect();
     assert!(found.contains("command anytime_fails.sh ended with exit status 3"), "{found:?}");
     assert!(
@@ -358,7 +366,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
     let setting = setting_of(launcher, EngineOptions::default());
     let outcome = explore(&setting, 8, 2, 1 << 30, false);
     let subtrees = outcome.tree.subtrees();
-    assert!(subtrees < 8, "some branches go on from others");
+    assert!(subtrees < 8, "some branches continue others");
     let all: Vec<_> = outcome.merged.commands().all().collect();
     let told = all.iter().map(|&(name, counts, seen)| {
         (name, counts.started > 0, counts.failed > 0, counts.succeeded, seen.map_or(0, |seen| seen.branches))
@@ -381,7 +389,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
 fn a_template_is_done_when_each_of_its_commands_has_ended() {
     let mut launcher = launcher_with(&FILES);
     launcher.world.workload.drivers.clear();
-    let (_, events) = told_until_done(&mut launcher.start(1).unwrap());
+    let (_, events) = run_until_done(&mut launcher.start(1).unwrap());
     assert_eq!(findings(&events), Vec::<&str>::new());
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let (before, end_ns) = (&events[..end], events[end].vtime_ns);

@@ -4,7 +4,7 @@ use everett_session::event::{Event, What};
 use everett_session::identity::Identity;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, findings, launcher_of, ready, told, told_until_done, under};
+use crate::support::{MS, findings, launcher_of, ready, run_to_end, run_until_done, under};
 
 /// A balancer that polls its server every half second, and a check that asks the balancer for the server's state.
 const BALANCER: &str = r#"
@@ -48,10 +48,10 @@ fn end_and_next(events: &[Event]) -> (u64, u64) {
 }
 
 #[test]
-fn what_settles_by_itself_is_no_finding() {
+fn a_world_that_settles_in_time_has_no_finding() {
     let run = |settle: &str| {
         let (launcher, points) = ready(launcher_of(&BALANCER.replace("SETTLE", settle)));
-        let (_, events) = told(&mut under(&launcher, &points, PLAN).start(1).unwrap(), 3_000 * MS);
+        let (_, events) = run_to_end(&mut under(&launcher, &points, PLAN).start(1).unwrap(), 3_000 * MS);
         let back = events.iter().rfind(|event| matches!(event.what, What::Ready)).unwrap().vtime_ns;
         (findings(&events).len(), end_and_next(&events).1 - back)
     };
@@ -64,7 +64,7 @@ fn what_settles_by_itself_is_no_finding() {
 }
 
 #[test]
-fn how_long_it_settles_is_of_the_timeline_and_not_of_its_boot() {
+fn the_settling_time_is_part_of_the_timeline_and_not_of_its_boot() {
     let of = |settle: &str| {
         let world = launcher_of(&BALANCER.replace("SETTLE", settle)).world;
         let image = ["image".to_owned()];
@@ -103,7 +103,7 @@ fn end_and_last_exit(events: &[Event]) -> (u64, u64) {
 #[test]
 fn the_workload_is_over_when_its_drivers_have_ended() {
     let (launcher, points) = ready(launcher_of(NAPS));
-    let (trail, events) = told_until_done(&mut launcher.start(1).unwrap());
+    let (trail, events) = run_until_done(&mut launcher.start(1).unwrap());
     let (end, exit) = end_and_last_exit(&events);
     assert!((exit..exit + MS).contains(&end), "{exit}, {end}");
     assert!(end - events[0].vtime_ns < 5_000 * MS);
@@ -124,7 +124,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
 {"at": "2s", "for": "1s", "fault": "pause", "node": "a"}
 "#;
     let mut timeline = under(&launcher, &points, plan).start(1).unwrap();
-    let (_, events) = told_until_done(&mut timeline);
+    let (_, events) = run_until_done(&mut timeline);
     let since_ready = end_and_last_exit(&events).0 - timeline.ready_ns().unwrap();
     assert!((3_000 * MS..3_001 * MS).contains(&since_ready), "{since_ready}");
     assert_eq!(findings(&events), Vec::<&str>::new());

@@ -1,4 +1,4 @@
-//! Equal timelines are equal to the bit, different seeds give different ones, and a leak is found.
+//! Runs of one timeline are equal to the bit, different seeds give different timelines, and a planted leak is found.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use everett_vmm::leak::Leak;
 use everett_vmm::machine::{Machine, Until};
 
 use crate::support::{
-    MS, booted, cold_launcher, everett, image, job, launcher, lines, shown, told, under, world_file,
+    MS, booted, cold_launcher, everett, image, job, launcher, lines, run_to_end, shown, under, world_file,
 };
 
 /// Duration of the short form that every test run executes; the long form is `everett verify --for 20s --runs 20`.
@@ -25,7 +25,7 @@ const DURATION_NS: u64 = 1_300 * MS;
 const RUNS: u32 = 4;
 
 #[test]
-fn a_server_under_load_repeats_and_the_seed_decides() {
+fn a_server_under_load_repeats_and_depends_on_the_seed() {
     let run = |seed, runs| {
         let report = job(EngineOptions::default(), seed, DURATION_NS, runs);
         let report = report.run(&Interrupt::default(), &|_, _| {}).unwrap();
@@ -43,9 +43,9 @@ fn a_server_under_load_repeats_and_the_seed_decides() {
     let others = lines(&other.events, "load");
     assert_eq!(
         printed[0], others[0],
-        "the server drew its run ID while it booted, which is the same for all seeds"
+        "the server draws its run ID during the boot, which is the same for all seeds"
     );
-    assert_ne!(printed[1], others[1], "what the driver stores follows the seed");
+    assert_ne!(printed[1], others[1], "the data that the driver stores depends on the seed");
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn small_caches_change_nothing() {
     assert_eq!(trail(flushed), normal);
 }
 
-/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference only
-/// if there is a leak.
+/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference
+/// only if there is a leak.
 #[test]
 fn translated_code_does_what_interpreted_code_does() {
     let trail = |options| {
@@ -102,10 +102,11 @@ fn translated_code_does_what_interpreted_code_does() {
 fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let launcher = launcher(EngineOptions::default());
     let mut whole = launcher.start(4).unwrap();
-    let (trail, expected) = told(&mut whole, 350 * MS);
+    let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at random places, by time and by count. At each a digest is taken, and the session is replaced by its stored form.
+    // Stops at random places, by time and by count. At each stop, a digest is taken, and the session is replaced by
+    // its stored form.
     let mut pieces = launcher.start(4).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
@@ -147,8 +148,8 @@ fn an_idle_minute_costs_next_to_nothing() {
     assert_eq!(timeline.findings(), 0);
 }
 
-/// Runs `everett verify` with a planted leak. The two leaks that depend on the host's clock are random, but occur hundreds
-/// of times a run. The probability that two runs agree in all of them is negligible.
+/// Runs `everett verify` with a planted leak. The two leaks that depend on the host's clock are random, but occur
+/// hundreds of times a run. The probability that two runs agree in all of them is negligible.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
     let world = world_file();
@@ -184,8 +185,8 @@ fn a_stale_translation_is_found() {
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Restarts that plant a leak in cold restarts only. The reported instruction must count over the node's life: a machine's
-/// own count starts anew at each restart.
+/// Restarts that plant a leak in cold restarts only. The reported instruction must be counted over the node's life,
+/// because a machine's own count starts anew at each restart.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {
@@ -242,7 +243,7 @@ fn a_cold_restart_has_the_engine_of_its_run() {
 }
 
 #[test]
-fn a_leak_behind_a_restart_is_found_to_the_instruction() {
+fn a_leak_after_a_restart_is_located_to_the_instruction() {
     const PLAN: &str =
         r#"{"at": "10ms", "for": "5ms", "fault": "power_loss", "node": "a", "restart": "cold"}"#;
     let points = booted().restart.clone().unwrap();
@@ -258,7 +259,7 @@ fn a_leak_behind_a_restart_is_found_to_the_instruction() {
     };
 
     let found = first_difference(&mut |side| start(side), 3_000 * MS, 100 * MS).unwrap();
-    let found = found.expect("they part");
+    let found = found.expect("the two timelines differ");
     assert!(matches!(found.cause, Cause::Input { .. }), "{found}");
     assert!(found.icount > before, "{found}");
     let digests = |more| {

@@ -4,7 +4,7 @@ use everett_session::machines::EngineOptions;
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::soft::FlushSchedule;
 
-use crate::support::{MS, findings, launcher_of, lines, ready, told};
+use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end};
 
 const SECOND: u64 = 1000 * MS;
 
@@ -29,23 +29,23 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     let launcher = launcher_of(WORLD);
     let mut cold = launcher.start(1).unwrap();
     assert_eq!(cold.machine(0).clock_mode(), ClockMode::Exit);
-    let (trail, events) = told(&mut cold, SECOND);
+    let (trail, events) = run_to_end(&mut cold, SECOND);
     assert_eq!(findings(&events), [] as [&str; 0]);
     let [slept, drawn] = lines(&events, "waits")[..] else { panic!("{events:?}") };
     let slept: u64 = slept.split(' ').nth(1).and_then(|ms| ms.parse().ok()).expect(slept);
     assert!((500..520).contains(&slept), "half a second took {slept} ms");
     let [clocksource, instants] = lines(&events, "works")[..] else { panic!("{events:?}") };
     assert_eq!(clocksource, "hpet");
-    assert_eq!(instants, "50", "time goes on whenever somebody looks");
+    assert_eq!(instants, "50", "each read of the clock gives a later time");
 
     // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });
     disturbed.options = EngineOptions { flushes, ..EngineOptions::default() };
-    let (again, _) = told(&mut disturbed.start(1).unwrap(), SECOND);
+    let (again, _) = run_to_end(&mut disturbed.start(1).unwrap(), SECOND);
     assert_eq!(again.digest(), trail.digest());
-    let (other, events) = told(&mut launcher.start(2).unwrap(), SECOND);
+    let (other, events) = run_to_end(&mut launcher.start(2).unwrap(), SECOND);
     assert_ne!(other.digest(), trail.digest());
     assert_ne!(lines(&events, "waits")[1], drawn);
 }

@@ -1,4 +1,5 @@
-//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving guests.
+//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving
+//! guests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -103,8 +104,8 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(digest));
-    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-    let booted = booted::get(&Quiet, &launcher, &shelf, Parts::Both, &Interrupt::default());
+    let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Parts::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;
@@ -141,7 +142,8 @@ fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores ten times K branches: on one worker, and on two of which one is delayed often and hardly any moments are kept.
+/// Explores eleven times as many branches as are in flight: on one worker, and on two workers of which one is often
+/// delayed, with almost no moments kept.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -152,16 +154,20 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     assert_eq!(kept(&one).evicted, 0);
     assert!(kept(&two).evicted > 0, "{:?}", kept(&two));
     let shorter = explore(&setting, 17, 2, 1 << 30, false);
-    assert_eq!(shorter.merged.digest_at(17), one.merged.digest_at(17), "a shorter one is a prefix");
-    assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches go on from others");
+    assert_eq!(
+        shorter.merged.digest_at(17),
+        one.merged.digest_at(17),
+        "a shorter exploration is a prefix of a longer one"
+    );
+    assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches continue others");
 
     assert!(one.merged.messages_most() > 100, "{} messages", one.merged.messages_most());
 
     findings_are_right(&one.merged);
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
-    let finding = finding.expect("a loss of power loses what was acknowledged");
+    let finding = finding.expect("a loss of power loses acknowledged writes");
 
-    // The same finding comes from its path alone, and with fewer faults.
+    // The finding is reproduced from its path alone, and with fewer faults.
     let mut runner = PathRunner::new(&setting).unwrap();
     let branches = runner.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
     let last = branches.last().expect("a branch");
@@ -177,13 +183,18 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let again = runner.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
     drop(runner);
-    what_is_cut_short_keeps_the_best_plan(&setting, &finding.path, &wanted, &shrunk);
+    interrupted_shrinking_keeps_the_best_plan(&setting, &finding.path, &wanted, &shrunk);
     a_panic_of_a_worker_ends_it(&setting);
     regressions_are_files(setting, &shrunk);
 }
 
 /// Checks that shrinking that is ended early returns a plan that shows the finding, once a run has shown it.
-fn what_is_cut_short_keeps_the_best_plan(setting: &Setting, path: &Forks, wanted: &Wanted, whole: &Shrunk) {
+fn interrupted_shrinking_keeps_the_best_plan(
+    setting: &Setting,
+    path: &Forks,
+    wanted: &Wanted,
+    whole: &Shrunk,
+) {
     let interrupt = Interrupt::default();
     let limits = ShrinkLimits { workers: 1, host_ns: None, interrupt: &interrupt };
     let cut = shrink(setting, path, wanted, &limits, &mut |progress| {
@@ -197,7 +208,10 @@ fn what_is_cut_short_keeps_the_best_plan(setting: &Setting, path: &Forks, wanted
     assert_eq!(cut.found.hit.property, whole.found.hit.property);
     let branches = PathRunner::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
     let last = branches.last().expect("a branch");
-    assert!(wanted.in_branch(last).is_some() && marks::digest(&last.marks) == cut.trail, "it shows it again");
+    assert!(
+        wanted.in_branch(last).is_some() && marks::digest(&last.marks) == cut.trail,
+        "the plan shows the finding again"
+    );
     let over = ShrinkLimits { workers: 1, host_ns: Some(0), interrupt: &Interrupt::default() };
     let error = shrink(setting, path, wanted, &over, &mut |_| {}).expect_err("nothing was shown yet");
     assert_eq!(error.downcast_ref(), Some(&TooEarly::Budget));
@@ -213,8 +227,8 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails instead of
-/// hanging. A correct one ends with its first branches.
+/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails
+/// instead of hanging. A correct one ends with its first branches.
 const HANGS_AFTER_S: f64 = 600.0;
 
 /// Checks that the exploration does not wait for the branch of a worker that has panicked while another worker lives.
@@ -257,9 +271,10 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
-/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak shows.
+/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak
+/// shows.
 #[test]
-fn a_path_leads_back_whatever_was_run_before() {
+fn a_path_gives_one_timeline_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
     let outcome = explore(&setting, 24, 2, 1 << 30, false);
     let deep: Vec<_> =
@@ -351,9 +366,9 @@ const LOOK_EVERY_NS: u64 = 20_000_000;
 /// Number of branches that a process may record, beyond the awaited ones, before it is killed.
 const HELD_LATER: u64 = 5;
 
-/// Kills the process of a user's commands at several points.
+/// Kills `everett explore` at several points, then runs other commands on the run directory.
 #[test]
-fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
+fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     image();
     let place = Place::new(WORLD);
     let (world, whole, killed) = (place.path("world.toml"), place.path("whole"), place.path("killed"));
@@ -369,7 +384,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        // The process is killed at some record from this one on. It cannot get past the branch that is held, however slow this
+        // The process is killed at this record or a later one. It cannot get past the held branch, however slow this
         // test is.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
@@ -379,7 +394,7 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!((wanted..=held).contains(&records()), "it was killed on its way: {}", records());
+        assert!((wanted..=held).contains(&records()), "it was killed while it explored: {}", records());
     }
     let output = place.everett(&refs(&arguments));
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
@@ -397,10 +412,10 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     let shrunk = place.everett(&["shrink", &whole, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{whole}/regression-1.json"), "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "it is still there: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding is still there: {}", shown(&replay));
     a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "it is found again: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding is found again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
         let replay = place.everett(&["replay", &killed, branch, "-q"]);
         assert!(matches!(replay.status.code(), Some(0 | 1)), "{}", shown(&replay));
@@ -428,7 +443,8 @@ fn a_killed_exploration_goes_on_as_if_it_had_not_been() {
     );
 }
 
-/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay finds it.
+/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay
+/// finds it.
 fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
@@ -460,7 +476,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
         ["replay", &copy, "-q", "--world", &place.path("world.toml")],
     ] {
         let again = place.everett(&arguments);
-        assert_eq!(again.status.code(), Some(1), "it is still there: {}", shown(&again));
+        assert_eq!(again.status.code(), Some(1), "the finding is still there: {}", shown(&again));
         assert!(shown(&again).contains("as it was recorded"), "{}", shown(&again));
     }
 }
@@ -582,7 +598,7 @@ fn declarations_are_checked_first() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
 
-/// A machine whose engine has failed says nothing about its guest: not to show a finding is no result then.
+/// A machine whose engine has failed says nothing about its guest, so its run is not a run without the finding.
 #[test]
 fn a_dead_engine_is_no_result() {
     let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });
@@ -602,8 +618,8 @@ fn a_dead_engine_is_no_result() {
     check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
 }
 
-/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the exploration
-/// can be continued as if nothing had happened.
+/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the
+/// exploration can be continued as if nothing had happened.
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();
@@ -623,11 +639,11 @@ fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
     assert!(text.lines().any(|line| line.starts_with("everett: e3:") && line.contains(told)), "{text}");
-    assert!(records().starts_with(&before), "what was there is there");
+    assert!(records().starts_with(&before), "the earlier records are kept");
 
     let ended = explore(&whole, "12", &[]).status.code();
     assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
-    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "it goes on");
+    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "the exploration continues");
     assert!(records().starts_with(&before) && records().len() > before.len());
     assert_eq!(place.digest(&failed), place.digest(&whole));
 }

@@ -12,7 +12,7 @@ use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
 /// A machine that writes to its disk and to a server on another machine.
 const WORLD: &str = r#"
@@ -101,22 +101,22 @@ fn assert_done(events: &[Event]) {
 
 #[test]
 fn a_plan_gives_one_trail_whatever_else_was_run() {
-    // Under this seed the bit that rots is none that the file system needs to be mounted.
+    // Under this seed the file system can be mounted despite the flipped bit.
     let seed = 3;
     let (launcher, points) = ready(launcher_of(WORLD));
     let (faulty, other) = (under(&launcher, &points, PLAN), under(&launcher, &points, OTHER));
     let mut worker = faulty.start(seed).unwrap();
-    let (trail, events) = told(&mut worker, DURATION_NS);
+    let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_done(&events);
 
     // One worker runs another plan, then no plan, then the first plan again.
     assert!(other.start_again(&mut worker, seed).unwrap());
-    assert_ne!(told(&mut worker, DURATION_NS).0, trail);
+    assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
     assert!(launcher.start_again(&mut worker, seed).unwrap());
-    assert_ne!(told(&mut worker, DURATION_NS).0, trail);
+    assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
     assert!(faulty.start_again(&mut worker, seed).unwrap());
-    assert_eq!(told(&mut worker, DURATION_NS), (trail.clone(), events));
-    assert_ne!(told(&mut faulty.start(2).unwrap(), DURATION_NS).0, trail, "another seed");
+    assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events));
+    assert_ne!(run_to_end(&mut faulty.start(2).unwrap(), DURATION_NS).0, trail, "another seed");
 
     // With small caches and random flushes.
     let options = EngineOptions {
@@ -125,16 +125,16 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
         ..EngineOptions::default()
     };
     let small = Launcher { options, ..launcher };
-    assert_eq!(told(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS).0, trail);
+    assert_eq!(run_to_end(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS).0, trail);
 }
 
 /// Moments with frames and requests in flight, lasting faults, and nodes that are off, paused, or booting.
 #[test]
-fn moments_among_faults_change_nothing_and_lead_back() {
+fn moments_during_faults_change_nothing_and_can_be_continued() {
     let (launcher, points) = ready(launcher_of(WORLD));
     let faulty = under(&launcher, &points, PLAN);
     let mut worker = faulty.start(1).unwrap();
-    let (trail, events) = told(&mut worker, DURATION_NS);
+    let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     let pool = Pool::default();
     let mut timeline = faulty.start(1).unwrap();
     timeline.end_after(DURATION_NS);
@@ -178,14 +178,14 @@ while n=$((n + 1)); do echo $n > /data/new && sync /data/new && mv /data/new /da
 "#;
 
 #[test]
-fn a_warm_restart_is_a_cold_one_that_costs_nothing() {
+fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     let (launcher, points) = ready(launcher_of(RESTARTED));
     let of = |restart: &str| {
         let plan = format!(
             r#"{{"at": "300ms", "for": "50ms", "fault": "power_loss", "node": "a", "restart": "{restart}"}}"#
         );
         let mut timeline = under(&launcher, &points, &plan).start(1).unwrap();
-        let events = told(&mut timeline, 1_500 * MS).1;
+        let events = run_to_end(&mut timeline, 1_500 * MS).1;
         assert!(findings(&events).is_empty(), "{restart}: {:?}", findings(&events));
         let said: Vec<String> = lines(&events, "say").into_iter().map(str::to_owned).collect();
         assert_eq!(said.len(), 8, "{restart}: {said:?}");
@@ -227,7 +227,7 @@ memory = "96M"
 
 /// A restarted machine is ahead of the world by the duration of its boot.
 #[test]
-fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
+fn after_a_restart_faults_and_the_end_come_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();
     let (launcher, points) = ready(launcher_of(alone));
     let root_ns = launcher.from.as_ref().unwrap().session.ready_ns().unwrap();
@@ -236,7 +236,7 @@ fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
 {"at": "180ms", "for": "10ms", "fault": "clog", "node": "a"}
 "#;
     let launcher = under(&launcher, &points, plan);
-    let events = told(&mut launcher.start(1).unwrap(), 200 * MS).1;
+    let events = run_to_end(&mut launcher.start(1).unwrap(), 200 * MS).1;
     let at = |wanted: &dyn Fn(&What) -> bool| {
         events.iter().find(|event| wanted(&event.what)).map(|event| event.vtime_ns - root_ns)
     };
@@ -251,14 +251,14 @@ fn what_is_due_behind_a_restart_is_done_and_the_end_comes_in_time() {
 }
 
 #[test]
-fn a_cpu_that_is_slow_is_slow_after_a_restart() {
+fn a_slow_cpu_stays_slow_after_a_restart() {
     let (launcher, points) = ready(launcher_of(LATE));
     let count = |more: &str| {
         let plan = r#"{"at": "50ms", "for": "20ms", "fault": "power_loss", "node": "a"}"#;
         let launcher = under(&launcher, &points, &format!("{more}\n{plan}"));
         let mut timeline = launcher.start(1).unwrap();
         let before = timeline.world().nodes()[0].retired();
-        let events = told(&mut timeline, 1_100 * MS).1;
+        let events = run_to_end(&mut timeline, 1_100 * MS).1;
         assert_eq!(findings(&events), Vec::<&str>::new());
         timeline.world().nodes()[0].retired() - before
     };
@@ -274,7 +274,7 @@ fn a_machine_that_ends_under_faults_ends_the_run() {
 {"at": "20ms", "for": "400ms", "fault": "priorities", "node": "a", "unit": "rest", "every": "5ms"}
 {"at": "60ms", "fault": "command", "node": "a", "argv": ["sh", "-c", "echo o > /proc/sysrq-trigger"]}
 "#;
-    let events = told(&mut under(&launcher, &points, plan).start(1).unwrap(), 500 * MS).1;
+    let events = run_to_end(&mut under(&launcher, &points, plan).start(1).unwrap(), 500 * MS).1;
     assert!(
         findings(&events).iter().any(|text| text.contains("the machine stopped")),
         "{:?}",

@@ -80,7 +80,7 @@ fn edges_are_the_same_however_code_is_executed() {
 }
 
 #[test]
-fn who_reads_a_descriptor_is_told_and_does_not_notice() {
+fn reads_of_a_descriptor_are_reported_and_change_nothing() {
     const DURATION_NS: u64 = 60 * MS;
     let plain = with(CacheConfig::default(), false);
     let (digest, events, _) = run(&plain, DURATION_NS);
@@ -123,7 +123,7 @@ fn who_reads_a_descriptor_is_told_and_does_not_notice() {
 }
 
 #[test]
-fn the_command_line_writes_edges_and_tells_accesses() {
+fn the_command_line_writes_edges_and_reports_accesses() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("edges.jsonl");
     let (world, file) = (world_file(), file.to_str().unwrap().to_owned());

@@ -6,9 +6,9 @@ use everett_session::memory;
 use everett_session::timeline::BootError;
 use everett_world_file::FileEntry;
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
-/// Its kernel accepts connections two seconds before the service answers any.
+/// A node whose kernel accepts connections two seconds before its service answers any.
 const SLOW: &str = r#"
 [[node]]
 name = "a"
@@ -35,15 +35,15 @@ ready = { tcp = 7000, send = "PING\r\n", expect = "+PONG" }
 #[test]
 fn a_service_is_not_ready_before_it_answers() {
     let ready_ns = |world: &str| {
-        let mut launcher = launcher_of(world).boot().unwrap();
-        launcher.run_to(Phase::Ready, &mut |_, _| true).unwrap();
-        let events = launcher.take_events();
+        let mut timeline = launcher_of(world).boot().unwrap();
+        timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap();
+        let events = timeline.take_events();
         assert_eq!(findings(&events), Vec::<&str>::new());
         let serves = events.iter().find_map(|event| match &event.what {
             What::Line { text, .. } if text == "serves" => Some(event.vtime_ns),
             _ => None,
         });
-        (launcher.ready_ns().unwrap(), serves)
+        (timeline.ready_ns().unwrap(), serves)
     };
     let (at_ns, serves_ns) = ready_ns(SLOW);
     let serves_ns = serves_ns.expect("it was not ready before");
@@ -82,13 +82,13 @@ fn secret(owner: &str) -> Vec<FileEntry> {
 fn files_have_owners_and_modes() {
     let mut launcher = launcher_of(SECRET);
     launcher.world.nodes[0].files = secret("redis");
-    let (_, events) = told(&mut launcher.start(1).unwrap(), 500 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 500 * MS);
     assert_eq!(lines(&events, "owner"), ["redis:redis 400", "root:redis 640", "sesame"]);
     assert_eq!(findings(&events), Vec::<&str>::new());
 }
 
 #[test]
-fn a_user_that_there_is_not_is_named_with_the_file() {
+fn an_unknown_user_is_named_with_the_file() {
     let mut launcher = launcher_of(SECRET);
     launcher.world.nodes[0].files = secret("nosuch");
     let mut timeline = launcher.boot().unwrap();
@@ -99,7 +99,7 @@ fn a_user_that_there_is_not_is_named_with_the_file() {
 }
 
 #[test]
-fn a_node_with_too_little_memory_is_named_with_what_it_needs() {
+fn a_node_with_too_little_memory_is_named_with_its_minimum() {
     let launcher = |memory: &str| launcher_of(&format!("[[node]]\nname = \"tiny\"\nmemory = \"{memory}\"\n"));
     let refused = launcher("40M").boot().err().expect("it is too little").to_string();
     let (begins, least) = (
@@ -109,5 +109,5 @@ fn a_node_with_too_little_memory_is_named_with_what_it_needs() {
     assert_eq!(refused, format!("{begins}{least}M"));
     assert!(launcher(&format!("{}M", least - 1)).boot().is_err());
     let mut timeline = launcher(&format!("{least}M")).boot().unwrap();
-    timeline.run_to(Phase::Ready, &mut |_, _| true).expect("it boots in the least");
+    timeline.run_to(Phase::Ready, &mut |_, _| true).expect("it boots with the least memory");
 }

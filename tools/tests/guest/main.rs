@@ -1,14 +1,17 @@
-//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network to a Debian mirror.
+//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network to a Debian
+//! mirror.
 //!
-//! * `exactness`: equal runs stay equal under any disturbance, and checks that must fail do;
-//! * `exits`, `branches`: the clock modes `exit` and `branch`; `moments`: the restart point, *ready*, and the effects of the
-//!   seed;
+//! * `exactness`: runs of one timeline stay equal under any disturbance, and a planted leak is found;
+//! * `exits`, `branches`: the clock modes `exit` and `branch`; `moments`: the restart point, *ready*, and the effects
+//!   of the seed;
 //! * `stored`: moments in memory and in files;
-//! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of power;
+//! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of
+//!   power;
 //! * `explore`: forks, judges and paths; `composer`: test templates;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
-//! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong.
+//! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
+//! * `support`: the test world and its image, and functions that run timelines.
 
 mod branches;
 mod cluster;

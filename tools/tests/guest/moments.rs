@@ -1,5 +1,5 @@
-//! The two places at which a machine can be stored: the restart point, which does not depend on anything later, and *ready*,
-//! which is the same under every seed.
+//! The two places at which a machine can be stored: the restart point, which does not depend on anything later, and
+//! *ready*, which is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -10,7 +10,7 @@ use everett_session::launch::Launcher;
 use everett_session::steps::{self, Attend};
 use everett_session::timeline::{BegunAlready, SessionState, Timeline};
 
-use crate::support::{MS, findings, launcher_of, lines, told};
+use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
 fn exec(argv: &[&str]) -> Exec {
     Exec::new(argv.iter().copied().map(str::to_owned).collect())
@@ -123,7 +123,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
 }
 
 #[test]
-fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
+fn random_numbers_of_the_kernel_follow_the_entropy() {
     let launcher = launcher_of("[[node]]\nname = \"a\"\n");
     let [plan] = &launcher.plans()[..] else { panic!("one node") };
     let draw = || shell("cat /proc/sys/kernel/random/boot_id; od -An -tx1 -N16 /dev/urandom");
@@ -135,7 +135,7 @@ fn what_the_kernel_draws_follows_the_entropy_it_is_given() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // Three runs from one restart point: two with other entropy at joining, and one with other entropy only later.
+    // The second run gets other entropy when it joins, the third only when it is reseeded later.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);
@@ -156,19 +156,19 @@ const DRAWS_NS: u64 = 100 * MS;
 #[test]
 fn a_timeline_of_no_length_begins_and_ends() {
     let mut timeline = launcher_of(DRAWS).start(1).unwrap();
-    let (_, events) = told(&mut timeline, 0);
+    let (_, events) = run_to_end(&mut timeline, 0);
     assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]));
     assert!(events.iter().any(|event| event.what == What::End));
 }
 
 fn whole(mut timeline: Timeline) -> (Timeline, Vec<Event>) {
-    let (_, events) = told(&mut timeline, DRAWS_NS);
+    let (_, events) = run_to_end(&mut timeline, DRAWS_NS);
     assert_eq!(findings(&events), [] as [&str; 0]);
     (timeline, events)
 }
 
 #[test]
-fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
+fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     let launcher = launcher_of(DRAWS);
     let (one, one_events) = whole(launcher.start(1).unwrap());
     let (two, two_events) = whole(launcher.start(2).unwrap());
@@ -216,7 +216,7 @@ fn the_boot_is_the_same_for_all_seeds_and_what_follows_is_not() {
 }
 
 #[test]
-fn a_boot_that_gets_nowhere_says_why() {
+fn a_boot_that_does_not_get_ready_says_why() {
     let why = |launcher: &Launcher| {
         let mut timeline = launcher.boot().unwrap();
         let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();

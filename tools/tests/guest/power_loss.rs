@@ -12,13 +12,15 @@ use everett_session::progress::Quiet;
 use everett_streams::{Lineage, Owner, Streams};
 use everett_world_file as world_file;
 
-use crate::support::{MS, cold_launcher, findings, lines, ready, told, under, world_file as test_world};
+use crate::support::{
+    MS, cold_launcher, findings, lines, ready, run_to_end, under, world_file as test_world,
+};
 
 /// Duration for about a dozen losses of power.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. It is read from outside the
-/// crate, because the example itself is tested.
+/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. The file is read from
+/// outside the crate, because the example itself is tested.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
@@ -27,11 +29,11 @@ fn run(file: &str) -> Vec<Event> {
     let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
     let (launcher, points) = ready(launcher);
     let launcher = under(&launcher, &points, &drawn.plan.write());
-    told(&mut launcher.start(1).unwrap(), DURATION_NS).1
+    run_to_end(&mut launcher.start(1).unwrap(), DURATION_NS).1
 }
 
 #[test]
-fn sqlite_keeps_what_it_acknowledged_unless_it_is_told_not_to_flush() {
+fn sqlite_keeps_acknowledged_data_unless_it_does_not_flush() {
     let events = run("world.toml");
     let losses =
         events.iter().filter_map(|event| if let What::Loss(loss) = &event.what { Some(loss) } else { None });
@@ -44,7 +46,7 @@ fn sqlite_keeps_what_it_acknowledged_unless_it_is_told_not_to_flush() {
 }
 
 #[test]
-fn xfs_recovers_what_was_flushed() {
+fn xfs_recovers_flushed_data() {
     let world = world_file::load(&test_world().with_file_name("xfs.toml")).expect("a world");
     let image = images::get(&Quiet, &world, &Interrupt::default()).expect("its image");
     let (launcher, points) =
@@ -54,7 +56,7 @@ fn xfs_recovers_what_was_flushed() {
 {"at": "3200ms", "for": "50ms", "fault": "power_loss", "node": "a"}
 "#;
     let launcher = under(&launcher, &points, PLAN);
-    let (_, events) = told(&mut launcher.start(1).unwrap(), 5_600 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 5_600 * MS);
     let (mut last, mut begun) = (0, Vec::new());
     for line in lines(&events, "count") {
         match line.strip_prefix("begins at ") {
@@ -62,7 +64,10 @@ fn xfs_recovers_what_was_flushed() {
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
                 // A write in flight may have reached the disk, too.
-                assert!(at == last || at == last + 1, "{last} was flushed, then came {at}");
+                assert!(
+                    at == last || at == last + 1,
+                    "{last} was flushed, and after the restart the disk had {at}"
+                );
                 begun.push(at);
             }
         }

@@ -28,7 +28,7 @@ fn python_sqlite_and_openssl_give_right_answers() {
 }
 
 #[test]
-fn what_a_command_prints_cannot_control_the_terminal() {
+fn output_of_a_command_cannot_control_the_terminal() {
     crate::support::image();
     let world = crate::support::world_file();
     let script = "printf 'a\\033[2Jb\\302\\233Hc\\n'; printf 'x\\033]0;title\\007\\n' >&2";
@@ -76,7 +76,7 @@ fn a_run_leaves_a_folder_and_prints_json() {
 }
 
 #[test]
-fn a_commands_status_is_the_programs() {
+fn the_exit_status_is_that_of_the_command() {
     let world = crate::support::world_file();
     crate::support::image();
     let boot = |script: &str| everett(&["boot", world.to_str().unwrap(), "--", "sh", "-c", script]);

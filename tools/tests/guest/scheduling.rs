@@ -3,7 +3,7 @@
 use everett_session::event::What;
 use everett_session::launch::Launcher;
 
-use crate::support::{MS, findings, launcher_of, lines, ready, told, under};
+use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
 /// Two threads that lose an addition only if one is preempted between two lines.
 const RACE: &str = r#"
@@ -36,12 +36,15 @@ print("counted", counter)
 fn a_race_of_two_threads_is_reached_by_stalls() {
     let (launcher, points) = ready(launcher_of(RACE));
     let counted = |launcher: &Launcher, seed: u64| -> u32 {
-        let events = told(&mut launcher.start(seed).unwrap(), 60_000 * MS).1;
+        let events = run_to_end(&mut launcher.start(seed).unwrap(), 60_000 * MS).1;
         let line = lines(&events, "race").first().copied().unwrap_or_default().to_owned();
         line.strip_prefix("counted ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{events:?}"))
     };
     let seeds = 1..=4;
-    assert!(seeds.clone().all(|seed| counted(&launcher, seed) == 400), "it takes a fault");
+    assert!(
+        seeds.clone().all(|seed| counted(&launcher, seed) == 400),
+        "without a fault no seed reaches the race"
+    );
     let stalls = r#"{"at": "0s", "for": "55s", "fault": "stalls", "node": "a", "every_instructions": 20000, "stall": {"uniform": ["1ms", "10ms"]}}"#;
     let stalled = under(&launcher, &points, stalls);
     assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "stalls reach it");
@@ -67,9 +70,9 @@ argv = ["sh", "-c", "while sleep 0.02; do echo here; done"]
 fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
     let (launcher, points) = ready(launcher_of(UNFAIR));
     let longest = |said: &[&str]| said.chunk_by(|a, b| a == b).map(<[&str]>::len).max().unwrap_or(0);
-    let fair = longest(&lines(&told(&mut launcher.start(1).unwrap(), 1_500 * MS).1, "both"));
+    let fair = longest(&lines(&run_to_end(&mut launcher.start(1).unwrap(), 1_500 * MS).1, "both"));
     let plan = r#"{"at": "100ms", "for": "1s", "fault": "priorities", "node": "a", "unit": "both", "every": "200ms"}"#;
-    let events = told(&mut under(&launcher, &points, plan).start(1).unwrap(), 1_500 * MS).1;
+    let events = run_to_end(&mut under(&launcher, &points, plan).start(1).unwrap(), 1_500 * MS).1;
     let healed = events.iter().position(|event| matches!(event.what, What::Healed { .. })).unwrap();
     let (during, after) = events.split_at(healed);
     let during = lines(during, "both");

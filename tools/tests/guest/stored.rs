@@ -19,12 +19,12 @@ use everett_snapshot::{Pool, Store};
 use everett_vmm::Trail;
 use everett_vmm::machine::Until;
 
-use crate::support::{MS, everett_in, image, job, launcher, shown, told, world_file};
+use crate::support::{MS, everett_in, image, job, launcher, run_to_end, shown, world_file};
 
 const DURATION_NS: u64 = 300 * MS;
 
 fn whole(mut timeline: Timeline) -> (Trail, Vec<Event>) {
-    told(&mut timeline, DURATION_NS)
+    run_to_end(&mut timeline, DURATION_NS)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn draw(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn moments_anywhere_change_nothing_and_lead_back() {
+fn moments_anywhere_change_nothing_and_can_be_continued() {
     let (expected, events) = whole(launcher(EngineOptions::default()).start(5).unwrap());
     let pool = Pool::default();
     let mut timeline = launcher(EngineOptions::default()).start(5).unwrap();
@@ -99,7 +99,7 @@ fn moments_anywhere_change_nothing_and_lead_back() {
     }
 }
 
-/// The store holds three of forty moments. The others are derived again by running from an earlier one.
+/// The store keeps at most five of 41 moments. The others are derived again by running from an earlier one.
 #[test]
 fn evicted_moments_are_derived_again_by_running() {
     let pool = Pool::default();
@@ -157,12 +157,12 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
 }
 
 #[test]
-fn a_short_campaign_on_machines_that_are_brought_back() {
+fn runs_on_restored_machines_are_equal() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
     // Eight runs have caches of the usual size; the first of each of the two workers takes a new machine.
-    assert_eq!(report.runs.iter().filter(|run| run.brought_back).count(), 6);
+    assert_eq!(report.runs.iter().filter(|run| run.on_restored_machine).count(), 6);
 }
 
 /// Boots the test world with a moment store in `folder`.
@@ -170,23 +170,23 @@ fn boot_in(folder: &Path) -> (MomentFolder, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
     let world = Identity::new(&launcher.world, digest);
-    let shelf = MomentFolder::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
-    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).unwrap();
-    (shelf, booted)
+    let moment_folder = MomentFolder::new(folder, &world, &Identity::of_boot(&launcher.world, digest));
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default()).unwrap();
+    (moment_folder, booted)
 }
 
 #[test]
 fn a_damaged_boot_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let (shelf, first) = boot_in(folder.path());
+    let (moment_folder, first) = boot_in(folder.path());
     let files = ["ready-00.base", "ready.moment", "restart-00.base", "restart-00.moment"]
-        .map(|file| shelf.folder().join(file));
+        .map(|file| moment_folder.folder().join(file));
     let sound: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
     let pages_max = launcher(EngineOptions::default()).pages_max();
     let pool = Pool::default();
     let read = |name: &str| match name {
-        "ready" => shelf.ready(1, &pool, pages_max).map(|stored| stored.digest == first.ready.digest),
-        _ => shelf.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
+        "ready" => moment_folder.ready(1, &pool, pages_max).map(|stored| stored.digest == first.ready.digest),
+        _ => moment_folder.restart(0, &pool, pages_max).map(|point| point.machine.icount() > 0),
     };
     assert!(read("ready").unwrap() && read("restart").unwrap());
     // A flipped bit at a random place, or a truncated file. Each is noticed on its own.
@@ -217,7 +217,7 @@ fn replace(file: &Path, content: &[u8]) {
     fs::write(file, content).unwrap();
 }
 
-/// A world that differs from the test's by one driver, in a folder and with a cache of its own.
+/// A folder with a cache of its own.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -255,7 +255,10 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let list = ok(&["moment", "list", world]);
     assert!(list.contains("seed7-50ms") && list.contains("later"), "{list}");
     ok(&["moment", "save", world, "--seed", "7", "--at", "0s", "--name", "begin"]);
-    assert!(!ok(&["moment", "show", world, "begin"]).contains(" 0 events"), "what happened before is kept");
+    assert!(
+        !ok(&["moment", "show", world, "begin"]).contains(" 0 events"),
+        "the events before the moment are kept"
+    );
     ok(&["moment", "drop", world, "begin"]);
     assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
     assert!(ok(&["moment", "restore", world, "later"]).contains("it is the world that was saved"));
@@ -278,13 +281,13 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     ok(&[&["moment", "save", world, "--seed", "7", "--at", "40ms", "--name", "dark"], &plan[..]].concat());
     assert!(ok(&["moment", "restore", world, "dark"]).contains("it is the world that was saved"));
     let from_there = [&["--from", "dark"], &plan[..]].concat();
-    assert_eq!(run(&from_there), run(&plan), "what was half done goes on");
+    assert_eq!(run(&from_there), run(&plan), "a loss of power in progress continues");
     refused(&["run", world, "--from", "dark", "--for", "20s"], "under another fault plan");
     ok(&["moment", "drop", world, "dark"]);
 
     refused(
         &["moment", "save", world, "--seed", "7", "--at", "50ms"],
-        "there is a moment \"seed7-50ms\" already",
+        "there is already a moment \"seed7-50ms\"",
     );
     refused(&["moment", "save", world, "--at", "10ms", "--from", "later"], "lies after 10 ms");
     refused(&["run", world, "--seed", "8", "--from", "later", "--for", "20s"], "under seed 7");
@@ -306,11 +309,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     assert!(shown(&output).contains("big.moment: File too large"), "{}", shown(&output));
-    assert_eq!(
-        ok(&["moment", "list", world]),
-        list,
-        "nothing that was there is lost, and nothing half is there"
-    );
+    assert_eq!(ok(&["moment", "list", world]), list, "no saved moment is lost, and no partial one is left");
 
     // A bit flips in a saved moment.
     let saved = find(&place.cache(), "later.moment");
@@ -324,8 +323,8 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed ones
-/// there; others are not used.
+/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed
+/// ones there; others are not used.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -345,8 +344,8 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 
 /// Processes that are killed while they store leave no partial file behind.
 ///
-/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends earlier
-/// does not count; six of at most forty must be killed.
+/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends
+/// earlier does not count; six of at most forty must be killed.
 #[test]
 fn a_killed_process_leaves_no_half_written_store() {
     let folder = tempfile::tempdir().unwrap();

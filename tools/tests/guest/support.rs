@@ -44,16 +44,17 @@ pub(crate) fn image() -> &'static Image {
     })
 }
 
-/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the tests.
+/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the
+/// tests.
 pub(crate) fn booted() -> &'static Booted {
     static BOOTED: OnceLock<(Booted, TempDir)> = OnceLock::new();
     let (booted, _) = BOOTED.get_or_init(|| {
         let launcher = cold_launcher(EngineOptions::default());
         let folder = tempfile::tempdir().expect("a folder");
         let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-        let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-        let booted =
-            booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default()).expect("it boots");
+        let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+        let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default())
+            .expect("it boots");
         (booted, folder)
     });
     booted
@@ -89,8 +90,8 @@ pub(crate) fn launcher_of(world: &str) -> Launcher {
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
-    let shelf = MomentFolder::new(folder.path(), &identity, &identity);
-    let booted = booted::get(&Quiet, &launcher, &shelf, Wanted::Both, &Interrupt::default());
+    let moment_folder = MomentFolder::new(folder.path(), &identity, &identity);
+    let booted = booted::get(&Quiet, &launcher, &moment_folder, Wanted::Both, &Interrupt::default());
     let booted = booted.expect("it boots");
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }
@@ -126,14 +127,14 @@ impl Watch for Keeper {
 }
 
 /// Runs a timeline to its end, `duration_ns` of vtime after it is ready; returns its trail and events.
-pub(crate) fn told(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
+pub(crate) fn run_to_end(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
 /// Runs a timeline until its workload is done, and to its end; returns its trail and events.
-pub(crate) fn told_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
+pub(crate) fn run_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive_until_done(timeline, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)

@@ -6,7 +6,7 @@ use everett_session::machines::EngineOptions;
 use everett_vmm::machine::{End, Stop};
 
 use crate::support::{
-    MS, everett, findings, image, launcher, launcher_of, ready, run_script, shown, told, under,
+    MS, everett, findings, image, launcher, launcher_of, ready, run_script, run_to_end, shown, under,
 };
 
 #[test]
@@ -22,7 +22,7 @@ fn a_kernel_panic_is_a_finding() {
 }
 
 #[test]
-fn a_power_off_that_nobody_asked_for_is_a_finding() {
+fn an_unrequested_power_off_is_a_finding() {
     let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
     let (stop, events) = run_script(&mut timeline, "echo o > /proc/sysrq-trigger; sleep 5", 20_000 * MS);
     assert_eq!(stop, Stop::End(End::PowerOff));
@@ -30,7 +30,7 @@ fn a_power_off_that_nobody_asked_for_is_a_finding() {
 }
 
 #[test]
-fn a_truncated_initramfs_ends_in_a_panic_of_the_guests() {
+fn a_truncated_initramfs_ends_in_a_panic_of_the_guest() {
     let files = &image().files;
     let place = tempfile::tempdir().unwrap();
     let cut = place.path().join("initramfs");
@@ -76,7 +76,7 @@ fn a_world_that_does_not_get_ready_is_a_finding_and_shows_why() {
 }
 
 #[test]
-fn a_package_that_does_not_exist_is_one_line() {
+fn a_package_that_does_not_exist_is_an_error_of_one_line() {
     let place = tempfile::tempdir().unwrap();
     let world = place.path().join("world.toml");
     fs::write(&world, "[[node]]\nname = \"a\"\npackages = [\"no-such-package-anywhere\"]\n").unwrap();
@@ -105,7 +105,7 @@ ready_timeout = "500s"
     let (launcher, points) = ready(launcher_of(WORLD));
     let plan = r#"{"at": "500ms", "for": "50ms", "fault": "power_loss", "node": "db"}"#;
     let launcher = under(&launcher, &points, plan);
-    let (_, events) = told(&mut launcher.start(1).unwrap(), 1_000 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 1_000 * MS);
     assert_eq!(
         findings(&events),
         ["node db is not back 120 s after the workload ended: its service once (tcp port 6379) is not ready"]

@@ -1,4 +1,5 @@
-//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the reason.
+//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the
+//! reason.
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
@@ -15,8 +16,8 @@ use libtest_mimic::Arguments;
 
 use trials::{Lacking, Ran, each_test_is_listed, trial};
 
-/// An endless guest is ended by a count of signals. These come by the host's clock, and at most one is pending for a thread
-/// that does not run, so a slow host ends the guest later.
+/// An endless guest is ended after a number of signals. These follow the host's clock, and at most one is pending for a
+/// thread that does not run, so a slow host ends the guest later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
     let mut host = Real::new(Host::open().map_err(Lacking::new)?);
     for ring in [Ring::Zero, Ring::Three] {

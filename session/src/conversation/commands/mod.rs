@@ -1,8 +1,9 @@
-//! Commands of a test template on one machine: starts, kills, and reports of ends. The choice of command and time is made
-//! for all machines together.
+//! Commands of a test template on one machine: starts them, kills them and reports their ends. `timeline::commands`
+//! chooses the commands and their times, for all machines together.
 //!
-//! To the agent a command is a service. The service's name is made from the command's index in the agent's own list: file
-//! names may contain anything, and such names are few, however many runs there are.
+//! To the agent, a command is a service. Its service name consists of the command's index in the agent's list and a
+//! slot number, because file names may contain any character. Slots are reused, so the number of service names stays
+//! small.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
@@ -114,7 +115,7 @@ impl Conversation {
             let unit = self.unit(&ended);
             self.event(vtime_ns, What::exit(&unit, exit));
             if !exit.success() {
-                // The slot is left out: which of several parallel runs failed is chance, and they are one finding.
+                // The slot is left out, so that failures of parallel runs of one command are one finding.
                 let text = format!("command {} ended with {exit}", self.name(&ended));
                 self.finding(vtime_ns, self.property(&ended), text);
             }
@@ -162,7 +163,7 @@ fn unit(name: &str, slot: usize) -> String {
     if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
 }
 
-/// Returns the property that fails with a command: commands at the end are checks.
+/// Returns the property that a failed command violates: commands at the end are checks.
 pub(crate) fn property(name: &str) -> &'static str {
     match Prefix::of(name) {
         Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,

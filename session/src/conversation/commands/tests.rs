@@ -1,4 +1,4 @@
-//! A scripted agent that has a test template.
+//! Conversations with a scripted agent that has a test template.
 
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
 
@@ -75,7 +75,7 @@ fn told(script: &mut Script) -> Vec<What> {
 fn a_machine_is_ready_when_its_commands_are_listed() {
     let mut script = script();
     let list = listing(&mut script);
-    assert_eq!(script.say(&Message::Ready), [], "once is enough");
+    assert_eq!(script.say(&Message::Ready), [], "the list is requested once");
     assert_eq!(script.answer(list, names()), []);
     assert_eq!((script.host.phase(), script.host.names()), (Phase::Ready, &NAMES.map(str::to_owned)[..]));
     assert_eq!(script.host.ready_ns(), Some(script.vtime_ns));
@@ -89,7 +89,7 @@ fn a_machine_is_ready_when_its_commands_are_listed() {
 }
 
 #[test]
-fn a_list_that_cannot_be_had_ends_the_boot() {
+fn a_failed_list_breaks_the_boot() {
     let mut script = script();
     let list = listing(&mut script);
     script.answer(list, Reply::Error { message: "cannot list /t: it is no folder".to_owned() });
@@ -118,7 +118,7 @@ fn commands_run_beside_each_other_and_end() {
     let [_, What::Exit { unit, success: false, .. }, What::Finding { property, text }] =
         &told(&mut script)[..]
     else {
-        panic!("an end, and one with a finding")
+        panic!("expected two ends, the second with a finding")
     };
     assert_eq!((&**unit, &**property), ("anytime_a b", builtin::DRIVER_EXIT));
     assert_eq!(text, "command anytime_a b ended with exit status 3");
@@ -128,7 +128,7 @@ fn commands_run_beside_each_other_and_end() {
     script.host.take_events();
     exit(&mut script, &second.name, 1);
     let [What::Exit { unit, .. }, What::Finding { text, .. }] = &told(&mut script)[..] else {
-        panic!("an end with a finding")
+        panic!("expected an end with a finding")
     };
     assert_eq!(unit, "parallel_driver_p#2");
     assert_eq!(text, "command parallel_driver_p ended with exit status 1");
@@ -145,7 +145,7 @@ fn commands_run_beside_each_other_and_end() {
 }
 
 #[test]
-fn those_at_the_end_are_checks() {
+fn commands_at_the_end_are_checks() {
     let mut script = up();
     let (_, service) = start(&mut script, 1, "eventually_z");
     exit(&mut script, &service.name, 1);
@@ -158,7 +158,7 @@ fn those_at_the_end_are_checks() {
 }
 
 #[test]
-fn what_is_killed_ends_without_a_word_to_people() {
+fn killed_commands_end_without_events() {
     let mut script = up();
     let (_, one) = start(&mut script, 1, "parallel_driver_p");
     let (_, other) = start(&mut script, 2, "anytime_a b");
@@ -174,7 +174,7 @@ fn what_is_killed_ends_without_a_word_to_people() {
         .collect();
     assert_eq!(asked, [(one.name.clone(), 9), (other.name.clone(), 9)]);
     script.host.kill_commands(51);
-    assert_eq!(script.requests(), [], "they know");
+    assert_eq!(script.requests(), [], "a second kill sends nothing");
     exit(&mut script, &one.name, 137);
     exit(&mut script, &other.name, 0);
     assert_eq!(ended(&mut script), [(1, false, true), (2, true, true)]);
@@ -182,7 +182,7 @@ fn what_is_killed_ends_without_a_word_to_people() {
 }
 
 #[test]
-fn what_cannot_be_started_has_ended() {
+fn a_command_that_cannot_be_started_counts_as_ended() {
     let mut script = up();
     let (id, service) = start(&mut script, 1, "parallel_driver_p");
     let message = format!("cannot start the service {}: Exec format error", service.name);

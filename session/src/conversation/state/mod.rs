@@ -1,8 +1,8 @@
-//! Stored state of a conversation: everything except the script, which comes from the world file, and events and messages
-//! that were not taken yet.
+//! Stored state of a conversation. It leaves out the script, which comes from the world file, and the events and
+//! messages that were not taken yet.
 //!
-//! **Invariant.** A conversation that continues from its state sends the same as one that was never stored. A state from
-//! elsewhere is checked against the script before use.
+//! **Invariant.** A conversation that continues from its state sends the same requests as one that was never stored. A
+//! state is checked against the script before use.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ pub(super) struct Progress {
     pub(super) seed: Option<u64>,
     /// vtime at which the services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
-    /// vtime in nanoseconds at which it last came to rest: when it began, its drivers had ended, or a check had.
+    /// vtime of the last of these events, in nanoseconds: its beginning, the end of a driver, the end of a check.
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,
@@ -144,10 +144,10 @@ impl Progress {
         let asked = self.pending.last_key_value().map(|(id, _)| *id);
         let named = self.commands.last_key_value().map(|(id, _)| *id);
         if asked.max(named).is_some_and(|id| id >= self.next_id) {
-            return Err(StateError::Inconsistent("a request has a number that was not given yet"));
+            return Err(StateError::Inconsistent("a request has a number that was not assigned yet"));
         }
         if self.ready_ns.is_some_and(|at| at > VTIME_MAX) {
-            return Err(StateError::Inconsistent("it was ready after the end of time"));
+            return Err(StateError::Inconsistent("it was ready after the largest possible vtime"));
         }
         let working = self.phase >= Phase::Ready && self.phase <= Phase::Stopped;
         if working && self.ready_ns.is_none() {
@@ -182,7 +182,7 @@ impl Progress {
         Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
     }
 
-    /// Returns true if the request for the template's folder is unanswered.
+    /// Returns true if the request to list the template's folder is unanswered.
     pub(super) fn is_listing(&self) -> bool {
         self.pending.values().any(|purpose| *purpose == Purpose::List)
     }

@@ -210,10 +210,10 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state is
-    /// accepted again.
+    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state
+    /// is accepted again.
     #[test]
-    fn damaged_states_are_survived(
+    fn damaged_states_cause_no_panic(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let state = run(Run::new(planned()), &steps, 1000, |_| false).host.save();

@@ -2,11 +2,12 @@
 //! executes its decisions.
 //!
 //! A message of a node reaches the composer after the delay with which it could reach another node (see `director`).
-//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power, are
-//! reported at once.
+//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power,
+//! are reported at once.
 //!
 //! * Commands begin when the timeline has begun on every present node.
-//! * After the end of the workload, no node gets a command until all nodes are back: the last commands find a world at rest.
+//! * After the end of the workload, no node gets a command until all nodes are back, so the last commands start in a
+//!   world at rest.
 //!
 //! **Invariant.** Random draws come only from the stream in the state, and actions happen only at scheduled vtimes.
 
@@ -42,7 +43,7 @@ pub(super) struct Commands {
     pub words: Vec<(u64, u16, Said)>,
     /// Nodes on which the timeline has not begun yet.
     pub awaited: BTreeSet<u16>,
-    /// vtime at which the commands have ended that were killed when the composer was done.
+    /// vtime by which commands that were killed when the composer was done must have ended.
     pub gone_ns: Option<u64>,
 }
 
@@ -76,7 +77,7 @@ impl Commands {
         }
         let at = self.words.iter().map(|&(at, ..)| at).chain(self.gone_ns);
         if at.max().is_some_and(|at| at > VTIME_MAX) {
-            return fail("it has a time after the end of vtime");
+            return fail("a vtime is larger than the maximum");
         }
         let of_files = self.files.iter().map(|(node, _)| *node);
         let mut named =
@@ -170,8 +171,8 @@ impl Timeline {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
-    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and so has
-    /// a first command if there are any. True without a template.
+    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and
+    /// so has a first command if there are any. True without a template.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));
@@ -241,7 +242,7 @@ impl Timeline {
         }
     }
 
-    /// Performs the actions that the composer wants by `now`.
+    /// Performs the actions that the composer has scheduled up to `now`.
     pub(super) fn do_commands(&mut self, now: u64) {
         while self.course.commands.as_ref().is_some_and(|commands| commands.awaited.is_empty())
             && self.composing.as_ref().is_some_and(|composing| composing.due_ns.is_some_and(|at| at <= now))
@@ -301,7 +302,7 @@ impl Timeline {
                 let words = session.conversation.take_words();
                 self.take_words(usize::from(node), words);
             }
-            // The guest itself switched its machine off.
+            // The guest has powered its machine off.
             _ => self.lose_commands(usize::from(node)),
         }
     }

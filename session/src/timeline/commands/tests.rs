@@ -21,7 +21,7 @@ pub(in crate::timeline) fn commands() -> Commands {
 }
 
 #[test]
-fn what_was_stored_goes_on() {
+fn stored_commands_continue() {
     let mut commands = commands();
     let mut composing = commands.check(2).unwrap();
     assert!(!composing.faults_allowed && !composing.is_over);
@@ -30,11 +30,15 @@ fn what_was_stored_goes_on() {
     assert!(composing.faults_allowed);
     assert_eq!(composing.due_ns, Some(9));
     let counts = commands.tally.get("first_a").unwrap();
-    assert_eq!((counts.started, counts.succeeded), (1, 1), "of both pieces");
+    assert_eq!(
+        (counts.started, counts.succeeded),
+        (1, 1),
+        "the tally covers the time before and after storing"
+    );
 }
 
 #[test]
-fn what_no_timeline_has_is_refused() {
+fn impossible_states_are_refused() {
     type Change = fn(&mut Commands);
     let changes: [Change; 9] = [
         |commands| commands.files.retain(|(_, name)| !name.starts_with("first_")),

@@ -1,8 +1,8 @@
 //! Stored state of a timeline: everything but the world, the plans, and events that could have been taken.
 //!
-//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the same
-//! timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a timeline of
-//! these plans can have.
+//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the
+//! same timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a
+//! timeline of these plans can have.
 
 use std::sync::Arc;
 
@@ -76,13 +76,13 @@ pub(super) struct Course {
     /// Trail so far.
     pub trail: Trail,
     pub stage: Stage,
-    /// Seed under which the timeline will begin when it is ready; `None` once it has begun. `begun` is the seed under which it
-    /// has begun.
+    /// Seed under which the timeline will begin when it is ready; `None` once it has begun.
     pub begin_with: Option<u64>,
+    /// Seed under which the timeline has begun.
     pub begun: Option<u64>,
     /// Forks that the timeline has taken.
     pub path: Path,
-    /// Fork as which it begins, if it begins as a child of the root moment.
+    /// Fork at the root moment, if the timeline will begin as a child of it.
     pub fork_with: Option<Fork>,
     /// Length of the workload after *ready*, in nanoseconds of vtime.
     pub duration_ns: Option<u64>,
@@ -93,7 +93,7 @@ pub(super) struct Course {
     pub faults: Option<Progress>,
     /// Commands of the test template, if there is one and the timeline has begun.
     pub commands: Option<Commands>,
-    /// Streams from which each endpoint of the host is created.
+    /// Streams for the random draws of the host's endpoints.
     pub host: Streams,
 }
 
@@ -164,7 +164,7 @@ impl Course {
         }
         let has_begun = !matches!(self.stage, Stage::Booting | Stage::Ready { .. });
         if has_begun != self.begun.is_some() || has_begun && self.begin_with.is_some() {
-            return fail("a timeline has a seed if and only if it has begun, and this one differs");
+            return fail("its seeds contradict its stage");
         }
         if has_begun && self.fork_with.is_some() || !has_begun && !self.path.forks().is_empty() {
             return fail("it was forked before it began");
@@ -192,8 +192,8 @@ impl Course {
     }
 }
 
-/// Serialization of a command as JSON. The protocol's types leave out fields, and the stored form (postcard) cannot express
-/// that.
+/// Serialization of a command as JSON. The protocol's types omit optional fields, which the stored form (postcard)
+/// cannot represent.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};
@@ -300,7 +300,7 @@ impl SessionState {
         match (self.course.talks(checks), &self.talk) {
             (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
             (None, None) => Ok(()),
-            _ => Err(StateError::Inconsistent("the conversation of a check does not fit its stage")),
+            _ => Err(StateError::Inconsistent("the connection of a check contradicts its stage")),
         }
     }
 }
@@ -315,7 +315,7 @@ fn check_place(place: &Place) -> Result<(), StateError> {
         return fail("more bytes wait for the guest than the maximum");
     }
     if unsent.is_empty() != retry_at_ns.is_none() {
-        return fail("bytes wait for the guest if and only if a time to send them is set, and here they differ");
+        return fail("it has unsent bytes and no time to send them, or the reverse");
     }
     Ok(())
 }
@@ -330,7 +330,7 @@ impl Timeline {
             conversation: session.conversation.save(),
             place: session.place.clone(),
         });
-        let reporting = self.reporting.from(self.all_told_before());
+        let reporting = self.reporting.from(self.all_reported_before());
         SessionState {
             version: SESSION_VERSION,
             nodes: nodes.collect(),
@@ -352,7 +352,7 @@ impl Timeline {
 
     /// Replaces the first node's conversation.
     #[cfg(test)]
-    pub(crate) fn told_by(&mut self, conversation: crate::conversation::Conversation) {
+    pub(crate) fn with_conversation(&mut self, conversation: crate::conversation::Conversation) {
         self.nodes[0].conversation = conversation;
     }
 
@@ -371,11 +371,12 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are dropped.
+    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are
+    /// dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part, those before
-    /// it have been restored already.
+    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part,
+    /// those before it have been restored already.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {

@@ -55,7 +55,7 @@ fn check(state: &SessionState) -> Result<(), StateError> {
 }
 
 #[test]
-fn test_commands_are_there_when_the_world_has_a_template() {
+fn test_commands_must_match_the_template() {
     let with = |template: Option<&str>, commands: bool, stage: Stage| {
         let plan =
             |node: &str| Plan { node: node.to_owned(), template: template.map(str::to_owned), ..plan() };
@@ -70,7 +70,7 @@ fn test_commands_are_there_when_the_world_has_a_template() {
     let running = Stage::Running { root: 1 };
     assert!(with(Some("/t"), true, running) && with(None, false, running));
     assert!(!with(None, true, running) && !with(Some("/t"), false, running));
-    assert!(with(Some("/t"), false, Stage::Done { root: 1 }), "its template was none");
+    assert!(with(Some("/t"), false, Stage::Done { root: 1 }), "an invalid template ends the timeline");
     assert!(!with(Some("/t"), true, Stage::Calm { root: 1, at: u64::MAX }));
 }
 
@@ -83,7 +83,7 @@ fn a_state_survives_its_stored_form() {
 }
 
 #[test]
-fn another_version_is_named_and_so_is_what_follows() {
+fn other_versions_and_trailing_bytes_are_refused() {
     let other = SessionState { version: 77, ..state() }.to_bytes().unwrap();
     assert!(matches!(SessionState::from_bytes(&other), Err(StateError::Version(77))));
     // Any bytes may follow the version.
@@ -135,7 +135,8 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or not.
+    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or
+    /// not.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {
@@ -147,7 +148,8 @@ proptest! {
         }
     }
 
-    /// A real state with some bytes changed is refused, or checked without a panic. What passes can be stored again.
+    /// A real state with some bytes changed is refused, or checked without a panic. A state that passes can be stored
+    /// again.
     #[test]
     fn a_damaged_state_is_refused_or_checked(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut in any::<prop::sample::Index>(),

@@ -1,7 +1,7 @@
 //! Random streams of a timeline: their owners, and their restart.
 //!
-//! **Invariant.** After a restart, every value that is drawn follows the new lineage. An owner that is added to [`OwnerKind`]
-//! must be handled here; the `match` does not compile otherwise.
+//! **Invariant.** After a restart, every value that is drawn follows the new lineage. An owner that is added to
+//! [`OwnerKind`] must be handled here; the `match` does not compile otherwise.
 
 use everett_streams::{Lineage, Owner, OwnerKind, Streams};
 
@@ -13,7 +13,8 @@ impl Timeline {
         self.course.path.lineage(self.course.begun.unwrap_or_default())
     }
 
-    /// Restarts all streams of the timeline under this lineage. Called when the timeline begins and when it becomes a child.
+    /// Restarts all streams of the timeline under this lineage. Called when the timeline begins and when it becomes a
+    /// child.
     pub(super) fn restart_streams(&mut self, lineage: &Lineage) {
         for owner in OwnerKind::ALL {
             match owner {

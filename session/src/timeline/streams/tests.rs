@@ -1,4 +1,4 @@
-//! Tests that all streams restart at a fork, and that nothing else moves them.
+//! Tests that all streams restart at a fork, and that a timeline that continues draws from none of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -114,7 +114,7 @@ fn every_purpose_draws_other_values_after_a_fork() {
 
 /// The boot seed and the seed are both 0 by default. A guest's kernel ignores a generation ID equal to the one it has.
 #[test]
-fn nothing_is_drawn_again_where_a_timeline_begins_under_the_boot_seed() {
+fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     let mut timeline = booting();
     let streams = |timeline: &mut Timeline| {
         let nodes: Vec<Streams> =
@@ -161,7 +161,7 @@ const PLAN: &str = r#"
 "#;
 
 #[test]
-fn going_on_moves_no_stream() {
+fn continuing_draws_nothing() {
     let mut timeline = timeline(1);
     let names = Names::from_iter(["a", "faults"].map(|name| (name.to_owned(), NodeNames::default())));
     let faults = Faults::new(fault_plan::Plan::parse(PLAN, &names).unwrap(), Arc::new(NoRestarts));
@@ -186,7 +186,7 @@ fn going_on_moves_no_stream() {
     assert_eq!(next(&mut timeline), before);
 }
 
-/// Returns the values that the host draws for a connection that it makes now.
+/// Returns the values that the host draws for a new connection.
 fn talks(mut timeline: Timeline) -> [u64; 2] {
     let check = HostCheck {
         name: "talk".to_owned(),
@@ -203,12 +203,12 @@ fn talks(mut timeline: Timeline) -> [u64; 2] {
         timeout_ns: 1_000_000_000,
     };
     timeline.start_talk(&check);
-    let draws = timeline.save_talk().expect("the host talks").draws;
+    let draws = timeline.save_talk().expect("the host has a connection").draws;
     [draws.stack, draws.port]
 }
 
 #[test]
-fn the_host_draws_otherwise_in_each_child_of_a_fork() {
+fn the_host_draws_different_values_in_each_child() {
     let drawn = [talks(timeline(1)), talks(forked(1, 1)), talks(forked(1, 2)), talks(timeline(2))];
     for values in [drawn.map(|[stack, _]| stack), drawn.map(|[_, port]| port)] {
         assert_eq!(BTreeSet::from(values).len(), 4, "{values:?}");
