@@ -18,7 +18,7 @@ use everett_session::watching::Watched;
 #[command(
     name = "everett",
     version,
-    after_help = "Exit status: 0 if all is well, 1 if something was found, 2 if the command could not run."
+    after_help = "Exit status: 0 if all is well, 1 if something was found, 2 if the command failed."
 )]
 pub struct Cli {
     /// Print JSON lines instead of text
