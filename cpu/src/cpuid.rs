@@ -1,7 +1,7 @@
 //! CPUID of the model `v2` (SDM vol. 2A, CPUID).
 //!
-//! The signature is a Westmere's, so that kernels take the same paths as on plain x86-64-v2 hardware. To make
-//! the guest's time exact, the model adds:
+//! The signature is a Westmere's, so that kernels take the same paths as on plain x86-64-v2 hardware. The
+//! model differs from a Westmere in these points:
 //!
 //! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core, so that the guest calibrates
 //!   nothing.

@@ -1,5 +1,5 @@
 //! Identity of a timeline: a digest of everything that determines it, except the seed and the path. The timeline's name
-//! is `e3:<identity>:<seed>/<path>` (`docs/design/exactness.md`).
+//! is `e3:<identity>:<seed>/<path>` (`docs/exploring.md`).
 
 use std::fmt;
 use std::path::Path;

@@ -15,10 +15,10 @@ use crate::spawn::{Program, start};
 
 /// Time that the first connection waits for its answer, in milliseconds of guest time. After a connection without any
 /// answer, the next one waits twice as long: the service may have dropped input that came too early, or may be slow to
-/// answer. A connection that has received another text than the expected one waits at most this long for more.
+/// answer. A connection that has received something, but not the expected text, waits at most this long for more.
 const ANSWER_MS: u64 = 250;
-/// Minimum number of silent connections that fit within the time limit. A connection waits at most the limit divided by
-/// this number, or [`ANSWER_MS`] if that is longer.
+/// Divisor of the time limit: a connection waits at most the limit divided by this number, or [`ANSWER_MS`] if that is
+/// longer, so that several silent connections fit within the limit.
 const PATIENCE_PARTS: u64 = 8;
 /// Maximum number of bytes of an answer that are examined; a longer answer ends the attempt.
 const ANSWER_BYTES_MAX: usize = 64 << 10;

@@ -28,7 +28,8 @@ pub struct SoftEngine {
     cpu: Cpu,
     flushes: Option<Instants>,
     lockstep: Option<Box<Lockstep>>,
-    /// Description of the difference that ended lockstep. The engine executes nothing any more.
+    /// Reason why lockstep ended: a difference, or no memory for the second copy of RAM. If set, the engine executes
+    /// nothing more.
     diverged: Option<&'static str>,
     ram: Ram,
     /// Keeps the mapping alive that `cpu` points into.
@@ -61,7 +62,7 @@ impl SoftEngine {
         // SAFETY: the mapping is as long as the region and lives as long as `_memory`, which this engine owns. Devices
         // access guest memory only between two runs, on the thread that owns the machine.
         let ram = unsafe { Ram::new(base, len) };
-        // SAFETY: as above. The two are used on one thread: this one while the CPU does not run.
+        // SAFETY: as above. `ram` and the CPU's copy are used on one thread, and `ram` only while the CPU does not run.
         let cpu = Cpu::sharing(unsafe { ram.another() }, code);
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
@@ -167,7 +168,7 @@ impl SoftEngine {
     }
 }
 
-/// Records the first difference. The text is never freed, which happens at most once in the life of an engine.
+/// Records the first difference and returns it. Leaks its text, at most once in the life of an engine.
 #[cold]
 fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
     place.get_or_insert_with(|| Box::leak(what.into_boxed_str()))

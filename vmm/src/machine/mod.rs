@@ -10,8 +10,9 @@
 //! - `drives`: operations of the host on disks: power loss, reset, replacement
 //!
 //! **Invariants.** Only [`State`], CPU, RAM and disks determine the further execution; `Output`, digests and the
-//! journal are observers. Every stop is between two instructions, except when the machine has ended. In clock mode
-//! `exit`, each stop that is not an observer's directly follows an exit; in clock mode `branch`, an exit or a branch.
+//! journal are observers. Every stop is between two instructions, except when the machine has ended. A stop
+//! directly follows an exit in clock mode `exit`, and an exit or a branch in clock mode `branch`, unless an observer such
+//! as a breakpoint asked for it.
 
 mod bus;
 pub mod config;

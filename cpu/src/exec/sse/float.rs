@@ -36,7 +36,7 @@ pub(super) fn quick(core: &Core) -> bool {
     core.fpu.mxcsr | 0x1f == 0x1fbf
 }
 
-/// Runs a host operation that can neither overflow nor underflow under the guest's MXCSR.
+/// Runs, under the guest's MXCSR, a host operation that can neither overflow nor underflow.
 #[inline(always)]
 pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
     let guest = core.fpu.mxcsr;
@@ -61,8 +61,8 @@ pub(super) fn run_shaped(
         settle(core, status & FLAGS)?;
         return Ok(r);
     }
-    // With underflow unmasked, FTZ has no effect, and a tiny result counts even if it is exact. Under FTZ, hardware
-    // raises UE for exactly the tiny results, so a second run with FTZ detects them.
+    // With underflow unmasked, hardware ignores FTZ, and a tiny result raises UE even if it is exact. Under FTZ,
+    // hardware raises UE for exactly the tiny results, so a second run with FTZ detects them.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;
@@ -99,8 +99,8 @@ pub(super) trait Format: Copy {
     fn normal(self) -> bool;
     /// True if the number is zero or normal.
     fn ordinary(self) -> bool;
-    /// True if the number is finite and its magnitude is at least twice the least normal number, so that no underflow
-    /// was near.
+    /// True if the number is finite and its magnitude is at least twice the least normal number, so that the
+    /// operation that computed it cannot have underflowed.
     fn safe(self) -> bool;
     /// True for zeros of both signs.
     fn zero(self) -> bool;
@@ -146,7 +146,7 @@ pub(super) mod quickly {
             #[inline(always)]
             pub(in super::super) fn $add(a: $t, b: $t) -> Option<$t> {
                 let r = (<$f>::from_bits(a) + <$f>::from_bits(b)).to_bits();
-                // Small sums are exact, so a denormal sum raises nothing.
+                // Sums near the least normal number are exact, so `ordinary` is enough; products and quotients need `safe`.
                 (a.ordinary() && b.ordinary() && (r.ordinary())).then_some(r)
             }
             #[inline(always)]

@@ -80,7 +80,8 @@ enum Loss {
     Torn(u64),
     /// The file keeps its length, and all of them are zeroes.
     Zeroes,
-    /// Each sector is written or not. The file keeps its length, or ends with the last sector that is written.
+    /// Each sector is written or not. The file keeps its length, or ends after its last byte
+    /// that is not zero, but never before the end of the durable bytes.
     Sectors(u64),
 }
 
@@ -216,8 +217,8 @@ fn errors_of_the_disk_are_reported() {
     assert_eq!(all(run.path()), records);
 }
 
-/// A part of a record that could not be removed is removed before the run ends: a run with an `end.json` has no damaged
-/// record.
+/// If an append fails and its partial record cannot be cut off at once, `finish` cuts it off: a run with an `end.json` has
+/// no damaged record.
 #[test]
 fn a_run_ends_with_whole_records() {
     let disk = Recorder::default();

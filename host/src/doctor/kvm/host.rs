@@ -6,7 +6,7 @@ use super::guest::{END_MARK, Guest};
 /// The way a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// HLT, the expected end, also after an exception.
+    /// The guest executed HLT. Its exception handlers also end in HLT.
     Halted,
     /// A triple fault.
     Shutdown,
@@ -39,7 +39,7 @@ pub struct Ran {
     pub dirty: Vec<u64>,
     /// Number of counted events, if counting was requested.
     pub counted: Option<u64>,
-    /// True if the holder of the TSC reports that it moved; `None` if the TSC was not held.
+    /// True if the TSC, held at one value for this run, may have shown another value; `None` if it was not held.
     pub moved: Option<bool>,
 }
 
