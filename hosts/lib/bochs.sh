@@ -5,7 +5,7 @@ BOCHS_CONFIGURE=(--with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-vmx=
     --enable-all-optimizations --enable-pci --enable-long-phy-address)
 # Emulated instructions a second of the host's own time. The TSC counts them, but the model's CPUID promises 3.5 GHz.
 # Linux is told the true frequency; else its clocks go a ninetieth as fast as its timers, and whatever waits takes hours.
-BOCHS_IPS=40000000
+BOCHS_IPS=400000000
 BOCHS_KERNEL="tsc_early_khz=$((BOCHS_IPS / 1000))"
 
 bochs_prepare() {

@@ -315,7 +315,9 @@ fn check_place(place: &Place) -> Result<(), StateError> {
         return fail("more bytes wait for the guest than the maximum");
     }
     if unsent.is_empty() != retry_at_ns.is_none() {
-        return fail("bytes wait for the guest if and only if a time to send them is set, and here they differ");
+        return fail(
+            "bytes wait for the guest if and only if a time to send them is set, and here they differ",
+        );
     }
     Ok(())
 }
