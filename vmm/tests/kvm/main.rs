@@ -13,13 +13,14 @@
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
 //!   [`kernel`]: a stock kernel there
 //! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
+//! - [`resume`]: RFLAGS.RF behind exits
 //! - [`unfinished`]: instructions of several exits, and states that replace one within an instruction; [`ends`]: further ends
 //!   of a run
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
 //! Excluded, because processors or hosts differ: CPUID, RDTSC, RDRAND and other features that the model hides; flags that
-//! the manual leaves undefined; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are
+//! the manual leaves undefined, x87 condition codes among them; bits 19:16 of LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are
 //! compared by the rule of their clock mode (`digest::registers`).
 //!
 //! `KVM_PROGRAMS` sets the number of programs. A test that needs something that the host lacks (`/dev/kvm`, a counter,
@@ -47,6 +48,7 @@ mod makes;
 mod moves;
 mod program;
 mod registers;
+mod resume;
 #[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
 #[path = "../../../cpu/tests/oracle/rng.rs"]
 mod rng;
@@ -97,6 +99,7 @@ fn trials() -> Vec<Trial> {
         machines::trials,
         moves::trials,
         registers::trials,
+        resume::trials,
         swap::trials,
         tables::trials,
         unfinished::trials,

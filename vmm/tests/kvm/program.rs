@@ -275,7 +275,9 @@ fn x87(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
         1 => a.fmul_2(st0, st0),
         2 => a.fstp(qword_ptr(r14 + 16)),
         _ => a.fistp(dword_ptr(r14 + 24)),
-    }
+    }?;
+    // Defines the four condition codes, three of which arithmetic leaves undefined.
+    a.fxam()
 }
 
 fn branches(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
@@ -481,6 +483,8 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
         20 => {
             a.mov(eax, 0x10 + 8 * rng.below(8) as i32)?;
             a.lar(ebx, eax)?;
+            // The manual leaves bits 19:16 undefined.
+            a.and(ebx, 0x00f0_ff00)?;
             define(a, rng)?;
         }
         21 => {

@@ -11,6 +11,7 @@ use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::kvm::{Counting, KvmEngine, Parts};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, TscAnchor, Until};
+use everett_vmm::kvm::gates::RESUME;
 use everett_vmm::kvm::{Counter, HeldTsc, KvmError, KvmExit, Processor, Queued, Saved};
 use everett_vmm::ram::Ram;
 
@@ -121,12 +122,18 @@ impl Shared {
         let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
         KvmEngine::from_parts(Parts { processor, counting: None, tsc }, ram.shared())
     }
+    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was behind a device access.
+    pub(crate) fn exits_that_keep_resume(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
     fn processor(&self, ram: &Ram, make: Option<Other>) -> Scripted {
         let caches =
             CacheConfig { tlb_entries: 64, block_entries: 1024, branches: true, ..CacheConfig::default() };
         let soft = SoftEngine::new(ram.shared(), caches);
         let pages = ram.len() / 4096;
-        Scripted { shared: self.clone(), soft, make, pages, exit: None, window: false, data: [0; 8] }
+        let shared = self.clone();
+        Scripted { shared, soft, make, pages, exit: None, window: false, data: [0; 8], keeps_resume: false }
     }
 }
 
@@ -168,6 +175,8 @@ struct Scripted {
     exit: Option<KvmExit>,
     window: bool,
     data: [u8; 8],
+    /// True if a finished device access leaves RFLAGS.RF as it was.
+    keeps_resume: bool,
 }
 
 impl Scripted {
@@ -264,7 +273,13 @@ impl Processor for Scripted {
             _ => return Ok(None),
         }
         let icount = self.soft.icount();
+        let resume = self.soft.state().rflags & RESUME;
         let exit = self.soft.run(Until { icount, window: false, breakpoints: &[] });
+        if exit == Exit::Count && self.keeps_resume {
+            let mut state = self.soft.state();
+            state.rflags |= resume;
+            self.soft.set_state(&state);
+        }
         self.exit(exit)
     }
     fn answer_mmio(&mut self, value: u64) {

@@ -1,6 +1,6 @@
 //! A small probe guest as data: 64-bit code in ring 0 or ring 3, with its own page tables and descriptor tables.
 //!
-//! Memory is one large page, writable from both rings. Code ends by setting R15 to [`END_MARK`] and executing HLT,
+//! Memory is one large page, writable from both rings; the page tables map it at four addresses. Code ends by setting R15 to [`END_MARK`] and executing HLT,
 //! which raises #GP in ring 3. Handlers of exceptions and interrupts record their vector and halt.
 
 use everett_cpu::CpuState;
@@ -14,6 +14,12 @@ pub const CODE: u64 = 0x1_0000;
 pub const DATA: u64 = 0x2_0000;
 /// Vector that HLT raises in ring 3, where it ends the code. (INT is not used, because some hosts cannot execute it.)
 pub const END_VECTOR: u8 = 13;
+/// Guest-virtual address at which a 1 GiB page maps the memory again.
+pub const HUGE: u64 = 1 << 30;
+/// Guest-virtual address at which the memory is mapped again, without the right to execute it.
+pub const NO_EXECUTE: u64 = 2 << 20;
+/// Guest-virtual address at which the memory is mapped again, always for both rings.
+pub const FOR_PROGRAMS: u64 = 4 << 20;
 /// Value of R15 after code that ran to its end.
 pub const END_MARK: u64 = 0x600d;
 /// Vector that is injected for [`Guest::interrupt`].
@@ -36,7 +42,9 @@ const STACK: u64 = 0x9000;
 const USER_STACK: u64 = 0xb000;
 
 const PRESENT_WRITABLE_USER: u64 = 7;
+const USER: u64 = 4;
 const LARGE: u64 = 0x80;
+const EXECUTE_DISABLE: u64 = 1 << 63;
 // Selectors as Linux uses them. A software KVM may run ring 3 on the processor with these only.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
@@ -90,6 +98,8 @@ pub struct Guest {
     pub rflags: u64,
     /// Treatment of the guest's TSC.
     pub tsc: Tsc,
+    /// True if only ring 0 may access its memory, as a kernel's own; at [`FOR_PROGRAMS`] both rings may.
+    pub kernel_pages: bool,
     /// True if every MSR access exits to Everett.
     pub filter_msrs: bool,
     /// True if an interrupt is injected as soon as the guest can take it.
@@ -111,6 +121,7 @@ impl Guest {
             cr4: 0,
             rflags: 0,
             tsc: Tsc::Free,
+            kernel_pages: false,
             filter_msrs: false,
             interrupt: false,
             event: None,
@@ -133,7 +144,11 @@ impl Guest {
         let mut image = Image(vec![0; RAM_BYTES]);
         image.put(PML4, PDPT | PRESENT_WRITABLE_USER);
         image.put(PDPT, PD | PRESENT_WRITABLE_USER);
-        image.put(PD, LARGE | PRESENT_WRITABLE_USER);
+        let owner = if self.kernel_pages { USER } else { 0 };
+        image.put(PD, LARGE | (PRESENT_WRITABLE_USER ^ owner));
+        image.put(PDPT + HUGE / (1 << 30) * 8, LARGE | PRESENT_WRITABLE_USER);
+        image.put(PD + NO_EXECUTE / (2 << 20) * 8, EXECUTE_DISABLE | LARGE | PRESENT_WRITABLE_USER);
+        image.put(PD + FOR_PROGRAMS / (2 << 20) * 8, LARGE | PRESENT_WRITABLE_USER);
         image.put(GDT + u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff);
         image.put(GDT + u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff);
         image.put(GDT + u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff);

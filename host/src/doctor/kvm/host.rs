@@ -76,6 +76,11 @@ pub trait Host {
     /// # Errors
     /// Returns the reason if the host does not answer.
     fn capability(&mut self, number: u32) -> Result<u32, String>;
+    /// Returns the feature of the processor or the setting of the kernel whose lack explains missing TSC control, if it is
+    /// known.
+    fn tsc_control_lacks(&mut self) -> Option<String> {
+        None
+    }
     /// Runs a guest to its end, or for a bounded time.
     ///
     /// # Errors

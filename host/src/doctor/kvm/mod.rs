@@ -6,22 +6,26 @@
 //!
 //! **Invariants.**
 //! - Nothing is inferred from a name or a version: a property counts if a guest showed it here and now.
-//! - A guest runs for at most about a second, and all guests together for at most a minute (ten minutes for a proof).
-//!   A signal stops a single guest; after the total time, [`examine`] returns without waiting for the probe thread.
+//! - A guest runs for at most about a second: a signal stops it. The number of guests is fixed, so their work is bounded, not
+//!   their time: a slow host may take long. If no guest ends for a minute, the host's kernel does not return from one, and
+//!   [`examine`] returns without waiting for the probe thread.
 
 pub mod guest;
 pub mod host;
 pub mod probes;
 pub mod real;
 pub mod scripted;
+mod tsc_scaling;
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use everett_vmm::kvm::{Host as Device, KvmError};
 
 use super::{Finding, Verdict};
+use guest::Guest;
+use host::{Host, Ran};
 use probes::{Branches, Effort};
 use real::Real;
 
@@ -36,9 +40,39 @@ pub struct Report {
     pub branches: Option<Branches>,
 }
 
-/// Time limit for all guests together. On a software KVM they take a few seconds.
+/// Time without the end of any guest after which the probes are given up. A guest takes milliseconds, and some tens of them
+/// under an emulator.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";
+
+/// Message of the probe thread.
+enum Told {
+    /// Another guest ended.
+    Progress,
+    /// All probes are done.
+    Done(Report),
+}
+
+/// Host that tells the end of each guest.
+struct Telling<H> {
+    host: H,
+    to: Sender<Told>,
+}
+
+impl<H: Host> Host for Telling<H> {
+    fn capability(&mut self, number: u32) -> Result<u32, String> {
+        self.host.capability(number)
+    }
+    fn tsc_control_lacks(&mut self) -> Option<String> {
+        self.host.tsc_control_lacks()
+    }
+    fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
+        let ran = self.host.run(guest);
+        // Sending fails if the receiver has given up.
+        let _ = self.to.send(Told::Progress);
+        ran
+    }
+}
 
 /// Opens the device and runs the probe guests on it.
 #[must_use]
@@ -46,25 +80,33 @@ pub fn examine(effort: Effort) -> Report {
     // Guests run on a thread of their own. If the host's kernel never returns from one, the caller does not have to
     // wait.
     let (sender, receiver) = channel();
-    let patience = PATIENCE * if effort == Effort::Proof { 10 } else { 1 };
     let probing = thread::Builder::new().name("probes".to_owned()).spawn(move || {
-        // Sending fails if the receiver has already timed out.
-        let _ = sender.send(on_this_thread(effort));
+        let report = on_this_thread(effort, &sender);
+        let _ = sender.send(Told::Done(report));
     });
-    let why = match probing {
-        Err(error) => format!("cannot start a thread to probe it: {error}"),
-        Ok(_) => match receiver.recv_timeout(patience) {
-            Ok(report) => return report,
-            Err(RecvTimeoutError::Timeout) => format!("did not answer in {} s", patience.as_secs()),
-            Err(RecvTimeoutError::Disconnected) => "the probe thread failed".to_owned(),
-        },
-    };
-    nothing(why)
+    match probing {
+        Err(error) => nothing(format!("cannot start a thread to probe it: {error}")),
+        Ok(_) => wait(&receiver, PATIENCE).unwrap_or_else(nothing),
+    }
 }
 
-fn on_this_thread(effort: Effort) -> Report {
+/// Returns the report, or the reason why none came.
+fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
+    loop {
+        match from.recv_timeout(patience) {
+            Ok(Told::Progress) => {}
+            Ok(Told::Done(report)) => return Ok(report),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("a guest did not end in {} s", patience.as_secs()));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err("the probe thread failed".to_owned()),
+        }
+    }
+}
+
+fn on_this_thread(effort: Effort, to: &Sender<Told>) -> Report {
     match Device::open() {
-        Ok(device) => probes::all(&mut Real::new(device), effort),
+        Ok(device) => probes::all(&mut Telling { host: Real::new(device), to: to.clone() }, effort),
         Err(error @ (KvmError::Absent | KvmError::Denied)) => {
             nothing(format!("{}; the soft engine does not need it", short(&error)))
         }

@@ -9,6 +9,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use super::guest::{Guest, HELD_TSC, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
 use super::host::{End, Host, Ran};
+use super::tsc_scaling;
 use crate::doctor::perf;
 use crate::time::Stopwatch;
 
@@ -39,6 +40,12 @@ fn text(error: impl std::fmt::Display) -> String {
 impl Host for Real {
     fn capability(&mut self, number: u32) -> Result<u32, String> {
         self.device.capability(number).map_err(text)
+    }
+
+    fn tsc_control_lacks(&mut self) -> Option<String> {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+        let parameter = std::fs::read_to_string("/sys/module/kvm_amd/parameters/tsc_scaling").ok();
+        tsc_scaling::lacking(&cpuinfo, parameter.as_deref())
     }
 
     fn run(&mut self, guest: &Guest) -> Result<Ran, String> {

@@ -43,6 +43,10 @@ fn sound(guest: &Guest) -> Ran {
         "RDRAND" | "RDSEED" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID" | "ud2" | "xrstor64" => {
             raise(&mut ran, 6);
         }
+        "control register" | "passed MSR" => ran.gpr[3] = guest.rax,
+        "UMIP" => raise(&mut ran, 13),
+        "1 GiB page" => ran.gpr[3] = 0x5a,
+        "NX" | "SMEP" | "SMAP" => raise(&mut ran, 14),
         "TSC held" => (ran.gpr[3], ran.gpr[6]) = (HELD_TSC, HELD_TSC),
         "CR4.TSD" | "upper half of CR0" => raise(&mut ran, 13),
         "dirty log" => ran.dirty = vec![3, 0x20, 0x23],

@@ -1,10 +1,13 @@
 //! Tests of reports on scripted hosts.
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use super::guest::{END_MARK, Guest, HELD_TSC, Ring};
 use super::host::{End, Host, Ran};
 use super::probes::{Effort, all, flags};
 use super::scripted::{raise, report};
-use super::{Report, Verdict};
+use super::{PATIENCE, Report, Told, Verdict, wait};
 
 fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
     let finding = report.findings.iter().find(|finding| finding.name == name).expect("the finding exists");
@@ -24,7 +27,7 @@ fn a_sound_host_is_proven() {
 #[test]
 fn each_leak_is_found_by_name() {
     type Leak = fn(&Guest, &mut Ran);
-    let leaks: [(&str, Leak); 11] = [
+    let leaks: [(&str, Leak); 15] = [
         ("CPUID in ring 3", |guest, ran| {
             if guest.name == "CPUID" && guest.ring == Ring::Three {
                 ran.gpr[2] ^= 1;
@@ -75,6 +78,27 @@ fn each_leak_is_found_by_name() {
                 ran.gpr[3] = 7;
             }
         }),
+        ("kernel registers", |guest, ran| {
+            // A host without UMIP.
+            if guest.name == "control register" && guest.rax == 1 << 11 {
+                raise(ran, 13);
+            }
+        }),
+        ("UMIP", |guest, ran| {
+            if guest.name == "UMIP" && guest.code.ends_with(&[0xe0]) {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("paging", |guest, ran| {
+            if guest.name == "SMAP" {
+                ran.gpr[15] = END_MARK;
+            }
+        }),
+        ("promised instructions", |guest, ran| {
+            if guest.name == "promised" && guest.code == [0x0f, 0x01, 0xf9] {
+                raise(ran, 6);
+            }
+        }),
         ("guest counters", |guest, ran| {
             // The counter also counts the exit from ring 3.
             if guest.name == "counters" && guest.ring == Ring::Three {
@@ -87,6 +111,44 @@ fn each_leak_is_found_by_name() {
         assert_eq!(report.unproven, [name]);
         assert_eq!(detail(&report, name).0, Verdict::Note);
     }
+}
+
+#[test]
+fn a_host_without_umip_is_told_by_the_register_and_by_the_instructions() {
+    let report = report(Effort::Look, |guest, ran| match guest.name {
+        "control register" if guest.rax == 1 << 11 => raise(ran, 13),
+        "UMIP" => (ran.end, ran.vector) = (End::Other("CR4 cannot be set".to_owned()), None),
+        _ => {}
+    });
+    assert_eq!(report.unproven, ["kernel registers", "UMIP"]);
+    assert_eq!(detail(&report, "kernel registers").1, "CR4.UMIP: the guest ended with vector 13");
+    assert!(detail(&report, "UMIP").1.starts_with("SGDT in ring 3: CR4 cannot be set"));
+}
+
+#[test]
+fn a_first_run_that_takes_long_is_no_measurement() {
+    let mut runs = 0;
+    let report = report(Effort::Look, |_, ran| {
+        runs += 1;
+        if runs == 1 {
+            ran.nanoseconds += 24_000_000;
+        }
+    });
+    assert!(detail(&report, "ring 0 speed").1.starts_with("4000 million"), "{report:?}");
+}
+
+#[test]
+fn a_host_that_is_slow_is_waited_for_and_one_that_stands_still_is_not() {
+    let (sender, receiver) = channel();
+    let report = report(Effort::Look, |_, _| {});
+    for told in [Told::Progress, Told::Progress, Told::Done(report.clone())] {
+        sender.send(told).expect("the receiver exists");
+    }
+    assert_eq!(wait(&receiver, PATIENCE), Ok(report));
+    let stuck = wait(&receiver, Duration::ZERO);
+    assert_eq!(stuck, Err("a guest did not end in 0 s".to_owned()));
+    drop(sender);
+    assert_eq!(wait(&receiver, PATIENCE), Err("looking at it failed".to_owned()));
 }
 
 #[test]
@@ -194,6 +256,6 @@ fn a_host_that_runs_nothing_is_a_report_all_the_same() {
         }
     }
     let report = all(&mut Broken, Effort::Proof);
-    assert!(report.unproven.len() >= 8);
+    assert!(report.unproven.len() >= 12);
     assert!(report.findings.iter().all(|finding| !finding.detail.contains('\n')));
 }

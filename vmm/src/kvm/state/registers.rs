@@ -4,7 +4,7 @@ use everett_cpu::CpuState;
 use everett_cpu::state::{TableRegister, seg};
 use kvm_bindings::{kvm_debugregs, kvm_dtable, kvm_regs, kvm_sregs};
 
-use super::segments::{from_kvm, local_table, segment_or_null, to_kvm};
+use super::segments::{from_kvm, local_table, local_table_to_kvm, segment_or_null, to_kvm};
 
 pub(super) fn general(state: &CpuState) -> kvm_regs {
     let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15] = state.gpr;
@@ -31,7 +31,7 @@ pub(super) fn system(state: &CpuState) -> kvm_sregs {
         gs: to_kvm(&state.seg[seg::GS]),
         ss: to_kvm(&state.seg[seg::SS]),
         tr: to_kvm(&state.tr),
-        ldt: to_kvm(&state.ldtr),
+        ldt: local_table_to_kvm(&state.ldtr),
         gdt: table(state.gdtr),
         idt: table(state.idtr),
         cr0: state.cr0,

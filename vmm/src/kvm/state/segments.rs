@@ -8,6 +8,11 @@ use kvm_bindings::kvm_segment;
 
 /// Descriptor type of a local descriptor table.
 const LDT: u16 = 2;
+/// Access right of a segment that is present.
+const PRESENT: u16 = 1 << 7;
+/// Limit that KVM is shown for an LDTR that was not loaded since reset. It has room for no descriptor, as zero, and no guest
+/// can read it.
+const UNLOADED_LIMIT: u32 = 6;
 
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {
     let bit = |n: u16| (s.access >> n & 1) as u8;
@@ -54,8 +59,64 @@ pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool) -> Segment {
     Segment { selector: s.selector, base, limit: 0, access: (s.selector & 3) << 5 }
 }
 
+/// Returns LDTR as KVM takes it. One that was not loaded since reset is marked, so that [`local_table`] recognises it.
+pub(super) fn local_table_to_kvm(s: &Segment) -> kvm_segment {
+    let mut shown = to_kvm(s);
+    if s.present() && has_null_selector(s.selector) {
+        shown.limit = UNLOADED_LIMIT;
+    }
+    shown
+}
+
 /// Returns the canonical form of LDTR. With a null selector it keeps the type, which some code reads from the hidden
 /// part.
+///
+/// After LLDT with a null selector some processors report the table as unusable, and others leave its rights as they were,
+/// so it looks as after reset. Base and limit are zero on both.
 pub(super) fn local_table(s: &kvm_segment) -> Segment {
-    if is_null(s) { Segment { selector: s.selector, base: 0, limit: 0, access: LDT } } else { from_kvm(s) }
+    if !has_null_selector(s.selector) && !is_null(s) {
+        return from_kvm(s);
+    }
+    let unloaded = !is_null(s) && s.limit == UNLOADED_LIMIT;
+    let access = if unloaded { LDT | PRESENT } else { LDT };
+    Segment { selector: s.selector, base: 0, limit: 0, access }
+}
+
+fn has_null_selector(selector: u16) -> bool {
+    selector & !3 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_cpu::CpuState;
+
+    use super::*;
+
+    fn null() -> Segment {
+        Segment { selector: 0, base: 0, limit: 0, access: LDT }
+    }
+
+    #[test]
+    fn an_ldtr_comes_back_as_it_was_loaded() {
+        let table =
+            Segment { selector: 0x48, base: 0xffff_8000_0000_1000, limit: 0xfff, access: LDT | PRESENT };
+        for ldtr in [CpuState::default().ldtr, null(), table] {
+            assert_eq!(local_table(&local_table_to_kvm(&ldtr)), ldtr);
+        }
+    }
+
+    #[test]
+    fn lldt_of_a_null_selector_leaves_one_form_on_every_make() {
+        let before = local_table_to_kvm(&CpuState::default().ldtr);
+        let unusable = kvm_segment { limit: 0, unusable: 1, present: 0, ..before };
+        let with_its_rights = kvm_segment { limit: 0, ..before };
+        for after in [unusable, with_its_rights, kvm_segment { type_: 0, ..unusable }] {
+            assert_eq!(local_table(&after), null());
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_marked_has_no_room_for_a_descriptor() {
+        assert!(local_table_to_kvm(&CpuState::default().ldtr).limit < 7);
+    }
 }

@@ -3,6 +3,7 @@
 //! - `speed`: speed of both rings, and cost of an exit
 //! - `hidden`: CPUID, and instructions that the model does not have
 //! - `time`: holding the TSC still
+//! - `kernel`: registers, protection and instructions that a stock kernel's boot needs
 //! - `machine`: memory, MSRs, interrupts, instructions that cannot be executed
 //! - `counters`: counting of the guest's branches, and delay of the counter's signal
 //! - `flags`: status flags that the manual calls undefined
@@ -10,6 +11,7 @@
 mod counters;
 pub(crate) mod flags;
 mod hidden;
+mod kernel;
 mod machine;
 mod speed;
 mod time;
@@ -49,6 +51,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     speed::probe(host, &mut notes);
     hidden::probe(host, effort, &mut notes);
     time::probe(host, effort, &mut notes);
+    kernel::probe(host, effort, &mut notes);
     machine::probe(host, effort, &mut notes);
     flags::probe(host, &mut notes);
     counters::probe(host, effort, &mut notes);

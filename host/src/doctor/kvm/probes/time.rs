@@ -29,6 +29,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
             Ok(changes) => format!("none: {changes} of {READS} RDTSC differ from the one before"),
             Err(why) => format!("none; RDTSC was not measured: {why}"),
         };
+        let detail = host.tsc_control_lacks().map_or(detail.clone(), |lacks| format!("{detail}; {lacks}"));
         notes.needed("TSC control", false, detail, "guests read the host's clock");
     }
     // rdtsc

@@ -19,6 +19,7 @@ use super::stretch::Stretched;
 use super::{Counting, Parts};
 use crate::clock::ClockMode;
 use crate::engine::{Exit, Failure, TscAnchor, Until};
+use crate::kvm::gates::RESUME;
 use crate::kvm::{HeldTsc, KvmError, KvmExit, Processor, Queued};
 use crate::layout::PAGE;
 use crate::ram;
@@ -306,6 +307,8 @@ impl Inner {
             KvmExit::Halt => {
                 self.counted();
                 self.halted = true;
+                let place = self.vcpu.save_place()?;
+                self.clear_resume(&place)?;
                 Ok(Some(Exit::Halt))
             }
             KvmExit::Shutdown if !self.vcpu.delivers() => {
@@ -384,13 +387,28 @@ impl Inner {
     /// Handles KVM's report that an instruction is finished. A repeated instruction may have iterations left. The
     /// processor would execute them without reporting their end, so the soft CPU does.
     fn finish_repeated(&mut self) -> Outcome {
-        if !self.memory.repeats(&self.vcpu.save_place()?) || self.vcpu.queued()?.exception.is_some() {
+        let place = self.vcpu.save_place()?;
+        if !self.memory.repeats(&place) || self.vcpu.queued()?.exception.is_some() {
+            self.clear_resume(&place)?;
             self.counted();
             return Ok(None);
         }
         let state = self.settled()?;
         self.stats.bridged += 1;
         self.finish_by_soft(Box::new(self.memory.repeat(&state, self.tsc_now())))
+    }
+
+    /// Clears RFLAGS.RF behind an instruction that KVM has finished in the place of the processor. A processor clears it with
+    /// each instruction (SDM volume 3, 17.3.1.1). KVM leaves it set behind a port access and HLT, and the next interrupt
+    /// would push it. `place` is the state behind the instruction.
+    fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
+        // A fault that the instruction has raised pushes RF.
+        if place.rflags & RESUME == 0 || self.vcpu.queued()?.exception.is_some() {
+            return Ok(());
+        }
+        let mut state = self.settled()?;
+        state.rflags &= !RESUME;
+        self.take(&state)
     }
 
     fn finish_by_soft(&mut self, bridge: Box<Bridge>) -> Outcome {

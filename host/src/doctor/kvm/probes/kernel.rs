@@ -1,0 +1,189 @@
+//! Probes for what a stock kernel's boot needs of the processor: registers whose bits it sets, protection that it relies on,
+//! and instructions that CPUID promises.
+//!
+//! A host that lacks one of them starts a kernel, which then ends in an exception.
+
+use super::{Effort, Notes, always};
+use crate::doctor::kvm::guest::{CODE, DATA, FOR_PROGRAMS, Guest, HUGE, NO_EXECUTE, Ring};
+use crate::doctor::kvm::host::{End, Host};
+
+const GP: u8 = 13;
+const PF: u8 = 14;
+const CR4_UMIP: u64 = 1 << 11;
+const CR4_SMEP: u64 = 1 << 20;
+const CR4_SMAP: u64 = 1 << 21;
+/// Encodings of control registers in MOV.
+const CR0: u8 = 0;
+const CR4: u8 = 4;
+
+/// Bits of CR0 and CR4 that the CPU model has. Each is inverted and read back, and inverted again. Those without which long
+/// mode ends are left out.
+const BITS: [(u8, u8, &str); 15] = [
+    (CR0, 1, "CR0.MP"),
+    (CR0, 3, "CR0.TS"),
+    (CR0, 16, "CR0.WP"),
+    (CR0, 18, "CR0.AM"),
+    (CR0, 30, "CR0.CD"),
+    (CR4, 2, "CR4.TSD"),
+    (CR4, 3, "CR4.DE"),
+    (CR4, 4, "CR4.PSE"),
+    (CR4, 7, "CR4.PGE"),
+    (CR4, 8, "CR4.PCE"),
+    (CR4, 9, "CR4.OSFXSR"),
+    (CR4, 10, "CR4.OSXMMEXCPT"),
+    (CR4, 11, "CR4.UMIP"),
+    (CR4, 20, "CR4.SMEP"),
+    (CR4, 21, "CR4.SMAP"),
+];
+/// MSRs that guests access without an exit, with the bit that is inverted.
+const MSRS: [(u32, u8, &str); 5] = [
+    (0xc000_0080, 0, "EFER.SCE"),
+    (0xc000_0080, 11, "EFER.NXE"),
+    (0xc000_0100, 12, "FS_BASE"),
+    (0xc000_0101, 12, "GS_BASE"),
+    (0xc000_0102, 12, "KERNEL_GS_BASE"),
+];
+/// Instructions that ring 3 must not execute with CR4.UMIP. Their operand is [DATA] or EAX.
+const HIDDEN_BY_UMIP: [(&str, &[u8]); 5] = [
+    ("SGDT", &[0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0]),
+    ("SIDT", &[0x0f, 0x01, 0x0c, 0x25, 0, 0, 2, 0]),
+    ("SLDT", &[0x0f, 0x00, 0xc0]),
+    ("STR", &[0x0f, 0x00, 0xc8]),
+    ("SMSW", &[0x0f, 0x01, 0xe0]),
+];
+/// Instructions that CPUID promises and that no engine executes in the place of a processor that raises #UD. Their memory
+/// operand is [DATA].
+const PROMISED: [(&str, &[u8]); 12] = [
+    ("RDTSCP", &[0x0f, 0x01, 0xf9]),
+    ("LAHF", &[0x9f]),
+    ("CMPXCHG16B", &[0x48, 0x0f, 0xc7, 0x0c, 0x25, 0, 0, 2, 0]),
+    ("CLFLUSH", &[0x0f, 0xae, 0x3c, 0x25, 0, 0, 2, 0]),
+    ("FXSAVE", &[0x0f, 0xae, 0x04, 0x25, 0, 0, 2, 0]),
+    ("MMX", &[0x0f, 0x6f, 0xc1, 0x0f, 0x77]),
+    ("SSE2", &[0x66, 0x0f, 0xef, 0xc1]),
+    ("SSE3", &[0xf2, 0x0f, 0x12, 0xc1]),
+    ("SSSE3", &[0x66, 0x0f, 0x38, 0x00, 0xc1]),
+    ("SSE4.1", &[0x66, 0x0f, 0x38, 0x17, 0xc1]),
+    ("SSE4.2", &[0xf2, 0x48, 0x0f, 0x38, 0xf1, 0xc1]),
+    ("POPCNT", &[0xf3, 0x48, 0x0f, 0xb8, 0xc1]),
+];
+
+type Check = fn(&mut dyn Host) -> Result<Option<String>, String>;
+
+pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
+    let checks: [(&str, Check, &str, &str); 4] = [
+        ("kernel registers", registers, "each bit can be set and cleared", "kernels set them at boot"),
+        ("UMIP", umip, "hides system registers from ring 3", "kernels that find it in CPUID set it in CR4"),
+        ("paging", paging, "1 GiB pages, NX, SMEP and SMAP do what they are for", "kernels use all four"),
+        ("promised instructions", promised, "none raises #UD", "programs find them in CPUID"),
+    ];
+    for (name, check, right, means) in checks {
+        let seen = always(effort.rounds(), || check(host));
+        notes.needed(name, seen.is_ok(), seen.err().unwrap_or_else(|| right.to_owned()), means);
+    }
+}
+
+/// Returns the names that fail and the reasons, or `None` if none does.
+fn listed(failures: Vec<String>) -> Option<String> {
+    (!failures.is_empty()).then(|| failures.join(", "))
+}
+
+fn registers(host: &mut dyn Host) -> Result<Option<String>, String> {
+    let mut failures = Vec::new();
+    for (register, bit, name) in BITS {
+        let operand = 0xc0 | register << 3;
+        let code = [
+            &[0x0f, 0x20, operand, 0x48, 0x89, 0xc3][..], // mov rax, cr; mov rbx, rax
+            &[0x48, 0x0f, 0xba, 0xf8, bit],               // btc rax, bit
+            &[0x0f, 0x22, operand, 0x0f, 0x20, operand],  // mov cr, rax; mov rax, cr
+            &[0x48, 0x31, 0xc3],                          // xor rbx, rax
+            &[0x48, 0x0f, 0xba, 0xf8, bit, 0x0f, 0x22, operand], // btc rax, bit; mov cr, rax
+        ]
+        .concat();
+        failures.extend(inverted(host, "control register", name, bit, &code)?);
+    }
+    for (msr, bit, name) in MSRS {
+        // RDX:RAX is 64 bits of MSR; the bits are in EAX.
+        let [a, b, c, d] = msr.to_le_bytes();
+        let code = [
+            &[0xb9, a, b, c, d, 0x0f, 0x32, 0x89, 0xc3][..], // mov ecx, msr; rdmsr; mov ebx, eax
+            &[0x0f, 0xba, 0xf8, bit, 0x0f, 0x30],            // btc eax, bit; wrmsr
+            &[0x0f, 0x32, 0x31, 0xc3],                       // rdmsr; xor ebx, eax
+            &[0x0f, 0xba, 0xf8, bit, 0x0f, 0x30],            // btc eax, bit; wrmsr
+        ]
+        .concat();
+        failures.extend(inverted(host, "passed MSR", name, bit, &code)?);
+    }
+    Ok(listed(failures))
+}
+
+/// Runs code that inverts a bit and leaves the change that it read in RBX. Returns the failure, if any.
+fn inverted(
+    host: &mut dyn Host,
+    guest: &'static str,
+    name: &str,
+    bit: u8,
+    code: &[u8],
+) -> Result<Option<String>, String> {
+    let ran =
+        host.run(&Guest { kernel_pages: true, rax: 1 << bit, ..Guest::new(guest, Ring::Zero, code) })?;
+    Ok(match ran.to_its_end() {
+        true if ran.gpr[3] == 1 << bit => None,
+        true => Some(format!("{name} does not change")),
+        false => Some(format!("{name}: {}", ran.how())),
+    })
+}
+
+fn umip(host: &mut dyn Host) -> Result<Option<String>, String> {
+    let mut failures = Vec::new();
+    for (name, code) in HIDDEN_BY_UMIP {
+        let ran = host.run(&Guest { cr4: CR4_UMIP, ..Guest::new("UMIP", Ring::Three, code) })?;
+        if !ran.raised(GP) {
+            let how = if ran.to_its_end() { "executes".to_owned() } else { ran.how() };
+            failures.push(format!("{name} in ring 3: {how}"));
+        }
+    }
+    Ok(listed(failures))
+}
+
+fn paging(host: &mut dyn Host) -> Result<Option<String>, String> {
+    let byte = |at: u64| (at as u32).to_le_bytes();
+    let jump_to = |at: u64| [&[0xb8][..], &byte(at), &[0xff, 0xe0]].concat(); // mov eax, at; jmp rax
+    // mov byte [DATA], 0x5a; movzx ebx, byte [HUGE + DATA]
+    let huge =
+        [&[0xc6, 0x04, 0x25][..], &byte(DATA), &[0x5a, 0x0f, 0xb6, 0x1c, 0x25], &byte(HUGE + DATA)].concat();
+    let mut failures = Vec::new();
+    let ran = host.run(&Guest::new("1 GiB page", Ring::Zero, &huge))?;
+    if !ran.to_its_end() || ran.gpr[3] != 0x5a {
+        failures.push(format!("a 1 GiB page: {}", ran.how()));
+    }
+    let kernel =
+        |name, cr4, code: &[u8]| Guest { cr4, kernel_pages: true, ..Guest::new(name, Ring::Zero, code) };
+    let load = [&[0x8a, 0x04, 0x25][..], &byte(FOR_PROGRAMS + DATA)].concat(); // mov al, [FOR_PROGRAMS + DATA]
+    let faults = [
+        ("NX", kernel("NX", 0, &jump_to(NO_EXECUTE + CODE))),
+        ("SMEP", kernel("SMEP", CR4_SMEP, &jump_to(FOR_PROGRAMS + CODE))),
+        ("SMAP", kernel("SMAP", CR4_SMAP, &load)),
+    ];
+    for (name, guest) in faults {
+        let ran = host.run(&guest)?;
+        if !ran.raised(PF) {
+            failures.push(format!("{name} does not fault: {}", ran.how()));
+        }
+    }
+    Ok(listed(failures))
+}
+
+fn promised(host: &mut dyn Host) -> Result<Option<String>, String> {
+    let mut failures = Vec::new();
+    for (name, code) in PROMISED {
+        for (ring, word) in [(Ring::Zero, "ring 0"), (Ring::Three, "ring 3")] {
+            let ran = host.run(&Guest::new("promised", ring, code))?;
+            // The soft CPU executes what the host's emulation cannot.
+            if !ran.to_its_end() && ran.end != End::Failed {
+                failures.push(format!("{name} in {word}: {}", ran.how()));
+            }
+        }
+    }
+    Ok(listed(failures))
+}
