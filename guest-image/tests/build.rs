@@ -199,7 +199,7 @@ fn only_files_are_read() {
     let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, format!("cannot read the kernel {device}"));
     fs::File::create(lab.path("long.tar")).unwrap().set_len(1 << 40).unwrap();
-    assert!(message(RootSource::Tar(lab.path("long.tar"))).contains("long.tar: more than"));
+    assert!(message(RootSource::Tar(lab.path("long.tar"))).contains("long.tar: longer than"));
 }
 
 #[test]

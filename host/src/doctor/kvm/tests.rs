@@ -148,7 +148,7 @@ fn a_host_that_is_slow_is_waited_for_and_one_that_stands_still_is_not() {
     let stuck = wait(&receiver, Duration::ZERO);
     assert_eq!(stuck, Err("a guest did not end in 0 s".to_owned()));
     drop(sender);
-    assert_eq!(wait(&receiver, PATIENCE), Err("looking at it failed".to_owned()));
+    assert_eq!(wait(&receiver, PATIENCE), Err("the probe thread failed".to_owned()));
 }
 
 #[test]
