@@ -187,3 +187,58 @@ fn promised(host: &mut dyn Host) -> Result<Option<String>, String> {
     }
     Ok(listed(failures))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use everett_cpu::CacheConfig;
+    use everett_vmm::engine::soft::SoftEngine;
+    use everett_vmm::engine::{Engine, Exit, Until};
+    use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+    use super::*;
+    use crate::doctor::kvm::guest::RAM_BYTES;
+    use crate::doctor::kvm::host::Ran;
+
+    /// A host whose processor is the CPU model.
+    struct Model;
+
+    impl Host for Model {
+        fn capability(&mut self, _: u32) -> Result<u32, String> {
+            Ok(0)
+        }
+        fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
+            let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]);
+            let memory = Arc::new(memory.expect("memory"));
+            memory.write_slice(&guest.memory(), GuestAddress(0)).expect("it is RAM");
+            let mut soft = SoftEngine::new(Arc::clone(&memory), CacheConfig::default());
+            soft.set_state(&guest.registers());
+            let end = match soft.run(Until { icount: 10_000, ..Until::default() }) {
+                Exit::Halt => End::Halted,
+                Exit::Shutdown => End::Shutdown,
+                other => End::Other(format!("{other:?}")),
+            };
+            let mut image = vec![0; RAM_BYTES];
+            memory.read_slice(&mut image, GuestAddress(0)).expect("it is RAM");
+            Ok(Ran {
+                end,
+                vector: Guest::vector(&image),
+                gpr: soft.state().gpr,
+                exits: 1,
+                msr_exits: 0,
+                nanoseconds: 0,
+                dirty: vec![],
+                counted: None,
+                moved: None,
+            })
+        }
+    }
+
+    #[test]
+    fn the_model_has_all_that_a_kernel_needs() {
+        for check in [registers, umip, paging, promised] {
+            assert_eq!(check(&mut Model), Ok(None));
+        }
+    }
+}
