@@ -186,6 +186,11 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 
 /// Reads a number that [`put`] wrote.
 fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
+    // Nearly all numbers have one byte.
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(u64::from(*byte));
+    }
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(BadNumbers)?;

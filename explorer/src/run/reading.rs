@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use super::brief::Brief;
 use super::end::End;
@@ -41,22 +44,35 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Opens a run directory, and merges its records while they are read: those that `end.json` counts, or if the run
+    /// Opens a run directory, and merges its records on a second thread while they are read: those that `end.json` counts, or if the run
     /// has not ended, those before the first missing choice.
     ///
     /// # Errors
     /// See [`Reading::open`].
     pub fn open_merged(run: &Path) -> Result<(Reading, Merged), RunError> {
         Reading::with(run, |source, length, end| {
-            let path = source.path.clone();
             let mut taking = Taking::new(end.map_or(u64::MAX, |end| end.branches));
-            let (index, tail) = Index::of(
-                source,
-                length,
-                Some(&mut |dictionary, brief| {
-                    taking.take(dictionary, brief).map_err(|stray| strange(&path, stray))
-                }),
-            )?;
+            let path = source.path.clone();
+            let (sender, receiver) = sync_channel::<(Dictionary, Brief)>(DECODED_MAX);
+            let (read, merged) = thread::scope(|scope| {
+                let merging = scope.spawn(|| {
+                    for (dictionary, brief) in receiver {
+                        taking.take(&dictionary, brief).map_err(|stray| strange(&path, stray))?;
+                    }
+                    Ok(taking)
+                });
+                let mut send = |dictionary: &Dictionary, brief| {
+                    // If the merging thread has ended, its error is the result, and the rest is read in vain.
+                    let _ = sender.send((dictionary.clone(), brief));
+                    Ok(())
+                };
+                let read = Index::of(source, length, Some(&mut send));
+                drop(sender);
+                (read, merging.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            });
+            // A record that cannot be merged comes before the place at which reading failed.
+            let taking = merged?;
+            let (index, tail) = read?;
             let merged = taking.finish(&index)?;
             Ok((index, tail, merged))
         })
@@ -138,6 +154,8 @@ struct Taking {
     waiting: BTreeMap<u64, Brief>,
 }
 
+/// Maximum number of records that are decoded and not yet merged.
+const DECODED_MAX: usize = 256;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
 
