@@ -30,7 +30,7 @@ impl Ram {
         Some(unsafe { &*pointer })
     }
 
-    /// Replaces the content of page number `page` (with zeroes for `None`) without marking it in the [`PageLog`]. Does
+    /// Replaces the content of page number `page` (with zeroes for `None`) without marking it in the page log. Does
     /// nothing beyond the end of RAM.
     pub(crate) fn replace(&mut self, page: u64, content: Option<&PageBytes>) {
         let Some(pointer) = self.pointer(page) else { return };
