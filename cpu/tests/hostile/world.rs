@@ -1,4 +1,4 @@
-//! What the generator knows about the guest while it writes code: pages and branch targets.
+//! The generator's model of the guest while it writes code: pages and branch targets.
 
 use crate::layout::*;
 use crate::rng::Rng;

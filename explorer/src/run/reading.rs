@@ -154,8 +154,8 @@ struct Taking {
     waiting: BTreeMap<u64, Brief>,
 }
 
-/// Maximum number of records that are decoded and not yet merged.
-const DECODED_MAX: usize = 256;
+/// Maximum number of records that are decoded and not yet merged. A record may be large, so only few are kept.
+const DECODED_MAX: usize = 16;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
 
