@@ -184,7 +184,7 @@ fn found(report: &kvm::Report, clock: Clock) -> Found {
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
-    Found { missing, proved: Proved { branches, tsc, system_calls } }
+    Found { missing, proved: Proved { branches, tsc, system_calls, coherent: report.coherent } }
 }
 
 #[cfg(test)]
@@ -242,7 +242,10 @@ mod tests {
         for engine in [EngineChoice::Auto, EngineChoice::Kvm] {
             let exits = on(engine, false, Clock::Exit, |_, _| {}).unwrap();
             assert_eq!((exits.kind, exits.exact), (EngineKind::Kvm, true));
-            assert_eq!(exits.proved, Proved { branches: None, tsc: true, system_calls: true });
+            assert_eq!(
+                exits.proved,
+                Proved { branches: None, tsc: true, system_calls: true, coherent: true }
+            );
             let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
             assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
             // Signals of the scripted host come 345 branches late.
@@ -260,7 +263,7 @@ mod tests {
         };
         let kvm = on(EngineChoice::Kvm, true, Clock::Exit, stays).unwrap();
         assert!(kvm.why.ends_with("which lacks: system calls"), "{}", kvm.why);
-        assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false });
+        assert_eq!(kvm.proved, Proved { branches: None, tsc: true, system_calls: false, coherent: true });
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub trait Processor: Debug + Send {
     fn queued(&mut self) -> Result<Queued, KvmError>;
     /// See [`Vm::take_dirty_pages`].
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
-    /// See [`Vm::forget_memory`].
+    /// Ensures that the guest sees memory that was replaced from outside, page tables included. Dirty pages that were not
+    /// taken may be lost.
     fn forget_memory(&mut self) -> Result<(), KvmError>;
 }
 
@@ -61,12 +62,18 @@ pub trait Processor: Debug + Send {
 pub struct Real {
     vcpu: Vcpu,
     vm: Arc<Vm>,
+    /// See [`Real::new`].
+    coherent: bool,
 }
 
 impl Real {
     /// Combines a machine and its vCPU.
-    pub fn new(vm: Arc<Vm>, vcpu: Vcpu) -> Real {
-        Real { vcpu, vm }
+    ///
+    /// `coherent`: the guest sees what this process stores to its page tables as soon as cached translations are flushed, as
+    /// with nested paging. Without it KVM may keep translations of its own, so its memory is removed and added again, which
+    /// takes longer and makes the guest fault on each page once more.
+    pub fn new(vm: Arc<Vm>, vcpu: Vcpu, coherent: bool) -> Real {
+        Real { vcpu, vm, coherent }
     }
 }
 
@@ -117,6 +124,6 @@ impl Processor for Real {
         self.vm.take_dirty_pages()
     }
     fn forget_memory(&mut self) -> Result<(), KvmError> {
-        self.vm.forget_memory()
+        if self.coherent { self.vcpu.flush_translations() } else { self.vm.forget_memory() }
     }
 }

@@ -47,6 +47,9 @@ const READINGS_MAX: u32 = 10_000_000;
 pub struct SlowTsc {
     vcpu: OwnedFd,
     held: u64,
+    /// Offset of the guest's TSC. The engine sets it nowhere else. A kernel that does not trust the host's TSC may, and then
+    /// the guest's counts as moved.
+    offset: u64,
     /// Reading of the host's TSC at a past tick.
     ticked: u64,
     /// Cycles of the host's TSC between two ticks.
@@ -68,7 +71,8 @@ impl SlowTsc {
     pub fn new(vcpu: &Vcpu) -> Result<SlowTsc, KvmError> {
         vcpu.set_tsc_khz(KHZ)?;
         let vcpu = ioctl::duplicate(&vcpu.fd).wanted("hold a second descriptor of the virtual CPU")?;
-        let mut tsc = SlowTsc { vcpu, held: 0, ticked: 0, cycles: 0, alarm: None };
+        let offset = ioctl::tsc_offset(&vcpu).wanted("read the TSC's offset")?;
+        let mut tsc = SlowTsc { vcpu, held: 0, offset, ticked: 0, cycles: 0, alarm: None };
         let first = tsc.next_tick()?;
         let second = tsc.next_tick()?;
         (tsc.ticked, tsc.cycles) = (second, second - first);
@@ -119,9 +123,9 @@ impl HeldTsc for SlowTsc {
         alarm
             .set(left.saturating_sub(EARLY), EARLY / 3)
             .map_err(|source| KvmError::Request { what: "set a timer", source })?;
-        let offset = ioctl::tsc_offset(&self.vcpu).wanted("read the TSC's offset")?;
-        let scaled = self.shown()?.wrapping_sub(offset);
-        ioctl::set_tsc_offset(&self.vcpu, tsc.wrapping_sub(scaled)).wanted("set the TSC's offset")?;
+        let scaled = self.shown()?.wrapping_sub(self.offset);
+        self.offset = tsc.wrapping_sub(scaled);
+        ioctl::set_tsc_offset(&self.vcpu, self.offset).wanted("set the TSC's offset")?;
         self.held = tsc;
         Ok(())
     }
@@ -129,6 +133,10 @@ impl HeldTsc for SlowTsc {
         if let Some(alarm) = &mut self.alarm {
             alarm.clear();
         }
-        Ok(self.shown()? != self.held)
+        let moved = self.shown()? != self.held;
+        if moved {
+            self.offset = ioctl::tsc_offset(&self.vcpu).wanted("read the TSC's offset")?;
+        }
+        Ok(moved)
     }
 }

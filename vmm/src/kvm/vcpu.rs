@@ -8,16 +8,20 @@
 
 use std::sync::Arc;
 
-use kvm_bindings::KVM_EXIT_IO;
-use kvm_ioctls::VcpuFd;
+use kvm_bindings::{KVM_EXIT_IO, kvm_sregs};
+use kvm_ioctls::{SyncReg, VcpuFd};
 
 use super::error::{KvmError, Wanted};
 use super::exit::{self, KvmExit};
 use super::vm::Vm;
 use super::{cpuid, ioctl};
+use crate::layout::PAGE;
 
 /// Maximum number of retries for a vCPU that is "not ready yet" (EAGAIN), which ours never are.
 const RETRIES_MAX: u32 = 100;
+
+/// Registers that KVM copies into the shared page when an instruction is finished.
+const SHARED: [SyncReg; 2] = [SyncReg::Register, SyncReg::SystemRegister];
 
 /// Virtual CPU of KVM.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct Vcpu {
     // Before the machine, which keeps the memory alive.
     pub(super) fd: VcpuFd,
     pub(super) vm: Arc<Vm>,
+    /// True if the shared page has the present general and control registers.
+    pub(super) is_shared: bool,
 }
 
 impl Vcpu {
@@ -35,7 +41,7 @@ impl Vcpu {
     pub fn new(vm: &Arc<Vm>, apic_base: u64) -> Result<Vcpu, KvmError> {
         let fd = vm.create_vcpu()?;
         fd.set_cpuid2(&cpuid::table(apic_base)?).wanted("set CPUID")?;
-        Ok(Vcpu { fd, vm: Arc::clone(vm) })
+        Ok(Vcpu { fd, vm: Arc::clone(vm), is_shared: false })
     }
 
     /// Enters the guest until an exit.
@@ -43,6 +49,7 @@ impl Vcpu {
     /// # Errors
     /// Returns an error if KVM cannot run it, or ends the run with an unknown exit.
     pub fn run(&mut self) -> Result<KvmExit, KvmError> {
+        self.is_shared = false;
         let mut tries = 0;
         loop {
             let answer = self.fd.run().map(|_| ());
@@ -61,10 +68,20 @@ impl Vcpu {
     /// # Errors
     /// Returns the errors of [`Vcpu::run`].
     pub fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
+        // The engine reads these registers behind each exit. Here they cost no further requests.
+        let shares = self.vm.shares_registers();
+        if shares {
+            SHARED.into_iter().for_each(|registers| self.fd.set_sync_valid_reg(registers));
+        }
         self.fd.set_kvm_immediate_exit(1);
         let ended = self.run();
         self.fd.set_kvm_immediate_exit(0);
-        Ok(Some(ended?).filter(|ended| *ended != KvmExit::Interrupted))
+        if shares {
+            SHARED.into_iter().for_each(|registers| self.fd.clear_sync_valid_reg(registers));
+        }
+        let more = Some(ended?).filter(|ended| *ended != KvmExit::Interrupted);
+        self.is_shared = shares && more.is_none();
+        Ok(more)
     }
 
     /// Answers the load of [`KvmExit::MmioRead`].
@@ -105,6 +122,19 @@ impl Vcpu {
     /// Returns the guest's CR8, which is the upper half of its local APIC's task priority.
     pub fn priority(&mut self) -> u8 {
         (self.fd.get_kvm_run().cr8 & 0xf) as u8
+    }
+
+    /// Drops the translations that the processor has cached for the guest. KVM does so when CR3 changes; here it changes and
+    /// changes back. KVM's own tables stay: with nested paging they do not depend on the guest's page tables.
+    ///
+    /// # Errors
+    /// Returns an error if KVM refuses it.
+    pub fn flush_translations(&mut self) -> Result<(), KvmError> {
+        self.is_shared = false;
+        let present = self.fd.get_sregs().wanted("read control registers")?;
+        let other = kvm_sregs { cr3: present.cr3 ^ PAGE, ..present };
+        self.fd.set_sregs(&other).wanted("set control registers")?;
+        self.fd.set_sregs(&present).wanted("set control registers")
     }
 
     /// Sets the frequency of the guest's TSC in kHz, for which the host needs TSC control.

@@ -5,10 +5,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kvm_bindings::{
-    KVM_CAP_EXIT_ON_EMULATION_FAILURE, KVM_CAP_SET_TSS_ADDR, KVM_CAP_X86_MSR_FILTER,
+    KVM_CAP_EXIT_ON_EMULATION_FAILURE, KVM_CAP_SET_TSS_ADDR, KVM_CAP_SYNC_REGS, KVM_CAP_X86_MSR_FILTER,
     KVM_CAP_X86_TRIPLE_FAULT_EVENT, KVM_CAP_X86_USER_SPACE_MSR, KVM_MEM_LOG_DIRTY_PAGES,
-    KVM_MSR_EXIT_REASON_FILTER, KVM_MSR_EXIT_REASON_INVAL, KVM_MSR_EXIT_REASON_UNKNOWN, kvm_enable_cap,
-    kvm_userspace_memory_region,
+    KVM_MSR_EXIT_REASON_FILTER, KVM_MSR_EXIT_REASON_INVAL, KVM_MSR_EXIT_REASON_UNKNOWN, KVM_SYNC_X86_REGS,
+    KVM_SYNC_X86_SREGS, kvm_enable_cap, kvm_userspace_memory_region,
 };
 use kvm_ioctls::{MsrFilterDefaultAction, MsrFilterRange, MsrFilterRangeFlags, VcpuFd, VmFd};
 use vm_memory::bitmap::Bitmap;
@@ -33,6 +33,7 @@ pub struct Vm {
     base: u64,
     bytes: u64,
     triple_fault_events: bool,
+    shares_registers: bool,
     filters_msrs: bool,
     _memory: Arc<dyn Any + Send + Sync>,
 }
@@ -67,7 +68,10 @@ impl Vm {
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
-        let vm = Vm { fd, base: base as u64, bytes, triple_fault_events, filters_msrs, _memory: memory };
+        let shared = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;
+        let shares_registers = host.capability(KVM_CAP_SYNC_REGS)? & shared == shared;
+        let base = base as u64;
+        let vm = Vm { fd, base, bytes, triple_fault_events, shares_registers, filters_msrs, _memory: memory };
         vm.set_memory(bytes)?;
         Ok(vm)
     }
@@ -151,5 +155,9 @@ impl Vm {
     /// True if a pending triple fault is part of the events that are read and set.
     pub(super) fn has_triple_fault_events(&self) -> bool {
         self.triple_fault_events
+    }
+    /// True if KVM can copy general and control registers into the page that it shares, at the end of a run.
+    pub(super) fn shares_registers(&self) -> bool {
+        self.shares_registers
     }
 }

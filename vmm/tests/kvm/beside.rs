@@ -76,7 +76,7 @@ impl Beside {
         let copy = Arc::new(copy.map_err(|_| KvmError::Memory)?);
         let caches = CacheConfig { branches: true, ..CacheConfig::default() };
         Ok(Beside {
-            real: Real::new(vm, vcpu),
+            real: Real::new(vm, vcpu, false),
             shared: shared.clone(),
             memory: ram.shared(),
             soft: SoftEngine::new(Arc::clone(&copy), caches),

@@ -19,6 +19,7 @@ use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
 use crate::lacks::{Lacks, host_with};
 use crate::program::program;
 use crate::rng::Rng;
+use crate::tables::is_coherent;
 use crate::trials::{Ran, trial};
 
 /// Largest number of exits of a program.
@@ -212,20 +213,20 @@ pub(crate) enum Gates {
 }
 
 impl Gates {
-    fn proved(self) -> Proved {
-        Proved { system_calls: self == Gates::Open, ..Proved::default() }
+    fn proved(self, host: &Host) -> Proved {
+        Proved { system_calls: self == Gates::Open, coherent: is_coherent(host), ..Proved::default() }
     }
 }
 
 pub(crate) fn kvm_engine(host: &Host, gates: Gates, memory: &Memory) -> KvmEngine {
-    let mut engine = KvmEngine::new(host, Arc::clone(memory), gates.proved()).expect("a virtual machine");
+    let mut engine = KvmEngine::new(host, Arc::clone(memory), gates.proved(host)).expect("a virtual machine");
     engine.give_up_after(SIGNALS_MAX);
     engine
 }
 
 /// Creates a KVM engine for a whole machine, with these gates.
 pub(crate) fn kvm_engine_on(host: &Host, gates: Gates, ram: &Ram) -> Result<KvmEngine, KvmError> {
-    let mut engine = KvmEngine::new(host, ram.shared(), gates.proved())?;
+    let mut engine = KvmEngine::new(host, ram.shared(), gates.proved(host))?;
     engine.give_up_after(SIGNALS_MAX);
     Ok(engine)
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Msrs, Segment, TableRegister, seg};
 use everett_vmm::kvm::{Host, Queued, Saved, Vcpu, Vm};
+use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
-use vm_memory::{GuestAddress, GuestMemoryMmap};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
+use crate::ground::{CODE, DEVICE, Guest};
+use crate::lockstep::memory;
 use crate::trials::{Ran, trial};
 
 fn vcpu(host: &Host) -> Vcpu {
@@ -110,10 +113,52 @@ fn a_queued_interrupt_is_seen_and_does_not_survive_another_state() -> Ran {
     Ok(())
 }
 
+fn registers_behind_an_exit_are_the_present_ones() -> Ran {
+    let host = crate::host()?;
+    let mut guest = Guest::new(false);
+    guest.code(CODE, |a| {
+        let mut again = a.create_label();
+        a.mov(rdi, DEVICE)?;
+        a.set_label(&mut again)?;
+        a.add(rax, 3)?;
+        a.out(0x80, al)?;
+        a.mov(dword_ptr(rdi), eax)?;
+        a.jmp(again)
+    });
+    let memory = memory();
+    memory.write_slice(&guest.ram, GuestAddress(0)).unwrap();
+    let vm = Arc::new(Vm::new(&host, memory).unwrap());
+    let mut vcpu = Vcpu::new(&vm, Msrs::default().apic_base).unwrap();
+    vcpu.load(&guest.state).unwrap();
+    let place = |s: &CpuState| {
+        let tables = (s.gdtr, s.idtr, s.tr, s.ldtr);
+        (s.rip, s.rflags, s.gpr, s.seg, (s.cr0, s.cr2, s.cr3, s.cr4, s.efer), tables)
+    };
+    for exit in 0..60 {
+        assert!(vcpu.run().unwrap().is_unfinished());
+        assert_eq!(vcpu.finish().unwrap(), None);
+        let shown = vcpu.save_place().unwrap();
+        let mut state = vcpu.save().unwrap().state;
+        assert_eq!(place(&shown), place(&state), "behind exit {exit}");
+        match exit % 3 {
+            0 => {}
+            1 => vcpu.flush_translations().unwrap(),
+            _ => {
+                state.gpr[0] = exit << 32;
+                state.cr2 = exit;
+                vcpu.load(&state).unwrap();
+            }
+        }
+        assert_eq!(place(&vcpu.save_place().unwrap()), place(&state), "{exit}: flushed, or replaced");
+    }
+    Ok(())
+}
+
 /// The tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(what_goes_in_comes_out_and_nothing_of_before_stays),
+        trial(registers_behind_an_exit_are_the_present_ones),
         trial(a_queued_interrupt_is_seen_and_does_not_survive_another_state),
     ]
 }

@@ -20,6 +20,12 @@ pub const HUGE: u64 = 1 << 30;
 pub const NO_EXECUTE: u64 = 2 << 20;
 /// Guest-virtual address at which the memory is mapped again, always for both rings.
 pub const FOR_PROGRAMS: u64 = 4 << 20;
+/// Guest-virtual address of a small page, at first [`DATA`].
+pub const SWAPPED: u64 = 6 << 20;
+/// Guest-physical address of the page table entry of [`SWAPPED`].
+pub const SWAPPED_ENTRY: u64 = 0xc000;
+/// Guest-virtual address without memory, to which both rings may write.
+pub const DEVICE: u64 = 8 << 20;
 /// Value of R15 after code that ran to its end.
 pub const END_MARK: u64 = 0x600d;
 /// Vector that is injected for [`Guest::interrupt`].
@@ -41,7 +47,8 @@ const PD: u64 = 0x7000;
 const STACK: u64 = 0x9000;
 const USER_STACK: u64 = 0xb000;
 
-const PRESENT_WRITABLE_USER: u64 = 7;
+/// Bits of a page table entry: present, writable, for both rings.
+pub const PRESENT_WRITABLE_USER: u64 = 7;
 const USER: u64 = 4;
 const LARGE: u64 = 0x80;
 const EXECUTE_DISABLE: u64 = 1 << 63;
@@ -104,6 +111,8 @@ pub struct Guest {
     pub filter_msrs: bool,
     /// True if an interrupt is injected as soon as the guest can take it.
     pub interrupt: bool,
+    /// True if the host maps another page at [`SWAPPED`] after each store to [`DEVICE`], and changes its content.
+    pub swaps: bool,
     /// Raw performance event to count while the guest runs, and the count after which the counter stops the guest.
     pub event: Option<(u64, Option<u64>)>,
 }
@@ -124,6 +133,7 @@ impl Guest {
             kernel_pages: false,
             filter_msrs: false,
             interrupt: false,
+            swaps: false,
             event: None,
         }
     }
@@ -149,6 +159,9 @@ impl Guest {
         image.put(PDPT + HUGE / (1 << 30) * 8, LARGE | PRESENT_WRITABLE_USER);
         image.put(PD + NO_EXECUTE / (2 << 20) * 8, EXECUTE_DISABLE | LARGE | PRESENT_WRITABLE_USER);
         image.put(PD + FOR_PROGRAMS / (2 << 20) * 8, LARGE | PRESENT_WRITABLE_USER);
+        image.put(PD + SWAPPED / (2 << 20) * 8, SWAPPED_ENTRY | PRESENT_WRITABLE_USER);
+        image.put(PD + DEVICE / (2 << 20) * 8, DEVICE | LARGE | PRESENT_WRITABLE_USER);
+        image.put(SWAPPED_ENTRY, DATA | PRESENT_WRITABLE_USER);
         image.put(GDT + u64::from(KERNEL_CS), 0x00af_9b00_0000_ffff);
         image.put(GDT + u64::from(KERNEL_SS), 0x00cf_9300_0000_ffff);
         image.put(GDT + u64::from(USER_SS & !3), 0x00cf_f300_0000_ffff);

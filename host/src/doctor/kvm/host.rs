@@ -31,6 +31,8 @@ pub struct Ran {
     pub gpr: [u64; 16],
     /// Number of exits to Everett.
     pub exits: u64,
+    /// For a guest whose page is swapped: number of stores that had the content of an earlier page.
+    pub stale: u64,
     /// Number of these exits that were MSR accesses.
     pub msr_exits: u64,
     /// Duration of the run by the host's clock, in nanoseconds.

@@ -38,6 +38,8 @@ pub struct Report {
     pub unproven: Vec<&'static str>,
     /// The event that counts a guest's branches, if one does.
     pub branches: Option<Branches>,
+    /// True if a guest sees replaced memory after a flush of cached translations.
+    pub coherent: bool,
 }
 
 /// Time without the end of any guest after which the probes are given up. A guest takes milliseconds, and some tens of them
@@ -126,6 +128,7 @@ fn nothing(why: String) -> Report {
         findings: vec![Finding::new(DEVICE, Verdict::Note, why)],
         unproven: vec!["a usable /dev/kvm"],
         branches: None,
+        coherent: false,
     }
 }
 

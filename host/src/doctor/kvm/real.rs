@@ -7,7 +7,9 @@ use everett_vmm::kvm::state::PASSED_THROUGH;
 use everett_vmm::kvm::{HeldTsc, Host as Device, KvmExit, PerfCounter, SlowTsc, Ticker, Vcpu, Vm};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-use super::guest::{Guest, HELD_TSC, INTERRUPT_VECTOR, RAM_BYTES, Tsc};
+use super::guest::{
+    DATA, Guest, HELD_TSC, INTERRUPT_VECTOR, PRESENT_WRITABLE_USER, RAM_BYTES, SWAPPED_ENTRY, Tsc,
+};
 use super::host::{End, Host, Ran};
 use super::tsc_scaling;
 use crate::doctor::perf;
@@ -15,6 +17,7 @@ use crate::time::Stopwatch;
 
 /// Interval between two checks of whether a guest takes too long.
 const TICK: Duration = Duration::from_millis(5);
+const PAGE: u64 = 4096;
 /// Number of checks after which a guest has timed out: about a second.
 const TICKS_MAX: u64 = 200;
 
@@ -81,7 +84,8 @@ impl Host for Real {
         if let Some(tsc) = &mut tsc {
             tsc.hold(HELD_TSC).map_err(text)?;
         }
-        let end = drive(&mut vcpu, guest, &ticker, &mut seen)?;
+        let swapped = guest.swaps.then_some(&*memory);
+        let end = drive(&mut vcpu, guest, &ticker, &mut seen, swapped)?;
         let moved = tsc.as_mut().map(SlowTsc::has_moved).transpose().map_err(text)?;
         let nanoseconds = u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let counted = match &mut counter {
@@ -98,6 +102,7 @@ impl Host for Real {
             gpr,
             exits: seen.exits,
             msr_exits: seen.msr_exits,
+            stale: seen.stale,
             nanoseconds,
             dirty: vm.take_dirty_pages().map_err(text)?,
             counted,
@@ -110,11 +115,20 @@ impl Host for Real {
 struct Seen {
     exits: u64,
     msr_exits: u64,
+    /// Number of swaps of the page at `SWAPPED` so far. The page that is mapped has this number as its first byte.
+    swaps: u64,
+    stale: u64,
     /// True if the counter can overflow: a signal that is not a tick then comes from the counter.
     overflows: bool,
 }
 
-fn drive(vcpu: &mut Vcpu, guest: &Guest, ticker: &Ticker, seen: &mut Seen) -> Result<End, String> {
+fn drive(
+    vcpu: &mut Vcpu,
+    guest: &Guest,
+    ticker: &Ticker,
+    seen: &mut Seen,
+    swapped: Option<&GuestMemoryMmap<()>>,
+) -> Result<End, String> {
     let mut interrupt = guest.interrupt;
     loop {
         vcpu.request_window(interrupt);
@@ -141,11 +155,27 @@ fn drive(vcpu: &mut Vcpu, guest: &Guest, ticker: &Ticker, seen: &mut Seen) -> Re
                 vcpu.answer_msr(Some(0));
             }
             KvmExit::PioRead { size, count, .. } => vcpu.port_data(size, count).fill(0),
-            KvmExit::MmioWrite { .. } | KvmExit::PioWrite { .. } | KvmExit::Priority => {}
+            KvmExit::MmioWrite { value, .. } => {
+                if let Some(memory) = swapped {
+                    seen.stale += u64::from(value != seen.swaps);
+                    seen.swaps += 1;
+                    vcpu.finish().map_err(text)?;
+                    swap(memory, seen.swaps)?;
+                    vcpu.flush_translations().map_err(text)?;
+                }
+            }
+            KvmExit::PioWrite { .. } | KvmExit::Priority => {}
             KvmExit::Debug => return Ok(End::Other(format!("{exit:?}"))),
         }
         if ticker.ticks() > TICKS_MAX {
             return Ok(End::TimedOut);
         }
     }
+}
+
+/// Maps one of four pages at [`SWAPPED`], and stores `number` to it.
+fn swap(memory: &GuestMemoryMmap<()>, number: u64) -> Result<(), String> {
+    let page = DATA + number % 4 * PAGE;
+    memory.write_obj(number as u8, GuestAddress(page)).map_err(text)?;
+    memory.write_obj(page | PRESENT_WRITABLE_USER, GuestAddress(SWAPPED_ENTRY)).map_err(text)
 }

@@ -21,6 +21,7 @@ fn sound(guest: &Guest) -> Ran {
         gpr: [0; 16],
         exits: 1,
         msr_exits: 0,
+        stale: 0,
         nanoseconds: 30_000_000,
         dirty: vec![],
         counted: guest.event.map(|_| 3 * guest.rcx),

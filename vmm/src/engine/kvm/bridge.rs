@@ -1,6 +1,7 @@
 //! Executes single instructions on the soft CPU: those that KVM cannot execute, or would execute differently.
 //!
-//! Each instruction gets a new CPU, because KVM writes guest memory without notice.
+//! Each instruction gets a new CPU, because KVM writes guest memory without notice. Only the look at the next instruction,
+//! which follows each exit and executes nothing, uses the same CPU each time.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
@@ -44,7 +45,11 @@ pub(super) enum Step {
 
 /// Guest memory for soft CPUs beside KVM.
 #[derive(Debug)]
-pub(super) struct Memory(Ram);
+pub(super) struct Memory {
+    ram: Ram,
+    /// Reads code through the guest's page tables, and executes nothing.
+    reader: Cpu,
+}
 
 impl Memory {
     /// # Safety
@@ -52,11 +57,14 @@ impl Memory {
     /// before the mapping, and must not run at the same time.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
         // SAFETY: the caller guarantees the conditions.
-        Memory(unsafe { Ram::new(base, len) })
+        let ram = unsafe { Ram::new(base, len) };
+        // SAFETY: as in `ram` below; this CPU never runs.
+        let reader = Cpu::new(unsafe { ram.another() }, CACHES);
+        Memory { ram, reader }
     }
     pub(super) fn ram(&self) -> Ram {
         // SAFETY: the conditions of `Memory::new` hold, and an engine runs one CPU at a time, on its own thread.
-        unsafe { self.0.another() }
+        unsafe { self.ram.another() }
     }
     fn cpu(&self, state: &CpuState) -> Cpu {
         let mut cpu = Cpu::new(self.ram(), CACHES);
@@ -74,8 +82,9 @@ impl Memory {
         Bridge { exit: true, ..self.step(state, tsc) }
     }
     /// True if the next instruction belongs to the exit before it, provided that no exception comes between.
-    pub(super) fn repeats(&self, state: &CpuState) -> bool {
-        goes_on(&self.cpu(state), state.rip)
+    pub(super) fn repeats(&mut self, state: &CpuState) -> bool {
+        self.reader.set_state(state);
+        goes_on(&self.reader, state.rip)
     }
     /// Delivers an interrupt or an exception without executing an instruction. Returns the state after it, and the
     /// pages that were written.

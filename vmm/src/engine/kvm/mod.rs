@@ -99,6 +99,8 @@ pub struct Proved {
     pub tsc: bool,
     /// True if the processor delivers exceptions and system calls; else the soft CPU does ([`crate::kvm::gates`]).
     pub system_calls: bool,
+    /// True if replaced memory needs no more than a flush ([`Real::new`]).
+    pub coherent: bool,
 }
 
 /// A virtual CPU of the host's KVM on a machine's RAM.
@@ -136,7 +138,7 @@ impl KvmEngine {
             Ok(Counting { counter: Box::new(counter), margin })
         };
         let counting = proved.branches.map(open).transpose()?;
-        let real = Box::new(Real::new(vm, vcpu));
+        let real = Box::new(Real::new(vm, vcpu, proved.coherent));
         let processor: Box<dyn Processor> =
             if proved.system_calls { real } else { Box::new(Closed::new(real)) };
         KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)

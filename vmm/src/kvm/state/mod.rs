@@ -46,6 +46,7 @@ impl Vcpu {
     /// # Errors
     /// Returns an error if KVM refuses a part of it.
     pub fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
+        self.is_shared = false;
         // The order matters: CPUID decides which bits CR4 has, CR0 and CR4 which values EFER may have, and setting
         // registers drops exceptions.
         self.fd.set_sregs(&registers::system(state)).wanted("set control registers")?;
@@ -79,8 +80,17 @@ impl Vcpu {
     /// Returns an error if KVM cannot read them.
     pub fn save_place(&self) -> Result<CpuState, KvmError> {
         let mut state = CpuState::default();
-        registers::read_general(&mut state, &self.fd.get_regs().wanted("read registers")?);
-        registers::read_system(&mut state, &self.fd.get_sregs().wanted("read control registers")?);
+        let (general, system) = if self.is_shared {
+            let shared = self.fd.sync_regs();
+            (shared.regs, shared.sregs)
+        } else {
+            (
+                self.fd.get_regs().wanted("read registers")?,
+                self.fd.get_sregs().wanted("read control registers")?,
+            )
+        };
+        registers::read_general(&mut state, &general);
+        registers::read_system(&mut state, &system);
         Ok(state)
     }
 

@@ -227,6 +227,7 @@ mod tests {
                 gpr: soft.state().gpr,
                 exits: 1,
                 msr_exits: 0,
+                stale: 0,
                 nanoseconds: 0,
                 dirty: vec![],
                 counted: None,

@@ -59,6 +59,15 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     });
     notes.needed("dirty log", holds, detail, "to store only the written pages with a moment");
 
+    let seen = always(rounds, || replaced(host));
+    notes.coherent = seen.is_ok();
+    match seen {
+        Ok(()) => notes.ok("replaced memory", "is seen after a flush of cached translations", ""),
+        Err(why) => {
+            notes.note("replaced memory", why, "KVM's memory is removed and added again for each restore");
+        }
+    }
+
     let seen = always(rounds, || filter(host));
     let holds = seen.is_ok();
     let detail = seen.err().unwrap_or_else(|| "each access exits to Everett".to_owned());
@@ -135,6 +144,31 @@ fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String
         }
         *spare |=
             (WRITTEN[0]..WRITTEN[0] + 16).any(|page| ran.dirty.contains(&page) && !WRITTEN.contains(&page));
+    }
+    Ok(None)
+}
+
+/// Checks that a guest sees memory that this process replaced, with the page table entry that maps it, once the translations
+/// that its processor has cached are flushed. A KVM that shadows the guest's page tables does not notice such stores; a
+/// software KVM may shadow them for ring 3 only.
+fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
+    const TIMES: u64 = 100;
+    let code = [
+        0xbb, 0x00, 0x00, 0x60, 0x00, // mov ebx, SWAPPED
+        0xba, 0x00, 0x00, 0x80, 0x00, // mov edx, DEVICE
+        0x8a, 0x03, // back: mov al, [rbx]
+        0x88, 0x02, // mov [rdx], al
+        0x48, 0xff, 0xc9, // dec rcx
+        0x75, 0xf7, // jnz back
+    ];
+    for ring in [Ring::Zero, Ring::Three] {
+        let guest = Guest { rcx: TIMES, swaps: true, ..Guest::new("replaced memory", ring, &code) };
+        let ran = host.run(&guest)?;
+        let stale =
+            || (ran.stale > 0).then(|| format!("{} of {TIMES} times an earlier page was seen", ran.stale));
+        if let Some(why) = unless_ended(&ran).or_else(stale) {
+            return Ok(Some(why));
+        }
     }
     Ok(None)
 }

@@ -55,7 +55,8 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     machine::probe(host, effort, &mut notes);
     flags::probe(host, &mut notes);
     counters::probe(host, effort, &mut notes);
-    Report { findings: notes.findings, unproven: notes.unproven, branches: notes.branches }
+    let Notes { findings, unproven, branches, coherent } = notes;
+    Report { findings, unproven, branches, coherent }
 }
 
 /// Findings so far.
@@ -64,6 +65,7 @@ pub(super) struct Notes {
     findings: Vec<Finding>,
     unproven: Vec<&'static str>,
     branches: Option<Branches>,
+    coherent: bool,
 }
 
 impl Notes {
