@@ -230,7 +230,7 @@ mod tests {
         Regression { timeline: "e1:0:0/5.1".to_owned(), ..whole.clone() }.write(&file).unwrap();
         let older = format!("{:#}", Regression::read(&file).unwrap_err());
         assert!(
-            older.contains("r.json is of machine version everett-1") && older.lines().count() == 1,
+            older.contains("r.json was made by machine version everett-1") && older.lines().count() == 1,
             "{older}"
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();

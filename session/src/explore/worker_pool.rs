@@ -208,11 +208,11 @@ impl<'s> WorkerPool<'s> {
     }
 
     /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no
-    /// record: records are exact, and the place of such a failure is not.
+    /// record: a record must repeat exactly, and such a failure does not.
     fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
-                "{}: {failed}; nothing is recorded of this branch, and the exploration can be resumed",
+                "{}: {failed}; this branch was not recorded, and the exploration can be resumed",
                 self.setting.name(path)
             ),
             None => error,

@@ -350,7 +350,10 @@ fn commands_that_fail_or_hang_are_found() {
         "{found:?}"
     );
     assert!(found.contains("command eventually_hangs.sh did not end in 600 s"), "{found:?}");
-    assert!(!found.iter().any(|text| text.contains("parallel_")), "the parallel command was killed at the end, without a finding: {found:?}");
+    assert!(
+        !found.iter().any(|text| text.contains("parallel_")),
+        "the parallel command was killed at the end, without a finding: {found:?}"
+    );
     // The hanging `eventually_` command was killed, and the check after it still ran.
     assert_eq!(lines(&events, "after"), ["0"]);
     never_succeeding_is_counted(launcher);
@@ -407,5 +410,8 @@ fn a_template_is_done_when_each_of_its_commands_has_ended() {
     ];
     let firsts = commands.map(|command| *exits(command).first().expect(command));
     let last = firsts.into_iter().max().unwrap();
-    assert!((last..last + MS).contains(&end_ns), "each command had ended once at {last}, and the workload ended at {end_ns}");
+    assert!(
+        (last..last + MS).contains(&end_ns),
+        "each command had ended once at {last}, and the workload ended at {end_ns}"
+    );
 }

@@ -205,7 +205,10 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     // The boot takes about the same vtime, whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
     assert!(apart_ns < 20 * MS, "{} ms apart", apart_ns / MS);
-    assert!(warm_count + 300_000_000 < cold_count, "{warm_count} instructions with a warm restart, {cold_count} with a cold one");
+    assert!(
+        warm_count + 300_000_000 < cold_count,
+        "{warm_count} instructions with a warm restart, {cold_count} with a cold one"
+    );
 }
 
 /// A machine with a service and a driver that prints a line on the console and then computes; and an idle machine.

@@ -28,7 +28,8 @@ use crate::event::What;
 use crate::machines::EngineOptions;
 use crate::timeline::restart_point::RestartPoint;
 
-/// Returns a timeline of two guests that halt for ever, with a port for the host, before anything has been executed.
+/// Returns a timeline of two guests that halt for ever, with a port for Everett on the wire, before anything has been
+/// executed.
 fn booting() -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
@@ -186,7 +187,7 @@ fn continuing_draws_nothing() {
     assert_eq!(next(&mut timeline), before);
 }
 
-/// Returns the values that the host draws for a new connection.
+/// Returns the values that Everett draws for a new connection.
 fn talks(mut timeline: Timeline) -> [u64; 2] {
     let check = HostCheck {
         name: "talk".to_owned(),
