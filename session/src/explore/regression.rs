@@ -152,8 +152,8 @@ impl Regression {
         );
     }
 
-    /// Applies the recorded settings of the exploration to those of the world file: the share of branches with checks
-    /// if the world file sets none, and the strategy if the regression file has one.
+    /// Puts the recorded settings of the exploration into `explore`, the settings of the world file: the share of
+    /// branches with checks if the world file sets none, and the strategy if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);

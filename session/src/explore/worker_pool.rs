@@ -147,8 +147,8 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last
-    /// worker returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host cannot provide its machines, while other workers continue.
+    /// The last worker returns false, so that its error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),

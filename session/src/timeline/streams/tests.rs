@@ -204,7 +204,7 @@ fn talks(mut timeline: Timeline) -> [u64; 2] {
         timeout_ns: 1_000_000_000,
     };
     timeline.start_talk(&check);
-    let draws = timeline.save_talk().expect("the host has a connection").draws;
+    let draws = timeline.save_talk().expect("Everett has a connection").draws;
     [draws.stack, draws.port]
 }
 
