@@ -1,4 +1,4 @@
-//! A timeline in one piece equals a timeline in two.
+//! A timeline reaches the same points whether it is observed in one piece or in two.
 
 use super::*;
 
