@@ -24,7 +24,7 @@ pub(super) struct Judge<'p, 'h, F> {
     /// Builds the model from acknowledged and open operations.
     pub(super) model: F,
     pub(super) allowance: Allowance,
-    /// True if a violation is traced to its first completion.
+    /// True if a violation is traced to the first impossible completion.
     pub(super) follow: bool,
 }
 

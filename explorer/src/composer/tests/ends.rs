@@ -62,7 +62,11 @@ fn without_an_eventually_command_a_killed_run_ends_the_timeline() {
             1 => {
                 composer.lost(0, now_ns + S);
                 composer.up(0);
-                assert_eq!(composer.stop(now_ns + 2 * S), Stopping::Nothing, "a run was lost before the stop");
+                assert_eq!(
+                    composer.stop(now_ns + 2 * S),
+                    Stopping::Nothing,
+                    "a run was lost before the stop"
+                );
                 now_ns + 2 * S
             }
             2 => {
