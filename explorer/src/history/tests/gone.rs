@@ -91,7 +91,7 @@ fn elements_of_queues() {
     assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
     // Nothing is missing if no dequeue found the queue empty.
     assert!(queue(&(two.clone() + &took("2"))).is_empty());
-    // Nor is anything missing if that dequeue was invoked before the end of the enqueue.
+    // Nothing is missing if the dequeue that found the queue empty was invoked before the end of the enqueue.
     assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
     // One dequeue of unknown outcome excuses one element, not two.
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";

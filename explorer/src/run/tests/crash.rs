@@ -13,7 +13,8 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// After a writer was killed at any byte, the file has the records before it, and a resumed run completes the file.
+/// After a writer was killed at any byte, the file has the whole records before that byte, and a resumed run completes
+/// the file.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);

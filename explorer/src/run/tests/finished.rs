@@ -65,7 +65,8 @@ fn damage_in_a_finished_run_is_an_error() {
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
 
-/// Results can be recorded in another order than that of choices, some of them after the last that `end.json` counts.
+/// Results can be recorded in another order than that of choices, and records can follow the last one that `end.json`
+/// counts.
 #[test]
 fn records_after_those_that_the_end_counts() {
     let mut records = row(6);
