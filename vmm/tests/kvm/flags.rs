@@ -22,8 +22,8 @@ const GUESTS: u64 = 100;
 /// The most digests of a guest, e.g. of one whose timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
-/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes before
-/// an exact place.
+/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes on
+/// the way to an exact stop.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }

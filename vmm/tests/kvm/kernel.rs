@@ -77,7 +77,11 @@ fn compare(make: Make) -> Ran {
         assert_eq!(other.run(&until), stop);
         places += 1;
         let (a, b) = (compared(ClockMode::Exit, plain.cpu()), compared(ClockMode::Exit, other.cpu()));
-        assert_eq!((a.rip, plain.vtime()), (b.rip, other.vtime()), "at exit {places} they go different ways");
+        assert_eq!(
+            (a.rip, plain.vtime()),
+            (b.rip, other.vtime()),
+            "at exit {places} the machines are at different places"
+        );
         for n in differing(&a, &b) {
             *parted.entry(n).or_default() += 1;
             told += 1;

@@ -27,7 +27,7 @@ const WRONG: i32 = 0xbad;
 
 /// Instruction that some hosts execute wrongly. Random programs avoid it there.
 struct Piece {
-    /// Name in the names of its tests.
+    /// Part of the names of its tests.
     name: &'static str,
     /// Reason that an ignored test shows.
     lacking: &'static str,
@@ -58,7 +58,7 @@ const INT_IN_RING_3: Piece = Piece {
 };
 const UPPER_HALF_OF_CR0: Piece = Piece {
     name: "upper_half_of_cr0",
-    lacking: "a bit in the upper half of CR0 is not #GP",
+    lacking: "setting a bit in the upper half of CR0 does not raise #GP",
     user: false,
     instruction: |a| {
         a.mov(rax, 1u64 << 40 | 0x8005_0033)?;

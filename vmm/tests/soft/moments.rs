@@ -1,4 +1,4 @@
-//! A machine that is restored to a moment, or another one that starts from it, continues as the first one did.
+//! A machine that is restored to a moment, or a new one that starts from it, continues as the original machine did.
 
 use std::path::Path;
 use std::sync::Arc;
