@@ -67,7 +67,7 @@ fn another_seed_differs_from_the_start() {
 
 #[test]
 fn a_defect_of_the_engine_is_found_to_the_instruction() {
-    // At any distance from the points of the trail.
+    // Counts near the start, at and next to a point of the trail, and between two points.
     for at in [7u64, 9_999, 10_000, 10_001, 31_415] {
         let make = |side| {
             let mut script = Script::new(&[Op::Work(50_000), Op::Jump(0)], &HANDLER);

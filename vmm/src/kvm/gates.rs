@@ -204,6 +204,6 @@ mod tests {
         let saved = gates.open(state);
         assert_eq!((saved.rip, saved.rflags, saved.cr2), (0x1000, RESUME | 0x246, 0x2000));
         let selectors = [seg::CS, seg::SS].map(|which| saved.seg[which].selector);
-        assert_eq!(selectors, [0x33, 0x2b], "it is a program's");
+        assert_eq!(selectors, [0x33, 0x2b], "the segments are a program's");
     }
 }

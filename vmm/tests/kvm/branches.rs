@@ -350,8 +350,8 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
 fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     let bench = computing();
     for (trouble, says) in [
-        (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped 0 branches too late or more"),
-        (Trouble::Lost, "the host disturbed the guest: it was stopped 49936 branches too late or more"),
+        (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped at least 0 branches too late"),
+        (Trouble::Lost, "the host disturbed the guest: it was stopped at least 49936 branches too late"),
         (Trouble::Tick, "the host disturbed the guest: its TSC ticked"),
         (Trouble::Uncounted, "the host disturbed the guest: the counter was taken away for a while"),
     ] {

@@ -239,7 +239,7 @@ impl Inner {
             self.counted_branches(counted);
             // Even if no branch was too many, instructions after the last branch were executed too early.
             if let Some(late) = self.count.checked_sub(until.icount) {
-                return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
+                return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
         }
         if let Some(holder) = &mut self.holder
@@ -542,9 +542,9 @@ impl Inner {
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
     /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but
-    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So KVM's translations are dropped. This
-    /// is expensive, but only on hosts that are slow anyway: where the processor executes kernels, the soft CPU has
-    /// next to nothing to do.
+    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So everything that KVM derived from page
+    /// tables is dropped. This is expensive, but only on hosts that are slow anyway: where the processor executes
+    /// kernels, the soft CPU has next to nothing to do.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
