@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(
             events.next_vtime(),
             Some(6_000 + (1 << 32) * TICK_NS),
-            "it matches again when the counter has wrapped"
+            "the timer matches again when the counter has wrapped"
         );
         hpet.write(0x100, 4, 0, 7_000, &mut events);
         assert!(events.is_empty());

@@ -112,6 +112,6 @@ fn a_lost_lapic_bit_is_found_to_the_instruction() {
     let found = search(make, NANOS / 20, 1_000_000).unwrap();
     let Cause::Input { a, b } = &found.cause else { panic!("{found}") };
     let lost = |e: &Option<crate::machine::journal::Entry>| e.is_some_and(|e| e.icount == found.icount);
-    assert!(lost(a) != lost(b), "one of them took an interrupt that the other lost: {found}");
+    assert!(lost(a) != lost(b), "one run took an interrupt that the other lost: {found}");
     assert_eq!((found.vtime - 3) % 5_000, 0, "at an expiry of the timer: {found}");
 }

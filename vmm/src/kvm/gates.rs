@@ -61,7 +61,7 @@ impl Gates {
 
     /// Returns the guest's own state from one that KVM has saved.
     fn open(&self, mut state: CpuState) -> CpuState {
-        // If they differ, the guest has loaded another table.
+        // If the table differs from the shown one, the guest has loaded another.
         if state.idtr == (TableRegister { limit: CLOSED, ..self.idtr }) {
             state.idtr = self.idtr;
         }

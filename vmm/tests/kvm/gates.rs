@@ -33,7 +33,7 @@ const WAYS: [(&str, Code); 13] = [
         a.int3()?;
         a.ud2()
     }),
-    ("a fault behind the last byte of a constant", |a| {
+    ("a fault after a constant that ends with the opcode of INT3", |a| {
         a.mov(eax, 0xcc00_0000u32)?;
         a.ud2()
     }),

@@ -55,7 +55,7 @@ fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
     let _ticker = tick();
     let mut bench = Bench::new(&host, Gates::Open);
     for (name, instruction) in EXITS {
-        // The seeds decide behind which exits an interrupt comes.
+        // The seeds decide after which exits an interrupt comes.
         for seed in 0..4 {
             assert_eq!(bench.run(&guest(instruction), seed), Ok(2), "{name}, seed {seed}");
         }

@@ -123,7 +123,7 @@ impl Shared {
         let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
         KvmEngine::from_parts(Parts { processor, counting: None, tsc }, ram.shared())
     }
-    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was behind a device access.
+    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was after a device access.
     pub(crate) fn exits_that_keep_resume(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())

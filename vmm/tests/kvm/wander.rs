@@ -117,7 +117,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.mov(qword_ptr(rbx), r14)?;
         }
         13 => {
-            // A repeated instruction that accesses only memory, right behind an exit.
+            // A repeated instruction that accesses only memory, directly after an exit.
             a.mov(rsi, DATA)?;
             a.mov(rdi, DATA + 0x8000)?;
             out(a, SCRATCH, 1)?;

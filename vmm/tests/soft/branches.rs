@@ -422,5 +422,5 @@ fn accesses_without_a_branch_between_are_bounded() {
         a.cli()?;
         a.hlt()
     });
-    assert_eq!(finish(&mut self::machine(&code)).0, 0, "this many accesses are within the bound");
+    assert_eq!(finish(&mut self::machine(&code)).0, 0, "9000 accesses are within the bound");
 }

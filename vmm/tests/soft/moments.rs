@@ -61,7 +61,7 @@ fn every_restored_moment_continues_as_before() {
         assert_eq!(trail.points(), &expected.points()[..reached], "step {step}, moment {index}");
     }
     drop((worker, moments));
-    assert_eq!(pool.stats().pages, 0, "no page is left");
+    assert_eq!(pool.stats().pages, 0, "no page is left in the pool");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn decoded_code_survives_a_restore() {
     assert_eq!(
         machine.engine_mut().blocks_decoded(),
         warm,
-        "the millisecond after a restore decodes nothing"
+        "nothing is decoded again in the millisecond after a restore"
     );
 }
 

@@ -33,7 +33,7 @@ fn a_paused_node_executes_nothing_and_misses_the_time_of_the_pause_at_once() {
         world.resume(node);
         assert_eq!(world.nodes()[node].vtime(), world.vtime());
         assert_eq!(world.nodes()[node].retired(), retired);
-        assert!(register(&world, node, LONGEST) < missed, "nothing else takes as long");
+        assert!(register(&world, node, LONGEST) < missed, "no round of the guest takes as long as the pause");
         let resumed_at = world.vtime();
         run(&mut world, resumed_at + 100 * US);
         assert!(register(&world, node, LONGEST) >= missed, "the guest's clock shows the pause");
@@ -157,7 +157,7 @@ fn an_idle_node_is_as_if_it_were_off() {
     let mut sends = Script::driver(&frame(mac(2), mac(1), 60));
     sends.available(TRANSMIT, 1);
     sends.notify(TRANSMIT);
-    assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame would show");
+    assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame makes a difference");
 }
 
 /// A node that computes and sleeps without sending changes the rounds, which its neighbours cannot see.

@@ -97,7 +97,7 @@ fn a_full_disk_has_room_only_in_allocated_blocks() {
     disk.apply(1, DiskFault::Full).unwrap();
     let room = |disk: &Disk, first, sectors| disk.has_room(&[fill(disk, first, &vec![1; sectors])]);
     assert!(room(&disk, 0, 1) && room(&disk, 7, 1), "the block was written, with zeroes");
-    assert!(room(&disk, 16, 8), "the base has content there");
+    assert!(room(&disk, 16, 8), "the base has content in this block");
     assert!(!room(&disk, 8, 1) && !room(&disk, 7, 2) && !room(&disk, 15, 2));
     assert!(!disk.has_room(&[zeroes(&disk, 8, 8, true)]) && disk.has_room(&[zeroes(&disk, 8, 8, false)]));
     assert!(

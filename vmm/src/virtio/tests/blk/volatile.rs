@@ -180,7 +180,7 @@ fn a_full_disk_fails_requests_that_need_room() {
     assert_eq!(request(&mut rig, 1, 0, (at, 512, false)).0, 0);
     rig.disks[0].apply(1, DiskFault::Full).unwrap();
     assert_eq!(request(&mut rig, 1, 7, (at, 512, false)).0, 0, "this block was written");
-    assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next one was not");
+    assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next block was not written");
     submit(&mut rig, 9, 8, 1, 9);
     let (loss, found) = after_loss(&rig, Some(LossMode::AllKept));
     assert_eq!(
