@@ -5,8 +5,8 @@ use std::fmt;
 use crate::clock::VTIME_MAX;
 
 /// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything that
-/// is due there happens, so stopping changes nothing: one run to a place has the same result as a thousand runs that
-/// end there.
+/// is due there happens, so stopping changes nothing: a run to a place has the same result as a thousand shorter runs
+/// up to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
     /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or

@@ -37,7 +37,7 @@ const GUESTS: u64 = 300;
 const STEP: u64 = 1000;
 /// Number of branches after which a guest is stopped, e.g. one whose timer never lets it finish.
 const BRANCHES_MAX: u64 = 40_000_000;
-/// The most digests of a guest.
+/// Maximum number of digests of a guest.
 const LOOKS_MAX: u64 = 60;
 
 /// Engine that executes.

@@ -4,7 +4,7 @@
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! The files are in Everett's cache. Without them the test is ignored, because it takes minutes.
+//! The files are in Everett's cache. The test takes minutes, so it is ignored unless the first two variables are set.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::trials::{Lacking, Ran, trial};
 
 /// Number of exits, if `EVERETT_EXITS` is not set.
 const EXITS: u64 = 20_000;
-/// The most places that are printed individually.
+/// Maximum number of differences that are printed individually.
 const TOLD_MAX: u64 = 20;
 
 /// Files to boot.

@@ -324,7 +324,8 @@ fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran
     random_programs_do_the_same(Gates::Closed)
 }
 
-/// Guards the test above: it would be worth little if it could not fail, or if programs ended before anything happened.
+/// Guards the tests above, which would be worth little if they could not fail, or if programs ended before anything
+/// happened.
 fn a_change_of_one_bit_is_caught() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();

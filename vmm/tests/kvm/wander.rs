@@ -9,7 +9,7 @@ use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
 
 const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
-/// The most pieces of a guest.
+/// Each guest has 5 to `PIECES` + 4 pieces.
 const PIECES: u64 = 40;
 /// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;

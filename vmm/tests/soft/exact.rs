@@ -146,7 +146,7 @@ fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
         a.mov(byte_ptr(rbx + 5), 0xc3)?;
         a.call(rbx)?;
         a.mov(r8d, eax)?;
-        // RET in its place.
+        // RET in the place of the MOV.
         a.mov(byte_ptr(rbx), 0xc3)?;
         a.mov(rdi, NEXT_ENTRY)?;
         a.and(dword_ptr(rdi), !ACCESSED)?;

@@ -24,7 +24,8 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
 }
 
 /// A guest with a timer of 25 us that computes, copies 100 bytes and prints a dot, 200 times, and finally halts
-/// forever. If time passes or an interrupt is taken during a copy, it records that at `DATA + 0x180` or `DATA + 0x188`.
+/// forever. The guest sets bits at `DATA + 0x180` if time passes during a copy, and at `DATA + 0x188` if an interrupt
+/// is taken during one.
 fn busy() -> Machine<CountingEngine> {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());

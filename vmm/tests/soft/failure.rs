@@ -97,8 +97,8 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
-            // A machine that shares its code continues from the earlier moment as a machine with code of its own runs
-            // from the beginning.
+            // Another machine that shares the code continues from the earlier moment, with the same result as a machine
+            // with code of its own that runs from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
             assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));

@@ -29,7 +29,7 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
-/// Returns the same moment based on a mapped file with some of its pages, as moments of booted worlds are.
+/// Returns the same moment, with its memory in a mapped file, as in moments of booted worlds.
 fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();
