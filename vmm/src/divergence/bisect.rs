@@ -116,7 +116,7 @@ pub enum Cause {
 pub struct Divergence {
     /// Number of the node.
     pub node: usize,
-    /// Number of instructions that the node retired before the one at which the runs differ.
+    /// Number of instructions that the node retired before the instruction at which the runs differ.
     pub icount: u64,
     /// The node's vtime at that instruction, in nanoseconds since it was last switched on.
     pub vtime: u64,

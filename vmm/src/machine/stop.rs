@@ -12,7 +12,7 @@ pub struct Until<'a> {
     /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or
     /// after each branch or exit if those are counted.
     pub vtime: u64,
-    /// Stop at the first boundary with exactly this count of what the clock mode counts.
+    /// Stop at the first boundary with exactly this count, in the unit of the clock mode.
     pub icount: u64,
     /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
     /// the run do not count: take them first.

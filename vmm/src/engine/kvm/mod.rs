@@ -26,8 +26,8 @@
 //! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
 //! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A
-//! guest that never exits cannot be distinguished from one that will. So a limit of host time ends it, as a failure
-//! of the host and not as an action of the guest.
+//! guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
+//! failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
 //! - Errors of the host end the run with a reason ([`Exit::Failed`]), and nothing more is executed.

@@ -51,7 +51,7 @@ pub(super) struct Inner {
     count: u64,
     halted: bool,
     dead: Option<Dead>,
-    /// The guest's own offset of the TSC. It is kept here, because KVM treats offsets differently.
+    /// The guest's own offset of the TSC. It is kept here, because KVM's offset is relative to the host's TSC.
     tsc_offset: u64,
     tsc: TscAnchor,
     /// True directly after an exit of the guest, where an interrupt can be taken. Entering the guest or taking an
