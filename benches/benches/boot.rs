@@ -1,5 +1,5 @@
-//! Boots the same kernel and initramfs to the agent's first line: the soft engine, QEMU's TCG with `-icount`, plain
-//! TCG.
+//! Measures the boot of one kernel and initramfs up to the agent's first line, on the soft engine, on QEMU's TCG with
+//! `-icount`, and on plain TCG.
 //!
 //! `cargo bench -p benches --bench boot [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.

@@ -1,12 +1,11 @@
-//! Measures the speed of exploring a cluster, and whether branches can be replayed: Redis with Sentinel under load,
-//! with faults.
+//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts the
+//! branches whose replays have equal trails.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
 //! --strategies SEEDS]`
 //!
-//! `--replays` runs this number of branches again from seed and path alone, each in a process of its own, and counts
-//! equal trails. `--strategies` lets every strategy search for the first finding under this number of seeds, on one
-//! worker.
+//! `--replays N` runs N branches again from seed and path alone, each in a process of its own, and counts equal trails.
+//! `--strategies SEEDS` lets every strategy search for the first finding under each of SEEDS seeds, on one worker.
 
 use benches::everett::{AsEverett, everett};
 use benches::{Report, Samples};

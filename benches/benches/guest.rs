@@ -102,7 +102,10 @@ fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     for span in one {
         let there = other.iter().find(|other| other.name == span.name).map(|other| other.result.as_str());
         if there != Some(span.result.as_str()) {
-            return Err(format!("{}: the result is {:?} here and {there:?} there", span.name, span.result));
+            return Err(format!(
+                "{}: the result is {:?} in one guest and {there:?} in another",
+                span.name, span.result
+            ));
         }
     }
     Ok(())

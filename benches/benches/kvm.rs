@@ -26,7 +26,7 @@ use everett_vmm::machine::Moment;
 use everett_vmm::{ClockMode, Machine, MachineConfig, MachineError, ram};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-/// Number of pages from which the guest draws: a power of two.
+/// Number of pages among which the guest picks each page to write. A power of two.
 const PAGES: u64 = 1 << 15;
 /// Restores in a round.
 const RESTORES: usize = 50;
@@ -39,12 +39,13 @@ const ENOUGH_S: f64 = 0.2;
 const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
-/// Properties of a fully capable host. The workarounds for others are not measured.
+/// Properties of a host whose processor delivers exceptions and system calls. The workarounds for other hosts are not
+/// measured. Counting branches and holding the TSC are not used.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
-/// Step of the machine's count on the kvm engine, in exits.
+/// Number of exits for which `dirty` runs the machine before it looks again, on the kvm engine.
 const ONE_EXIT: u64 = 1;
-/// Step of the machine's count on the soft engine, in instructions.
+/// Number of instructions for which `dirty` runs the machine before it looks again, on the soft engine.
 const SOME_INSTRUCTIONS: u64 = 100;
 
 /// OUT to a port without a device, RCX times.
@@ -140,7 +141,7 @@ fn exits_per_s<E: Engine>(
     let guest = Guest { rcx: EXITS, ..Guest::new("asking", Ring::Zero, &ASKING) };
     let (seconds, asked) = to_its_end(&mut ready(&guest, engine)?)?;
     if asked != EXITS {
-        return Err(format!("the guest asked {asked} times instead of {EXITS}"));
+        return Err(format!("the guest wrote to the port {asked} times instead of {EXITS}"));
     }
     Ok(asked as f64 / seconds)
 }
@@ -169,7 +170,8 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
     Ok(())
 }
 
-/// Creates a machine that waits for its first batch, and its moment there.
+/// Creates a machine and lets it write one batch of [`PAGES`] pages. Returns the machine and its moment after that
+/// batch.
 fn machine<E: Engine>(
     config: MachineConfig,
     pool: &Pool,
@@ -182,8 +184,9 @@ fn machine<E: Engine>(
     Ok((machine, moment))
 }
 
-/// Lets the guest draw and write `pages` pages. Stops it at most `step` counts after its port access; otherwise it
-/// would run forever.
+/// Lets the guest write a batch of `pages` pages that it picks at random. A port access ends the batch, but does not
+/// stop the machine. The machine therefore runs in slices of `step` exits or instructions, and the accesses are counted
+/// after each.
 fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(), String> {
     let mut cpu = machine.cpu();
     cpu.gpr[1] = pages;

@@ -88,7 +88,8 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a moment of a guest that has written all [`PAGES`] pages, on a base file, like the moments of booted worlds.
+/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. Its memory is in a base file, like
+/// that of booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine =
         Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| e.to_string())?;
@@ -122,7 +123,7 @@ fn dirty(worker: &mut Worker, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
 }
 
-/// Makes the guest draw other pages from here on.
+/// Makes the guest pick other pages from here on: `number` seeds its pseudo-random sequence.
 fn draw(worker: &mut Worker, number: u64) {
     let mut cpu = worker.cpu();
     cpu.gpr[0] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -178,8 +179,8 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// Measures restoring a moment that differs from the root moment by `pages` pages, in a worker that has never had it:
-/// in a new worker, and in an existing one that was at another moment of this kind.
+/// Measures restoring a moment that differs from the root moment by about `pages` pages, in a worker that was never at
+/// this moment: in a new worker, and in an existing one that was at another of these moments.
 fn branches(
     report: &mut Report,
     options: &Options,
@@ -245,13 +246,14 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());
     let mut worker = start(&kernel, &root)?;
-    // From here on, every page that the guest will write is a private page of the worker.
+    // The guest writes nearly every page once before the measurement. These pages are private pages of the worker from
+    // then on, so later writes do not add to its memory.
     dirty(&mut worker, PAGES * 12);
     worker.restore(&root).map_err(|e| e.to_string())?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
-        // Each moment continues from the one before. Each chain begins at the root with another draw, as in a tree.
+        // Each moment continues from the one before. Each chain begins at the root with another seed, as in a tree.
         if index.is_multiple_of(CHAIN) {
             worker.restore(&root).map_err(|e| e.to_string())?;
             draw(&mut worker, index + 1);

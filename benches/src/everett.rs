@@ -16,7 +16,7 @@ pub struct AsEverett {
 }
 
 impl AsEverett {
-    /// Runs `everett` if this process was started as it, and returns its exit code.
+    /// If this process was started with `--everett`, runs `everett` and returns the exit code.
     #[must_use]
     pub fn run(&self) -> Option<ExitCode> {
         if self.everett.is_empty() {

@@ -1,5 +1,5 @@
-//! A scripted world for measuring the search: branches are drawn from their paths instead of executed, and resemble
-//! those of a cluster of three nodes.
+//! A scripted world for measuring the search: no branch is executed. A branch's result is computed from its path, and
+//! resembles that of a cluster of three nodes.
 //!
 //! The search, the journal and the run directory are the real ones. A branch reaches about 900 points, nearly all of
 //! which other branches reach, too. One branch in eleven has this world's finding.
@@ -33,7 +33,7 @@ const TYPES: u64 = 64;
 const EVENTS: u64 = 52;
 /// Number of common states.
 const STATES: u64 = 400;
-/// One branch in this many reaches a state that no other does.
+/// One branch in this many reaches a state that no other branch reaches.
 const STRANGE: u64 = 50;
 /// One branch in this many has the finding.
 const FOUND: u64 = 11;
@@ -102,7 +102,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Creates workers that take a sample after each `every` results.
+    /// Creates a worker that takes a sample after each `every` results.
     #[must_use]
     pub fn new(every: u64) -> Scripted {
         Scripted {
@@ -244,7 +244,7 @@ impl World {
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {
-                // Most pairs occur within one node. The pair decides whether it occurs across two nodes instead.
+                // A hash of the pair decides whether it occurs within one node or across two. Most occur within one.
                 let across = next(first * TYPES + kind) % 3 / 2;
                 let place = order(first, kind, across);
                 if let (Some(known), Some((id, point))) = (known.get_mut(place), self.orders.get(place))

@@ -11,13 +11,13 @@ use everett_explorer::search::strategy::StrategyKind;
 use libtest_mimic::{Arguments, Trial};
 
 const BRANCHES: u64 = 1_500;
-/// Maximum size of a branch on the disk, in bytes.
+/// Upper bound of the mean size of a branch on the disk, in bytes.
 const BRANCH_BYTES_MAX: u64 = 2_000;
 /// Environment variable of the other process with the folder in which it explores.
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
 /// Environment variable of the other process with the number of branches after which it reports.
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
-/// Number of branches that the other process runs at most after its report, until it is killed.
+/// Number of branches after its report at which the other process stops and waits to be killed.
 const MORE: u64 = 40;
 
 fn main() -> ExitCode {

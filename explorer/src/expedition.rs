@@ -63,7 +63,7 @@ pub struct Progress {
     pub branches: u64,
     /// Number of these branches that this process ran. The others were read from the journal.
     pub run: u64,
-    /// Length of all branches, in nanoseconds of vtime.
+    /// Total length of all branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
     /// Instructions of the branches that this process ran.
     pub instructions: u64,

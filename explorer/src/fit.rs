@@ -1,10 +1,10 @@
-//! Fits: numbers of branches in flight and shares of checked branches, by the length of an exploration. A fit applies
-//! where the world file does not set them.
+//! Fits: the number of branches in flight and the share of checked branches, chosen by the length of an exploration. A
+//! fit applies to each of the two that the world file does not set.
 //!
 //! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root
 //! moment. A short exploration with a large K is therefore a single layer of branches. K grows with the square root
 //! of the number of branches, so that a longer exploration has both more and wider layers. In a short exploration few
-//! branches reach the horizon, so more of them are checked.
+//! branches reach the horizon, so a larger share of all branches is checked.
 //!
 //! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of
 //! cores, on measured host time or on results. Of two explorations that differ only in length and have the same fit,

@@ -64,7 +64,7 @@ impl Shrink {
                 let parts =
                     if set.len() < self.kept.len().div_ceil(2) { 2 } else { self.parts.saturating_sub(1) };
                 self.parts = parts.clamp(2, set.len().max(2));
-                // Either the empty set is known not to reproduce the finding, or this is the empty set.
+                // At most one item is left, and the empty set is tried before all others.
                 self.over = set.len() <= 1;
                 self.kept = set;
             }
@@ -130,7 +130,8 @@ mod tests {
             prop_assert!(tried <= items * items + 3 * items + 1, "{} of {}", tried, items);
         }
 
-        /// Whichever sets reproduce the finding: the kept items do, and no longer do without any single one of them.
+        /// Whichever sets reproduce the finding, the kept items reproduce it, and no longer do if any one of them is
+        /// removed.
         #[test]
         fn no_kept_item_can_be_removed(items in 1..12usize, shown in prop::collection::vec(any::<bool>(), 1 << 12)) {
             let bits = |set: &[usize]| set.iter().fold(0usize, |bits, item| bits | 1 << item);

@@ -1,6 +1,6 @@
-//! Two processes use one run directory. The test is a program of its own, because a process that is being started holds
-//! its parent's locks for a moment, and no other test may run then. The second process runs the same program; an
-//! environment variable tells `main` which of the two it is.
+//! Two processes use one run directory. The test is a program of its own: while a child process is started, it holds
+//! its parent's locks for a moment, which would disturb other tests of the same program. The second process runs the
+//! same program; an environment variable tells `main` which of the two it is.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

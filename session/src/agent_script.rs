@@ -13,8 +13,8 @@ use everett_world_file::{self as world_file, CheckKind, Node, World};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests to a node's agent, in order. The plan is the same under every seed: drivers and checks get the seed
-/// when they are started.
+/// All requests to a node's agent, in order: its script. The script is the same under every seed, because drivers and
+/// checks get the seed when they are started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Name of the node.
@@ -39,8 +39,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// Folder that may contain commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
-    /// Pause before the last commands and the checks, in nanoseconds of vtime. The world runs on without drivers and
-    /// faults.
+    /// Pause before the last commands and the checks, in nanoseconds of vtime. Meanwhile the world runs without drivers
+    /// and faults.
     pub settle_ns: u64,
 }
 
@@ -71,7 +71,7 @@ pub enum WorldCheck {
     Host(Arc<HostCheck>),
 }
 
-/// Check in which Everett connects to a node from the host's port on the wire and waits for an answer.
+/// Check in which Everett connects to a node from its own port on the wire and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCheck {
     /// Name of the check in the output.
@@ -80,7 +80,7 @@ pub struct HostCheck {
     pub node: usize,
     /// Address and port to connect to.
     pub to: SocketAddr,
-    /// Endpoint of the host on the wire.
+    /// Everett's endpoint on the wire.
     pub host: EndpointConfig,
     /// Bytes to send.
     pub send: Vec<u8>,
@@ -122,14 +122,14 @@ pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
     checks
 }
 
-/// Returns the wire's port for the host. No node can have its name.
+/// Returns Everett's own port on the wire. No node can have its name.
 #[must_use]
 pub fn host_port() -> PortConfig {
     PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
 impl Plan {
-    /// Creates the plan for `node` of `world`; `root` is the root disk of its machine.
+    /// Creates the script for `node` of `world`; `root` is the root disk of its machine.
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root) -> Plan {
         let mut files = Vec::new();
@@ -188,7 +188,7 @@ impl Plan {
 /// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the world file's
 /// order.
 const NETWORK_PREFIX: u8 = 16;
-/// Address of the host on the wire.
+/// Address of Everett's endpoint on the wire.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
 
 fn address(world: &World, node: &Node) -> IpAddr {
@@ -276,7 +276,8 @@ const READY_INTERVAL_MS: u64 = 20;
 
 /// Environment variable with the timeline's seed, for drivers and checks.
 pub const SEED_VARIABLE: &str = "EVERETT_SEED";
-/// Environment variable with the number of a repeated driver's earlier starts.
+/// Environment variable with the number of a repeated driver's earlier starts, or with the number of a test command's
+/// run.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {

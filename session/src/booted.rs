@@ -79,7 +79,7 @@ pub fn get(
     let (restart, ready) =
         match lock.as_ref().map(|_| store(folder, &restart, &ready, launcher.world.boot_seed)) {
             Some(Ok(stored)) => {
-                faint(format!("booted in {seconds:.1} s, and stored; later runs start there"))?;
+                faint(format!("booted in {seconds:.1} s and stored; later runs start from the stored boot"))?;
                 stored
             }
             Some(Err(error)) => {
@@ -99,14 +99,14 @@ fn store(folder: &MomentFolder, restart: &[RestartPoint], ready: &Stored, seed: 
     Ok((restart.collect::<Result<_, _>>()?, folder.put_ready(ready.clone(), seed)?))
 }
 
-/// Adds the name of the world file to an error of a boot that was caused by the file.
+/// Adds the name of the world file to an error if a file of the world caused it.
 pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
     let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
     if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
 }
 
 /// Returns a callback for [`MomentFolder::lock`]. Each call waits a while for the process that boots or saves this
-/// world; the first call also reports that. The callback returns false once `interrupt` is raised.
+/// world; the first call also reports that Everett waits. The callback returns false once `interrupt` is raised.
 pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
     let mut is_reported = false;
     move || {

@@ -60,7 +60,7 @@ pub struct Engine {
     pub exact: bool,
     /// Reason for the choice of this engine, in one line.
     pub why: String,
-    /// Capabilities of the host that it uses.
+    /// Capabilities of the host that the engine uses.
     #[serde(skip)]
     pub proved: Proved,
     /// Longest time that a guest may run on KVM without an exit.
@@ -126,9 +126,9 @@ impl Engine {
     }
 }
 
-/// Reason given for the soft engine. It leaves to the host's processor only operations whose results the manuals of all
-/// vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations on Intel and
-/// AMD processors, and fails on a host with an unknown difference.
+/// Reason given for the soft engine. That engine leaves to the host's processor only operations whose results the
+/// manuals of all vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations
+/// on Intel and AMD processors, and fails on a host with an unknown difference.
 const SOFT: &str = "exact on every x86-64 host";
 
 /// Results of the probes of this host.
@@ -152,7 +152,9 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
             let kvm = |exact, why| Ok(Engine { kind: EngineKind::Kvm, clock, exact, why, proved, patience });
             let for_want_of = missing.join(", ");
             match engine {
-                _ if missing.is_empty() => kvm(true, "the fastest that proved exact on this host".to_owned()),
+                _ if missing.is_empty() => {
+                    kvm(true, "the fastest engine that proved exact on this host".to_owned())
+                }
                 EngineChoice::Kvm if !asked.allow_inexact => Err(Refused::Inexact(for_want_of)),
                 // Without a branch counter there is no clock at all.
                 EngineChoice::Kvm if clock == Clock::Branch && proved.branches.is_none() => {

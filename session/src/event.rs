@@ -62,11 +62,11 @@ pub enum What {
         /// The seed.
         seed: u64,
     },
-    /// A driver or check was started.
+    /// A driver, a check or a test command was started.
     Start {
-        /// Name of the driver or check.
+        /// Name of the unit.
         unit: String,
-        /// Number of earlier starts.
+        /// Number of earlier starts, or the number of the run of a test command.
         round: u64,
     },
     /// A unit printed a line.
@@ -136,7 +136,7 @@ pub enum What {
         /// The child's path.
         path: String,
     },
-    /// Drivers were stopped and checks begin.
+    /// The workload ends: drivers are stopped, and checks follow.
     End,
     /// A fault begins.
     Fault {
@@ -145,7 +145,7 @@ pub enum What {
         /// The plan's line.
         line: String,
     },
-    /// A data disk has lost power, with the effects. Counts are of sectors, or of requests.
+    /// A data disk has lost power.
     Loss(Loss),
     /// Result of a fault, or the reason why it was not applied.
     Effect {

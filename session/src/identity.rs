@@ -16,8 +16,8 @@ const PREFIX: &str = "e3";
 /// Error for a file of another machine version. Its seed leads to a different timeline under this version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what} is of machine version {found}, and this Everett's is {MACHINE_VERSION}: make it again, or use an Everett of that \
-     version"
+    "{what} was made by machine version {found}, but this Everett has {MACHINE_VERSION}: make it again, or use an Everett \
+     that has {found}"
 )]
 pub struct OtherVersion {
     /// File or other object that was made by the other version.
@@ -78,19 +78,19 @@ impl Identity {
     }
 
     /// Returns the identity of the boot of `world`. The seed and the workload do not affect a boot, with two
-    /// exceptions: whether the host has a port on the wire, and the folder whose test commands are listed before the
+    /// exceptions: whether Everett has a port on the wire, and the folder whose test commands are listed before the
     /// world is ready.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
         let plain = World { workload, seed: None, ..world.clone() };
         let Identity(hash) = Identity::new(&plain, image_digests);
-        // The host's port is part of the wire.
+        // Everett's port is part of the wire.
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
-    /// Returns the identity of the paths of an exploration, except for its seed. It covers the length of branches and
-    /// the faults that are drawn for them, but not how their results are evaluated.
+    /// Returns the identity that names an exploration's paths under any seed. It covers the length of branches and the
+    /// faults that are drawn for them, but not how their results are evaluated.
     #[must_use]
     pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
         let Identity(hash) = Identity::new(world, image_digests);
@@ -147,8 +147,8 @@ mod tests {
         }
         assert_eq!(
             check_timeline(file, "e1:0:0/").unwrap_err().to_string(),
-            "r.json is of machine version everett-1, and this Everett's is everett-3: make it again, or use an Everett of \
-             that version"
+            "r.json was made by machine version everett-1, but this Everett has everett-3: make it again, or use an Everett \
+             that has everett-1"
         );
     }
 
@@ -180,11 +180,11 @@ mod tests {
         assert_eq!(plain, boot(&format!("seed = 5\n{node}{driver}")));
         assert_ne!(plain, boot(&format!("boot_seed = 5\n{node}")));
         let talk = |port| boot(&format!("{node}[[workload.check]]\nname = \"t\"\ntcp = {port}\n"));
-        assert_ne!(plain, talk(80), "there is one more port");
+        assert_ne!(plain, talk(80), "Everett has a port on the wire");
         assert_eq!(talk(80), talk(81));
         assert_ne!(plain, boot(&format!("{node}service = [\"x\"]\n")));
         let template = |folder| boot(&format!("{node}{driver}[workload]\ntemplate = \"{folder}\"\n"));
-        assert_ne!(plain, template("/t"), "its commands are listed");
+        assert_ne!(plain, template("/t"), "the commands in the folder are listed during the boot");
         assert_ne!(template("/t"), template("/u"));
         assert_eq!(template("/t"), template("//t/"));
     }

@@ -185,7 +185,7 @@ impl Launcher {
     /// Makes a timeline that continues at `stored`.
     ///
     /// # Errors
-    /// Returns an error if it was not stored by this launcher's world, or if a file cannot be read.
+    /// Returns an error if the moment is of another world, or if a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
         let there = stored.moment.machines.iter();
         let nodes = self.nodes().count();
@@ -249,7 +249,7 @@ impl Launcher {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. The nodes' ports come from their machines. The host gets a port if the
+    /// Returns the configuration of the wire. The nodes' ports come from their machines. Everett gets a port if the
     /// workload has a check that Everett makes over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;

@@ -80,7 +80,7 @@ pub struct EngineOptions {
     pub flushes: Option<FlushSchedule>,
     /// Deliberate leaks of host state outside the CPU.
     pub leak: Leak,
-    /// True if the CPU deliberately executes stale translations.
+    /// True if the CPU deliberately uses stale TLB entries.
     pub stale_translations: bool,
     /// True if the CPUID instruction deliberately panics.
     pub panics: bool,

@@ -1,7 +1,7 @@
 //! One node's part of a timeline: its machine's ports joined to the conversation with its agent.
 //!
-//! All times are the world's. Everett answers the guest at the node's own vtime. Actions at a scheduled vtime happen
-//! when the whole world has reached it.
+//! All vtimes are the world's. Everett answers a guest at the vtime that its node has reached, which other nodes may
+//! not have reached yet. Actions at a scheduled vtime happen when the whole world has reached it.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) struct Place {
     pub switched_off: bool,
     /// True if the machine's end was reported.
     pub end_reported: bool,
-    /// The line with which the kernel panicked.
+    /// Message with which the kernel panicked.
     pub last_words: Option<String>,
 }
 
@@ -190,7 +190,7 @@ impl NodeSession {
         self.conversation.take_events()
     }
 
-    /// Handles a note of the machine: console lines with the kernel's last words, broken devices, watched accesses.
+    /// Handles a note of the machine: a console line, a broken device, or a watched access.
     fn noticed(&mut self, vtime_ns: u64, event: NoteEvent) {
         match event {
             NoteEvent::Console { text, .. } => {

@@ -139,7 +139,7 @@ impl Link<'_> {
         let superfluous = self.console.len().saturating_sub(CONSOLE_BYTES_KEPT);
         self.console.drain(..superfluous);
         match stop {
-            // The answer to a power-off request may already be in the splitter.
+            // The first stop is no error, because the answer to a power-off request may already be in the splitter.
             Stop::End(end) if self.ended => {
                 Err(format!("the machine stopped: {end}{}", self.quote_console()))
             }

@@ -161,7 +161,8 @@ impl Job {
     }
 
     fn work(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
-        // A timeline with the usual cache sizes is restored rather than made anew, as the explorer's workers do.
+        // A timeline with the usual cache sizes is restored for the next run instead of made anew, as in the explorer's
+        // workers.
         let mut kept: Option<Timeline> = None;
         while !shared.stopped() {
             let run = shared.next_run.fetch_add(1, Ordering::Relaxed);

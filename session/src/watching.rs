@@ -74,8 +74,8 @@ impl Watching {
     /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
     ///
     /// # Errors
-    /// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more
-    /// than [`WATCHPOINTS_MAX`].
+    /// Returns an error if a watchpoint names an unknown node, if it names no node in a world of several nodes, or if
+    /// there are more than [`WATCHPOINTS_MAX`].
     pub fn new<'n>(
         watched: &[Watched],
         nodes: impl Iterator<Item = &'n Node>,
@@ -97,8 +97,8 @@ impl Watching {
 /// Returns the watchpoints of each of these nodes.
 ///
 /// # Errors
-/// Returns an error if a watchpoint names an unknown node, names none in a world of several, or if there are more than
-/// [`WATCHPOINTS_MAX`].
+/// Returns an error if a watchpoint names an unknown node, if it names no node in a world of several nodes, or if there
+/// are more than [`WATCHPOINTS_MAX`].
 pub fn by_node<'n>(
     watched: &[Watched],
     nodes: impl Iterator<Item = &'n Node>,

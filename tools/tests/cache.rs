@@ -1,4 +1,4 @@
-//! `everett cache`: listing, pruning, and items that are never removed. Each test has a cache of its own.
+//! `everett cache`: listing, pruning, and the items that pruning keeps. Each test has a cache of its own.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -15,7 +15,7 @@ struct Lab(TempDir);
 impl Lab {
     fn new() -> Lab {
         let lab = Lab(tempfile::tempdir().unwrap());
-        // The minimum of a kernel: an ELF header and one empty segment to load.
+        // The smallest file that passes as a kernel: an ELF header and one empty segment to load.
         let mut elf = vec![0u8; 64 + 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         elf[18..20].copy_from_slice(&62u16.to_le_bytes());
@@ -150,10 +150,10 @@ fn images_of_worlds_with_saved_moments_are_kept() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     note("one.json", world, "moments/one");
     note("two.json", lab.path("other.toml"), "moments/two");
-    assert_eq!(lab.records(&ALL).len(), 0, "the images are of a world with a moment");
+    assert_eq!(lab.records(&ALL).len(), 0, "the images belong to a world with a saved moment");
     assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
     assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
-    // The remaining moment is of another world, so the images are removed.
+    // The remaining moment belongs to another world, so the images are removed.
     fs::remove_dir_all(lab.path("cache/moments/one")).unwrap();
     assert_eq!(lab.records(&ALL).len(), 3);
     assert_eq!(kinds(), ["saved"]);
@@ -169,7 +169,7 @@ fn a_moment_is_removed_before_the_images_that_it_needs() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
     fs::write(lab.path("cache/uses/one.json"), text).unwrap();
-    // The moment was used last, but is removed first: without it the images fit.
+    // The moment is the item used most recently, but is removed first. Without it, the images fit into 12 MiB.
     let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
     let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
     assert_eq!(removed, ["moments/one"]);
@@ -191,7 +191,7 @@ fn a_read_only_cache_can_be_used() {
     let world = fs::read_to_string(lab.path("world.toml")).unwrap();
     fs::write(lab.path("world.toml"), world.replace("\"root\"", "\"root.tar\"")).unwrap();
     lab.build();
-    // Root can write whatever the mode is, so the test uses another user, who must reach the program and the world.
+    // Root can write regardless of file modes, so the test uses another user, who must reach the program and the world.
     let program = lab.path("everett");
     fs::copy(env!("CARGO_BIN_EXE_everett"), &program).unwrap();
     fs::set_permissions(lab.0.path(), Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! `everett completions` and `everett man`: a shell accepts the first, and the second covers each command.
+//! `everett completions` and `everett man`: bash accepts its completions, and each command has a man page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,7 @@ fn bash_reads_its_completions() {
         .expect("bash");
     let mut stdin = bash.stdin.take().expect("a pipe");
     stdin.write_all(&text).expect("bash reads");
-    // The function that completes a first word that begins with `expl`.
+    // Calls the completion function for a first word `expl`.
     let ask = "\nCOMP_WORDS=(everett expl); COMP_CWORD=1; _everett everett expl everett; echo \"${COMPREPLY[@]}\"\n";
     stdin.write_all(ask.as_bytes()).expect("bash reads");
     drop(stdin);

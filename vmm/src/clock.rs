@@ -26,8 +26,8 @@ pub const NANOS: u64 = 1_000_000_000;
 pub const TSC_HZ: u64 = NANOS;
 /// Default CPU speed, in instructions per second.
 pub const CPU_HZ_DEFAULT: u64 = NANOS;
-/// Bounds of the CPU speed, in instructions per second. Below them nothing boots; above them several instructions share
-/// one TSC tick.
+/// Bounds of the CPU speed, in instructions per second. Below the lower bound nothing boots. At the upper bound, a
+/// hundred instructions share one TSC tick.
 pub const CPU_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 /// Greatest vtime, in nanoseconds: 146 years.
 pub const VTIME_MAX: u64 = u64::MAX / 4;
@@ -169,8 +169,8 @@ impl Clock {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
 
-    /// Sets the speed from `icount` on to `hz` instructions per second, clamped to [`CPU_HZ`].
-    /// A fraction of a nanosecond that has passed is lost, which is less than the time of one instruction.
+    /// Sets the speed from `icount` on to `hz` instructions per second, clamped to [`CPU_HZ`]. A fraction of a
+    /// nanosecond that has passed is lost.
     pub fn set_speed(&mut self, icount: u64, hz: u64) {
         (self.anchor_icount, self.anchor_ns) = (icount, self.vtime(icount));
         self.speed_hz = hz.clamp(*CPU_HZ.start(), *CPU_HZ.end());
@@ -257,7 +257,7 @@ mod tests {
             prop_assert!(n <= at || clock.vtime(n - 1) < vtime);
         }
 
-        /// A change of speed moves time by less than an instruction and does not change the past.
+        /// A change of speed keeps the vtime at its count, and applies from there on.
         #[test]
         fn a_change_of_speed_applies_from_its_count(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
             let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();

@@ -1,6 +1,6 @@
 //! Planted leaks: defects that the determinism checks must find and localise. Off unless a test switches one on.
 //!
-//! The test supplies the noise, because code under `vmm` reads no host time. The leak "stale translation" belongs to
+//! The test supplies the noise, because code under `vmm` reads no host time. The leak of stale TLB entries belongs to
 //! the CPU (`SoftEngine::leak_stale_translations`).
 
 /// Source of noise: returns another number at each call, and differs from run to run; a host's clock, for example.

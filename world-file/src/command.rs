@@ -19,9 +19,9 @@ const ENVIRONMENT_MAX: usize = 256;
 const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
-/// Unit of the spans that the agent counts, in nanoseconds.
+/// Unit in which the agent counts time spans, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
-/// Maximum span that the agent counts, in nanoseconds: a day.
+/// Maximum time span that the agent counts, in nanoseconds: a day.
 const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// A program with its arguments, environment, folder and user.
@@ -183,7 +183,7 @@ fn service(table: &Table<'_>) -> Result<Service, Error> {
     Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns })
 }
 
-/// Reads a span of guest time that the agent counts.
+/// Reads a span of guest time that the agent counts, in nanoseconds.
 pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64, Error> {
     let Some(item) = table.get(key) else { return Ok(default_ns) };
     let ns = item.duration_ns()?;
@@ -213,10 +213,9 @@ fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     table.only(&[&TALK_KEYS[..], &["command"]].concat(), &[])?;
     let other = ["send", "expect"].into_iter().find_map(|key| table.get(key).map(|item| (key, item)));
     match (table.get("tcp"), table.get("command"), other) {
-        (Some(_), None, Some(("send", item))) if table.get("expect").is_none() => {
-            Err(item
-                .error("\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough"))
-        }
+        (Some(_), None, Some(("send", item))) if table.get("expect").is_none() => Err(item.error(
+            "\"send\" needs \"expect\"; without \"expect\" nothing is sent, and an open port is enough",
+        )),
         (Some(port), None, _) => talk(&table, &port).map(Ready::Tcp),
         (None, Some(_), Some((key, item))) => Err(item.error(format!("\"{key}\" works only with \"tcp\""))),
         (None, Some(command), None) => Ok(Ready::Command(argv(&command)?)),

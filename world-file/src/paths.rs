@@ -10,8 +10,8 @@ use super::error::Error;
 /// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
 const PATH_BYTES_MAX: usize = 4095;
 
-/// Returns the host path that `item` names. A relative path starts at the world file's folder and may not leave it,
-/// neither through `..` nor through a symbolic link. A world file from someone else therefore reads only files that
+/// Returns the host path that `item` names. A relative path starts at the world file's folder. It may not contain `..`,
+/// and may not leave the folder through a symbolic link. A world file from someone else therefore reads only files that
 /// came with it, or that it names by an absolute path.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     let text = item.str()?;
@@ -24,7 +24,11 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
         _ => Path::new("."),
     };
     let joined = folder.join(named);
-    let escapes = || item.error(format!("\"{text}\" leaves the world file's folder; write an absolute path"));
+    let escapes = || {
+        item.error(format!(
+            "\"{text}\" contains \"..\" or leaves the world file's folder; write an absolute path"
+        ))
+    };
     if named.is_relative() && named.components().any(|c| c == Component::ParentDir) {
         return Err(escapes());
     }

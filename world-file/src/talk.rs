@@ -17,7 +17,7 @@ pub struct Talk {
     pub tcp: u16,
     /// Bytes to send. If empty, nothing is sent, and the node may send first.
     pub send: String,
-    /// Text that the answer must contain. If empty, a connection is enough.
+    /// Text that the answer must contain. If empty, an accepted connection is enough.
     pub expect: String,
 }
 

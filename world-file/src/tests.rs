@@ -189,7 +189,7 @@ fn errors_name_file_line_and_key() {
     assert!(model.starts_with("w.toml:4: workload.history.model: unknown variant `stack`"), "{model}");
     assert_eq!(
         node_error("files = { \"/etc/x\" = \"../secret\" }"),
-        "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" leaves the world file's folder; write an absolute path"
+        "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" contains \"..\" or leaves the world file's folder; write an absolute path"
     );
     assert_eq!(
         node_error("files = { \"/etc/x\" = \"no-such-file\" }"),
@@ -285,7 +285,10 @@ fn a_service_is_ready_when_it_answers() {
     assert_eq!(ready(answers), Ok(Some(Ready::Tcp(talk))));
     assert!(ready("tcp = 25, expect = \"220\"").is_ok(), "the server speaks first");
     let refused = ready("tcp = 80, send = \"x\"").unwrap_err();
-    assert_eq!(refused, "\"send\" needs \"expect\"; without it nothing is sent, and a connection is enough");
+    assert_eq!(
+        refused,
+        "\"send\" needs \"expect\"; without \"expect\" nothing is sent, and an open port is enough"
+    );
     let long = "x".repeat((16 << 10) + 1);
     assert!(ready(&format!("tcp = 80, expect = \"{long}\"")).unwrap_err().contains("at most 16384"));
 }

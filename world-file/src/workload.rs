@@ -87,7 +87,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Returns true if some check is a connection by Everett, which then has an endpoint on the wire.
+    /// Returns true if Everett makes one of the checks over the wire. Everett then has an endpoint on the wire.
     #[must_use]
     pub fn has_host(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.what, CheckKind::Talk(_)))

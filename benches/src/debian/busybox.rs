@@ -6,12 +6,12 @@ use everett_guest_image::lock::Lock;
 use std::io::{self, Read as _};
 
 const PACKAGE: &str = "busybox-static";
-/// Its path in the package's archive, and in that of a suite with merged folders.
+/// Possible paths of the program in the package's archive. The second is for suites with a merged `/usr`.
 const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
 /// Maximum size of the program in bytes. The actual one has 2 MiB.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Returns the program from the package of an image's lock.
+/// Returns the program from the busybox package in an image's lock.
 ///
 /// # Errors
 /// Returns a one-line message if the package is missing or has other content.

@@ -3,7 +3,7 @@
 //! Kernel, modules and root filesystem are an image like that of any world. PID 1 is not the agent, because the agent
 //! needs Everett at the other end of its ports. Instead, an additional archive after the image's own initramfs (the
 //! kernel unpacks several as one) has Debian's static busybox and a script, which `rdinit=` names. The script enters
-//! the root and starts [`workloads`] there. `busybox` takes the program from its package.
+//! the root and starts [`workloads`] there. The module `busybox` reads busybox from its Debian package.
 //!
 //! [`workloads`]: WORKLOADS
 
@@ -30,7 +30,8 @@ pub const MEMORY_MIB: u64 = 512;
 /// Workloads in the order of execution, as named in the guest's marks.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// Module for the disk of a peer's machine, in addition to that for the disk of Everett's.
+/// Kernel module for the disk of a peer's machine. It is needed in addition to the module for the disk of Everett's
+/// machine.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");
@@ -86,9 +87,9 @@ impl Debian {
         Ok(config)
     }
 
-    /// Returns a QEMU command with this guest. It does not use `microvm`, which has virtio over MMIO like Everett's
-    /// machine: `microvm` has only a PIT to calibrate the TSC against, and on a busy host the kernel then gives up
-    /// for good.
+    /// Returns a QEMU command with this guest. The machine is not `microvm`, although `microvm` has virtio over MMIO
+    /// like Everett's machine. It has only a PIT to calibrate the TSC against, and on a busy host the kernel gives up
+    /// this calibration for good.
     #[must_use]
     pub fn qemu(&self, acceleration: &[&str]) -> Command {
         let cmdline = Debian::cmdline();

@@ -15,7 +15,8 @@ const WRITTEN_MIB: usize = 128;
 /// not run.
 ///
 /// # Errors
-/// Returns a one-line message if QEMU cannot be started or refuses a request.
+/// Returns a one-line message if `qemu_img` fails, if a file cannot be written, or if QEMU cannot be started or refuses
+/// a request.
 pub fn seconds(qemu: &str, qemu_img: &str, folder: &Path, times: usize) -> Result<Vec<f64>, String> {
     let (disk, content) = (folder.join("peer.qcow2"), folder.join("peer.bin"));
     let created = Command::new(qemu_img).args(["create", "-q", "-f", "qcow2"]).arg(&disk).arg("1G").status();

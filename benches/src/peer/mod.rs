@@ -30,7 +30,8 @@ pub fn has_qemu(bench: &str) -> bool {
     installed
 }
 
-/// Returns a QEMU command with the given kernel and one CPU of the model's kind. Its console is its standard output.
+/// Returns a QEMU command with the given kernel and one x86-64-v2 CPU, like that of Everett's guests. The guest's
+/// console is the standard output of the command.
 #[must_use]
 pub fn qemu(
     acceleration: &[&str],

@@ -88,7 +88,7 @@ impl Composer<'_> {
                 self.state.phase = Phase::Finally { until_ns, started: started + 1 };
                 self.start(command, rng).map(Act::Start)
             }
-            // The last command has ended, or there is no time for more.
+            // The last command has ended, or the time of the phase is over.
             Phase::Killing { .. } | Phase::Eventually { .. } | Phase::Finally { .. } => {
                 self.state.phase = Phase::Over { told: false };
                 None

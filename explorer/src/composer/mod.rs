@@ -21,7 +21,8 @@
 //! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or their time is over |
 //!
 //! **Invariants.**
-//! - The composer's actions are a function of the template, its initial state, the calls and the random stream.
+//! - The composer's actions are a function of the template, the composer's initial state, the calls and the random
+//!   stream.
 //! - No other driver runs beside a serial or singleton driver, and a singleton starts at most once. No command runs
 //!   beside a `first_`, `eventually_` or `finally_` command. `finally_` commands run only if all commands before them
 //!   ended by themselves.

@@ -24,7 +24,7 @@ pub enum Act {
 
 /// Composer of a timeline. See the module's documentation.
 ///
-/// The caller asks [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. A vtime
+/// The caller calls [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. A vtime
 /// that is earlier than the last one counts as the last one.
 #[derive(Debug)]
 pub struct Composer<'t> {

@@ -103,8 +103,8 @@ impl Coverage {
     /// in that order.
     ///
     /// # Errors
-    /// Returns an error if the same or a later choice was already merged, or if a point has a wrong id; nothing is
-    /// added then.
+    /// Returns an error, and adds nothing, if the same or a later choice was already merged, or if a point has a wrong
+    /// id.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
         let numbers = self.dictionary.number(delta)?;
@@ -114,7 +114,7 @@ impl Coverage {
     /// Adds the points that a branch reached, given by their numbers in this coverage's dictionary.
     ///
     /// # Errors
-    /// Returns an error if the same or a later choice was already merged; nothing is added then.
+    /// Returns an error, and adds nothing, if the same or a later choice was already merged.
     pub fn merge_numbers(&mut self, choice: u64, numbers: &Numbers) -> Result<Reward, CoverError> {
         self.check(choice)?;
         self.last = Some(choice);

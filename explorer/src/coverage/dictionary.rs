@@ -41,7 +41,7 @@ impl Dictionary {
     /// numbers are at least the [`Dictionary::len`] before the call.
     ///
     /// # Errors
-    /// Returns an error if `delta` has a new point under another point's id. No number is assigned then.
+    /// Returns an error, and assigns no numbers, if `delta` has a new point under another point's id.
     pub fn number(&self, delta: &Delta) -> Result<Numbers, WrongId> {
         let mut entries = self.write();
         let before = entries.entries.len();

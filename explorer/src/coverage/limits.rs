@@ -32,8 +32,8 @@ pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in the state of a node; further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of orders of nodes that are compared to find the least text. Groups of up to six nodes are always
-/// exact: 6! = 720.
+/// Maximum number of orders of nodes that are compared to find the least text. A single group of up to six nodes is
+/// always exact: 6! = 720.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of the state of a node as text, in bytes; a longer text ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;

@@ -2,8 +2,9 @@
 //!
 //! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with the node
 //! itself called `^self` and members of groups called by their group. Only nodes with equal keys can still be
-//! exchanged, and this matters only if a value names a node. In that case all such orders are written, and the least
-//! text is the canonical form. The result is exact: it equals the least text of all permutations.
+//! exchanged, and this matters only if a value names a node. In that case the text is written for all orders of nodes
+//! with equal keys, and the least text is the canonical form. The result is exact: it equals the least text of all
+//! permutations.
 //!
 //! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. This
 //! takes more than six nodes with equal keys, or several sets of such nodes. Two equivalent states may then count as

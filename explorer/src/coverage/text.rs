@@ -5,8 +5,8 @@ pub(crate) fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
-/// Returns a text of at most `most` bytes: the text itself, or its start and a hash of all of it. Different texts stay
-/// different.
+/// Returns a text of at most `most` bytes, which must be at least 19: the text itself, or its start and a hash of all
+/// of it. Different texts stay different.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -61,9 +61,9 @@ impl Violations {
         gists.add(evidence.cause(model), || evidence.clone());
     }
 
-    /// Returns one violation for each certain cause. A cause is certain if the operation is known to be the first
-    /// impossible one. Otherwise it is the operation at which the search got stuck, and several operations can have the
-    /// same cause. If no cause is certain, only the first uncertain one by name is returned.
+    /// Returns one violation for each certain cause. A cause is certain if it names the operation that is known to be
+    /// the first impossible one. An uncertain cause names the operation at which the search got stuck, so one defect
+    /// can show as several uncertain causes. If no cause is certain, only the first uncertain one by name is returned.
     pub(super) fn all(self) -> Vec<Gist<Evidence>> {
         let mut all = self.certain.all();
         if all.is_empty() {

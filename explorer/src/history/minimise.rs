@@ -1,9 +1,9 @@
-//! Finds the first completion with which a history has no valid order.
+//! Finds the first impossible completion of a history, i.e. the end of the shortest prefix that has no valid order.
 //!
 //! If a whole history has a valid order, each of its prefixes has one. A history without a valid order therefore has
-//! a first completion with which its prefix has none: this result is impossible, whatever comes later. The search
-//! over the whole history gets stuck at this completion or before it: in a prefix, operations that complete later are
-//! still of unknown outcome, which allows more orders.
+//! a first impossible completion. Its result is impossible, whatever comes later. The search over the whole history
+//! gets stuck at this completion or at an earlier one. It can be an earlier one because a prefix allows more orders:
+//! operations that complete after the prefix are of unknown outcome in it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) struct Judge<'p, 'h, F> {
     /// Builds the model from acknowledged and open operations.
     pub(super) model: F,
     pub(super) allowance: Allowance,
-    /// True if a violation is traced to its first completion.
+    /// True if a violation is traced to the first impossible completion.
     pub(super) follow: bool,
 }
 
@@ -86,8 +86,8 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         evidence
     }
 
-    /// Returns the first operation with whose completion no valid order exists. The flag is true if it is known to be
-    /// the first.
+    /// Returns the operation of the first impossible completion. The flag is false if an earlier completion may be the
+    /// first impossible one, because the budget did not suffice.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part

@@ -6,8 +6,8 @@
 //! acknowledged one that cannot happen without it; `super::model` explains this. Of several equal open operations, the
 //! one that was invoked first is tried.
 //!
-//! Not here: the partition of operations (`super::partition`), and the first completion with which no valid order
-//! exists (`super::minimise`).
+//! Not here: the partition of operations (`super::partition`), and the first impossible completion
+//! (`super::minimise`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -50,9 +50,8 @@ impl Board {
     /// Enters a fault. It must not start before any fault that was entered earlier.
     ///
     /// # Errors
-    /// Returns the field and the problem if the fault conflicts with an entered one, exceeds the maximum number of
-    /// network faults, starts in a quiet period, or lasts beyond the next heal or quiet period. Nothing is entered
-    /// then.
+    /// Returns the field and the problem, and enters nothing, if the fault conflicts with an entered one, exceeds the
+    /// maximum number of network faults, starts in a quiet period, or lasts beyond the next heal or quiet period.
     pub(super) fn admit(
         &mut self,
         line: usize,

@@ -149,7 +149,7 @@ struct Draft {
     /// Size of these entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
-    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are unknown then, and
+    /// True if an invalid line may have been a heal or a quiet period. If so, the ends of other faults are unknown, and
     /// checks of entries against each other are skipped.
     healing_unclear: bool,
 }

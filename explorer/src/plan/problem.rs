@@ -64,7 +64,8 @@ impl PlanErrors {
     }
 }
 
-/// Problem with a line or a field. Names and values in its message are quoted and shortened.
+/// Problem with a line or a field. Long names and values in its message are shortened. They are quoted, except for
+/// plain names in lists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Problem {
@@ -143,7 +144,7 @@ pub enum Problem {
     /// A value is outside the bounds of its fault.
     #[error(transparent)]
     Value(#[from] FaultError),
-    /// An entry that does not last has a duration.
+    /// A duration is given for an entry that is instantaneous.
     #[error("{0} is instantaneous and takes no duration")]
     NothingLasts(&'static str),
     /// A power loss without a restart has a duration.
@@ -159,7 +160,7 @@ pub enum Problem {
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
     /// Another fault still holds the resource.
-    #[error("is still under the {fault} of line {line}")]
+    #[error("is still affected by the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }
 

@@ -30,12 +30,13 @@ pub enum What<'t> {
         /// Description in one line.
         text: &'t str,
     },
-    /// The node does not run normally: it is paused, stalled, slowed down or cut off.
+    /// The node is slower than normal, or stands still: the node itself is paused, stalled or slowed down, or requests
+    /// to one of its disks are slow or fail.
     StandsStill {
         /// End of that state, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// Requests to a disk of the node begin to fail, or no longer fail on any disk.
+    /// Requests to a disk of the node begin to fail, or no disk of the node has failing requests any more.
     DiskErrors {
         /// True if requests begin to fail.
         begins: bool,

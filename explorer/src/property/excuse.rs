@@ -1,5 +1,5 @@
 //! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung. A machine whose
-//! disk fails, or has flipped bits, cannot mount it.
+//! disk fails, or has flipped bits, may fail to mount it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,14 @@ pub struct Excuses {
 }
 
 impl Excuses {
-    /// Notes that a node stands still, or stood still, until this vtime.
+    /// Notes that a node stands still until this vtime.
     pub fn stood_still(&mut self, node: u16, until_ns: u64) {
         let until = self.until_ns.entry(node).or_default();
         *until = (*until).max(until_ns.saturating_add(WATCHDOG_NS));
     }
 
-    /// Notes that requests to a disk of the node begin to fail, or no longer fail on any disk.
+    /// Notes that requests to a disk of the node begin to fail, or that no disk of the node has failing requests any
+    /// more.
     pub fn disk_errors(&mut self, node: u16, begins: bool) {
         if begins {
             self.failing.insert(node);

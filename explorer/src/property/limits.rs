@@ -5,7 +5,8 @@ pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
 
 /// Maximum number of properties that a world declares.
 pub const PROPERTIES_MAX: usize = 64;
-/// Maximum length of a property's name, in bytes. Names from the caller are cut to it.
+/// Maximum length of a property's name, in bytes. A declared name that is longer is refused; a name that is passed to
+/// the judge is cut.
 pub const NAME_BYTES_MAX: usize = 64;
 /// Maximum length of a pattern for units, in bytes.
 pub const UNIT_BYTES_MAX: usize = 64;

@@ -6,7 +6,7 @@ use crate::coverage::statistics::{Findability, Fraction, Prior};
 use crate::run::{Cost, Finding, Hit, Merged};
 use crate::search::Path;
 
-/// Probability of missing a bug that is still present, for which the clean time is computed: 5 %.
+/// The clean time is computed for this probability of missing a bug that is still present: 5 %.
 const ALPHA: f64 = 0.05;
 /// Unit of rates in CPU time: an hour.
 const HOUR_NS: f64 = 3.6e12;
@@ -35,7 +35,7 @@ pub struct Found {
 /// Rates at which something is found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Findable {
-    /// True unless the strategy is `uniform`. The rates are then those of this search, not of the world.
+    /// True unless the strategy is `uniform`. If true, the rates are those of this search, not of the world.
     pub adaptive: bool,
     /// Cost of the exploration up to the first hit.
     pub first: Cost,

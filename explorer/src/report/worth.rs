@@ -10,9 +10,9 @@ use crate::run::{Header, Merged};
 
 /// Thoroughness of an exploration.
 ///
-/// The share of subtrees with a finding is estimated, not that of branches: the first branches of subtrees are drawn
-/// independently, later branches depend on their first one. Many properties are judged only by checks, so only subtrees
-/// with a checked branch count.
+/// The share of subtrees with a finding is estimated, not that of branches. The first branch of each subtree is drawn
+/// independently; the later branches of a subtree depend on its first branch. Many properties are judged only by
+/// checks, so a subtree counts only if one of its branches was followed by checks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worth {
     /// Number of branches.
@@ -29,10 +29,10 @@ pub struct Worth {
     pub subtrees_checked: u64,
     /// Number of findings.
     pub findings: u64,
-    /// Upper bound of the share of such subtrees that have a finding, at a confidence of 95 %. `None` if there is a
+    /// Upper bound of the share of checked subtrees that have a finding, at a confidence of 95 %. `None` if there is a
     /// finding, or if no branch was followed by checks.
     pub finding_below: Option<f64>,
-    /// True unless the strategy is `uniform`. The bound is then only a guide.
+    /// True unless the strategy is `uniform`. If true, the bound is only a guide.
     pub adaptive: bool,
 }
 

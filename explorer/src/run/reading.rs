@@ -44,8 +44,8 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Opens a run directory, and merges its records on a second thread while they are read: those that `end.json` counts, or if the run
-    /// has not ended, those before the first missing choice.
+    /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended, the
+    /// records that `end.json` counts are merged, otherwise those before the first missing choice.
     ///
     /// # Errors
     /// See [`Reading::open`].

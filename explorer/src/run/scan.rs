@@ -118,7 +118,7 @@ impl Scan {
         while let Some(place) = self.find(from, &mut searched)? {
             let whole = self.whole_at(place, &mut searched)?;
             if searched > SEARCH_BYTES_MAX {
-                // Nor does a crash leave this many places that look like records.
+                // A crash does not leave this many places that look like records, either.
                 return Err(damaged());
             }
             match whole {

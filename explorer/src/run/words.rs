@@ -50,7 +50,8 @@ impl Words {
         }
     }
 
-    /// Converts a point to the form in which it is written next. Its new texts get numbers.
+    /// Converts a point to its form in the file. New texts get numbers, so points must be converted in the order in
+    /// which they are written.
     pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
             Point::State { state } => NewPoint::State(self.word(state)),
@@ -66,7 +67,8 @@ impl Words {
         }
     }
 
-    /// Converts the point that was read next. Its new texts get numbers.
+    /// Converts a point from its form in the file. New texts get numbers, so points must be converted in the order of
+    /// the file.
     ///
     /// # Errors
     /// Returns an error if a text's number is not that of an earlier text, or if a text is too long.

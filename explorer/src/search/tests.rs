@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// A strategy in its simplest form: each choice looks at the whole tree.
+/// Naive form of a strategy: each choice looks at the whole tree.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// A choice among n branches looks at about log2(n) of them at most.
+/// A choice among n branches looks at no more than log2(n) + 1 of them on average.
 #[test]
 fn a_choice_looks_at_few_branches() {
     const BRANCHES: u64 = 200_000;

@@ -1,7 +1,7 @@
 //! Parsing of durations and sizes in world files and on the command line.
 //!
-//! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to
-//! run for the wrong one. All arithmetic uses integers, so that `0.1s` is exactly 100,000,000 ns.
+//! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to be
+//! run for the wrong duration. All arithmetic uses integers, so that `0.1s` is exactly 100,000,000 ns.
 
 use std::fmt;
 

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::state::StateError;
 use super::{Conversation, What};
 
-/// Length of the intervals of vtime that the bound applies to, in nanoseconds. A node's events are taken several times
-/// in each.
+/// Length of the intervals to which the bound applies, in nanoseconds of vtime. A node's events are taken several times
+/// in each interval.
 const STRETCH_NS: u64 = 100_000_000;
 /// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than
 /// this.
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the lines and floods of these writes, each with its vtime. If `stored`, the state is stored and resumed
-    /// before each write.
+    /// Returns the lines of these writes with their vtimes, the number of floods, and the last state. If `stored`, the
+    /// state is stored and resumed before each write.
     fn told(writes: &[(u64, Vec<u8>)], stored: bool) -> (Vec<(u64, String, bool)>, u32, HistoryState) {
         let (mut lines, mut told, mut floods) = (HistoryLines::new(), Vec::new(), 0);
         for (at, bytes) in writes {

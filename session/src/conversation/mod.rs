@@ -141,8 +141,8 @@ impl Conversation {
         self.at.ready_ns
     }
 
-    /// Returns the vtime of the last of these events, in nanoseconds: its beginning, the end of a driver, the end of a
-    /// check.
+    /// Returns the vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the
+    /// end of the last running driver, the end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns

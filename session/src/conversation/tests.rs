@@ -62,7 +62,7 @@ impl Script {
         Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
-    /// Sends a message of the agent; returns the requests that answer it.
+    /// Delivers a message of the agent; returns the requests that Everett then sends.
     pub(super) fn say(&mut self, message: &Message) -> Vec<Request> {
         self.vtime_ns += 1;
         self.host.received(Port::Control, &encode_message(message).unwrap(), self.vtime_ns);
@@ -102,7 +102,7 @@ impl Script {
         assert_eq!(asked.entropy.0, [5; 64]);
         let file = self.answer(*id, Reply::Done);
         assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
-        // The agent also reports ready while there is no service at all. That must not count.
+        // An agent reports that all services are ready even if none was started yet. That report must not count.
         assert_eq!(self.say(&Message::Ready), []);
         let start = self.answer(file[0].id, Reply::Done);
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
@@ -295,7 +295,7 @@ fn a_boot_that_cannot_get_ready_says_why() {
     let why = "service server ended with exit status 0 before all services were ready";
     assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
 
-    // After the beginning it is at most a finding.
+    // Once the timeline has begun, the same messages do not break the conversation.
     let mut script = Script::new();
     script.up();
     script.say(&exited(false));

@@ -79,14 +79,14 @@ impl Conversation {
         }
     }
 
-    /// Records that a driver has ended and is not started again.
+    /// Sets `rest_ns` if the driver that has just ended was the last one that ran.
     fn rest(&mut self, vtime_ns: u64) {
         if self.has_driven() {
             self.at.rest_ns = vtime_ns;
         }
     }
 
-    /// Returns true if the drivers were started and none runs any more.
+    /// Returns true in phase `Running` if all drivers were started and none runs any more.
     #[must_use]
     pub fn has_driven(&self) -> bool {
         let ended = |driver: &DriverState| driver.rounds > 0 && !driver.runs;

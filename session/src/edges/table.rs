@@ -72,8 +72,8 @@ impl Names {
     /// # Errors
     /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Addresses of pages: an edge has the address of its target, and the sources of other edges lie in the same
-        // pages.
+        // Address of each page that contains a target. An edge has only the address of its target; the address of its
+        // source follows from the page, if the page is known.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);

@@ -133,8 +133,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joins all workers; a worker's panic becomes an error. It is returned rather than the leader's error, because
-        // it caused that one.
+        // Joins all workers; a worker's panic becomes an error. That error is returned instead of the leader's error,
+        // which it caused.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {

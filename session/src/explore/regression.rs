@@ -152,8 +152,8 @@ impl Regression {
         );
     }
 
-    /// Applies the recorded settings of the exploration to those of the world file: the share of branches with checks
-    /// if the world file sets none, and the strategy if the regression file has one.
+    /// Puts the recorded settings of the exploration into `explore`, the settings of the world file: the share of
+    /// branches with checks if the world file sets none, and the strategy if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
@@ -230,7 +230,7 @@ mod tests {
         Regression { timeline: "e1:0:0/5.1".to_owned(), ..whole.clone() }.write(&file).unwrap();
         let older = format!("{:#}", Regression::read(&file).unwrap_err());
         assert!(
-            older.contains("r.json is of machine version everett-1") && older.lines().count() == 1,
+            older.contains("r.json was made by machine version everett-1") && older.lines().count() == 1,
             "{older}"
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();

@@ -222,13 +222,13 @@ impl Candidate {
     }
 }
 
-/// Evidence of a run that showed the finding.
+/// Result of a run that showed the finding.
 struct Shown {
     found: Found,
     trail: String,
 }
 
-/// Best candidate so far, and its evidence.
+/// Best candidate so far, and the result of its run.
 struct Best {
     candidate: Candidate,
     shown: Shown,
@@ -501,7 +501,7 @@ mod tests {
         Ok(best.map(|(best, why, failed)| (best.candidate.entries.len(), why, failed)))
     }
 
-    /// A failed machine shows nothing, which is no reason to keep a fault.
+    /// A run on a failed machine shows neither that the finding needs a fault nor that it does not, so shrinking ends.
     #[test]
     fn a_failure_ends_it_with_the_best_plan_so_far() {
         for at_a_time in [1, 2, 16] {

@@ -43,7 +43,7 @@ impl Ports {
         Ports(named.collect())
     }
 
-    /// Returns the service at one end of a message and its direction, if the other end is a client.
+    /// Returns the direction of a message and its service: `to` or `from`, and the service's name or port.
     fn name(&self, from: u16, to: u16) -> String {
         let of = |port: u16| self.0.get(&port).cloned().unwrap_or_else(|| format!("port {port}"));
         let answers = match (self.0.contains_key(&from), self.0.contains_key(&to)) {

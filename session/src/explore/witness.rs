@@ -26,7 +26,7 @@ use crate::timeline::Timeline;
 
 /// Number of last lines that are kept as evidence of a hit.
 const LINES_MAX: usize = 60;
-/// Maximum length of such a line, in bytes.
+/// Maximum length of a kept line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
 /// Number of last messages that are kept as evidence of a hit.
 const PACKETS_MAX: usize = 40;
@@ -88,7 +88,7 @@ pub struct Testimony {
     pub messages: u64,
     /// Number of bytes that programs and kernels printed.
     pub log_bytes: u64,
-    /// True if there were more lines than coverage looks at.
+    /// True if the printed lines exceeded the size up to which coverage looks at them.
     pub log_cut: bool,
 }
 

@@ -147,8 +147,8 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Returns true if this worker stops because the host has no machines for it, while others continue. The last
-    /// worker returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host cannot provide its machines, while other workers continue.
+    /// The last worker returns false, so that its error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
@@ -208,11 +208,11 @@ impl<'s> WorkerPool<'s> {
     }
 
     /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no
-    /// record: records are exact, and the place of such a failure is not.
+    /// record: a record must repeat exactly, and such a failure does not.
     fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
-                "{}: {failed}; nothing is recorded of this branch, and the exploration can be resumed",
+                "{}: {failed}; this branch was not recorded, and the exploration can be resumed",
                 self.setting.name(path)
             ),
             None => error,

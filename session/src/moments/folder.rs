@@ -1,9 +1,10 @@
-//! Folder with the stored moments of one world, in the user's cache, named by a key.
+//! Folder with a stored boot and the moments saved on it, in the user's cache. It is named by a key of everything that
+//! the boot depends on, so worlds that differ only in their workload share it.
 //!
 //! ```text
 //! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
 //!             ready-NN.base ready.moment          ready: the root of all timelines
-//!             saved/TIMELINES/NAME.moment         a moment that the operator saved; it refers to the bases of ready
+//!             saved/TIMELINES/NAME.moment         a moment that the operator saved; it refers to ready's bases
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -30,7 +31,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// Largest number of saved moments that are listed.
 const SAVED_MAX: usize = 100_000;
 
-/// Folder with the moments of one world on one image.
+/// Folder with a stored boot and the moments of one world saved on it.
 #[derive(Debug, Clone)]
 pub struct MomentFolder {
     folder: PathBuf,
@@ -206,7 +207,7 @@ impl MomentFolder {
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
-    /// Reads a saved moment with at most `pages_max` pages and blocks, on the bases of `ready`.
+    /// Reads a saved moment with at most `pages_max` pages and blocks. Its memory refers to the base files of `ready`.
     ///
     /// # Errors
     /// Returns an error if the moment does not exist or is damaged.
@@ -245,7 +246,7 @@ impl MomentFolder {
             }
             match self.header(name) {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
-                // Another process has dropped it meanwhile.
+                // Another process has dropped the moment meanwhile.
                 Err(_) if !self.saved_path(name).exists() => {}
                 Err(error) => broken.push(format!("{error:#}")),
             }
@@ -255,7 +256,7 @@ impl MomentFolder {
         Ok((found, broken))
     }
 
-    /// Deletes a saved moment. A process that has it open can still use it.
+    /// Deletes a saved moment. A process that has its file open can still use the moment.
     ///
     /// # Errors
     /// Returns an error if the moment does not exist or cannot be removed.
@@ -270,7 +271,7 @@ impl MomentFolder {
         if !path.is_file() {
             self.check_older(name)?;
             bail!(
-                "there is no moment \"{name}\" of this world and image; `everett moment list` shows those there are"
+                "there is no moment \"{name}\" of this world and image; `everett moment list` lists the saved moments"
             );
         }
         Ok(path)
@@ -342,11 +343,13 @@ mod tests {
         let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
         let why = |name: &str| format!("{:#}", moment_folder.header(name).unwrap_err());
         let (older, none) = (why("a"), why("b"));
-        assert!(older.contains("a.moment is of machine version everett-1, and this Everett's is everett-3"));
+        assert!(
+            older.contains("a.moment was made by machine version everett-1, but this Everett has everett-3")
+        );
         assert_eq!(older.lines().count(), 1);
         assert!(none.contains("there is no moment \"b\""), "{none}");
 
-        // Its file is refused by its version even at a path where this version would read a moment.
+        // `Stored::read` also refuses the file because of its machine version.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
         assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
     }

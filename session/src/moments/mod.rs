@@ -2,7 +2,7 @@
 //!
 //! - `stored`: one stored moment, and its file
 //! - `recorded`: the events and console output before a moment
-//! - `folder`: the moments of one world, under a key of everything that a boot depends on
+//! - `folder`: a stored boot and the moments saved on it, under a key of everything that the boot depends on
 //! - `restart`: restart points in files; `machine_parts`: a machine in the file of a moment or restart point
 //!
 //! Not here: the moment of a machine (`everett_vmm`), the storage of pages and the file format (`everett-snapshot`).

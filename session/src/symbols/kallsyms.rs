@@ -2,10 +2,10 @@
 //!
 //! No pointer leads to it, so it is found by its shape. The token table has 256 strings; in most kernels, the tokens at
 //! the character codes of the digits are the digits themselves. The table is followed by the offset of each token,
-//! which confirms the match. Before it lie the markers (the offset of each 256th name) and, before these, the names,
-//! each a length and that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an index of three bytes per
-//! name between the markers and the tokens. Addresses are 32-bit offsets: before the names up to 6.3, after the tokens
-//! since 6.4.
+//! which confirms the match. Before the token table lie the markers (the offset of each 256th name), and before the
+//! markers the names. Each name is a length and that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an
+//! index of three bytes per name between the markers and the tokens. Addresses are 32-bit offsets: before the names up
+//! to 6.3, after the tokens since 6.4.
 
 use super::{u16_at, u32_at, u64_at};
 

@@ -12,7 +12,7 @@ use super::{NodeSession, Phase, Timeline};
 use crate::event::{Event, What};
 use crate::timeline::restart_point::RestartPoint;
 
-/// Interval of vtime at which the caller of a boot is asked whether to continue.
+/// Interval at which the caller of a boot is asked whether to continue, in nanoseconds of vtime.
 const STEP_NS: u64 = 20_000_000;
 
 /// Error of a boot.
@@ -23,7 +23,7 @@ pub enum BootError {
     Useless {
         /// Name of the node.
         node: String,
-        /// Reason, as found.
+        /// Reason in one line.
         why: String,
     },
     /// The agent could not put a file of the world file into the guest. The world file is wrong, not the machine.
@@ -59,7 +59,7 @@ impl Timeline {
     /// Begins the timeline under `seed`: here if the services are ready, otherwise when they are.
     ///
     /// # Errors
-    /// Returns an error if the timeline has begun, or is to begin under another seed.
+    /// Returns an error if the timeline has begun, or if it already has a seed under which it will begin.
     pub fn begin(&mut self, seed: u64) -> Result<(), BegunAlready> {
         if let Some(first) = self.seed() {
             return Err(BegunAlready(first));
@@ -128,7 +128,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the restart point of a node, which must be at it.
+    /// Returns the restart point of a node. The node must be at its restart point.
     pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
         let conversation = self.nodes[node].conversation.save();
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }

@@ -1,8 +1,8 @@
 //! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the
 //! last commands of a test template, and the checks one after the other.
 //!
-//! All times derive from the vtimes of events, never from the world's vtime when an event is noticed: that depends on
-//! how the run is divided.
+//! All vtimes derive from the vtimes of events, never from the world's vtime when Everett notices an event, because
+//! that vtime depends on how the run is divided.
 //!
 //! A message of one node can make Everett act on another node or on the wire. The action happens after the shortest
 //! delay of a frame between nodes, so no node can have run past it.
@@ -71,7 +71,7 @@ impl Timeline {
         self.course.root_ns()
     }
 
-    /// Returns the vtime at which drivers stop and checks run, in nanoseconds. It is known once the services are ready.
+    /// Returns the vtime at which the workload ends, in nanoseconds. It is known once the services are ready.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
@@ -105,12 +105,12 @@ impl Timeline {
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
-    /// Ends the timeline with a finding: the guests do not do what they are asked.
+    /// Ends the timeline with a finding: the guests did not do what they were asked.
     pub fn give_up(&mut self, why: &str) {
         if let Some(root) = self.course.root_ns()
             && !matches!(self.course.stage, Stage::Done { .. })
         {
-            // The finding concerns no particular node; the first one stands for all.
+            // The finding concerns no particular node, so it is reported for the first one.
             self.finding_at(0, builtin::NOT_CALM, why);
             self.course.stage = Stage::Done { root };
         }
@@ -276,9 +276,10 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, and
-    /// drivers and commands of a test template have ended. The result does not depend on when it is noticed: drivers
-    /// end at vtimes of their own, and the world stops where the last fault or command ends.
+    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, all
+    /// drivers have ended, and each command of a test template has ended at least once. The result does not depend on
+    /// the vtime of this call: drivers end at vtimes of their own, and the world stops where the last fault or command
+    /// ends.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || !self.template_is_done() {
             return None;
@@ -325,7 +326,8 @@ impl Timeline {
         }
     }
 
-    /// Starts the command of [`Timeline::command_when_ready`] on the first node, and powers that off when it has ended.
+    /// Starts the command of [`Timeline::command_when_ready`] on the first node, and powers the node off when the
+    /// command has ended.
     fn look_at_command(&mut self) {
         let Some(first) = self.nodes.first_mut() else { return };
         let node = self.world.node_mut(0);

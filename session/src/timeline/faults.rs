@@ -32,7 +32,7 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// Returns a message of one line if there is no restart point.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Returns a node's machine as it is switched on at the world's vtime `world_ns`, with entropy from `seed` and an
+    /// Makes the machine of a node that is switched on at the world's vtime `world_ns`, with entropy from `seed` and an
     /// engine with these options.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub enum ForkError {
         fork: Fork,
     },
     /// The timeline has begun already, or its workload does not run.
-    #[error("a timeline becomes a child where it begins, or while its workload runs")]
+    #[error("a timeline can become a child only where it begins or while its workload runs")]
     Stage,
     /// The plan differs from the timeline's plan before the fork.
     #[error(transparent)]

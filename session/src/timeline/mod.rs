@@ -107,14 +107,14 @@ impl Timeline {
         }
     }
 
-    /// Sets the workload's end to `duration_ns` of vtime after *ready*; then drivers stop and checks run.
+    /// Sets the workload's end to `duration_ns` of vtime after *ready*. At its end, drivers stop and checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
         self.until_done = false;
     }
 
     /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns`
-    /// of vtime after *ready*; then drivers stop and checks run.
+    /// of vtime after *ready*. At its end, drivers stop and checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;
@@ -134,8 +134,8 @@ impl Timeline {
         }
     }
 
-    /// Runs a command on the first node when the timeline has begun, and then powers that node off. Its output appears
-    /// under [`COMMAND`].
+    /// Runs a command on the first node when the timeline has begun, and then powers that node off. The command's
+    /// output appears under [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.course.command = Some(exec);
     }
@@ -231,7 +231,7 @@ impl Timeline {
     }
 
     /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node
-    /// that is ahead are held back until the others have reached their vtime.
+    /// that is ahead are held back until the other nodes have reached the vtime of these events.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.reporting.take(self.all_reported_before())
     }

@@ -1,8 +1,8 @@
 //! A check that Everett makes itself: it connects to a node over the wire, sends bytes, and waits for an answer.
 //!
 //! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
-//! frames. Those are stored. A timeline that continues from a moment within such a check replays the connection from
-//! them.
+//! frames. A moment within such a check stores these frames. A timeline that continues from the moment replays the
+//! connection from them.
 
 use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
@@ -31,8 +31,8 @@ pub(super) struct Talk {
     begun_ns: u64,
     /// vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
-    /// Result of the check. The connection is then reset, and the endpoint stays until the next poll so that the node
-    /// learns of it.
+    /// Result of the check, once it is known. The connection is then reset, and the endpoint stays until the next poll
+    /// so that the node receives the reset.
     outcome: Option<Result<(), &'static str>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct TalkState {
 impl TalkState {
     /// Returns true if the state is possible for this check.
     pub(super) fn is_sound(&self, check: &HostCheck) -> bool {
-        // The last poll but one is the first after the time limit.
+        // The check fails at the first poll after the time limit, and the poll after that ends it.
         let last_ns = self.begun_ns.saturating_add(check.timeout_ns).saturating_add(2 * LOOK_NS);
         (self.begun_ns..=last_ns).contains(&self.next_ns) && self.heard.is_sound(self.next_ns)
     }

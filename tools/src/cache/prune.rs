@@ -15,7 +15,7 @@ use super::{Item, Kind, list, record_of};
 pub struct Bounds {
     /// Age since the last use, in seconds, from which items are removed.
     pub older_than_s: Option<u64>,
-    /// Total size in bytes to which the cache is reduced, least recently used items first.
+    /// Total size in bytes to which the cache is reduced, by removing the least recently used items first.
     pub keep_bytes: Option<u64>,
     /// True to remove saved moments, too.
     pub saved_moments: bool,
@@ -37,7 +37,8 @@ pub struct Pruned {
 /// Removes the items outside the bounds, least recently used first. Items that a running process uses are kept.
 ///
 /// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop packages.
-/// So the images of a world with saved moments are kept with these, and count as last used with the latest of them.
+/// So the images of a world with saved moments are kept as long as these moments, and count as used when the latest of
+/// the moments was used.
 ///
 /// # Errors
 /// Returns an error if another process is looking for items or making them, or if an item cannot be removed.
@@ -67,7 +68,8 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
         let kept = item.kind == Kind::Saved && !bounds.saved_moments
             || saved.iter().any(|moment| needs(moment, &item));
-        // This process holds the gate alone, so no other process uses the temporary files.
+        // Leftovers are always removed: this process holds the gate alone, so no other process uses the temporary
+        // files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
         }

@@ -91,7 +91,7 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     }
     let Record { entries, bridged, msrs, delivered, .. } = all;
     let mut line = format!(
-        "KVM was entered {entries} times; the soft CPU executed {bridged} instructions that it could not, and {msrs} accesses \
+        "KVM was entered {entries} times; the soft CPU executed {bridged} instructions that KVM could not, and {msrs} accesses \
          to MSRs"
     );
     if delivered > 0 {
@@ -152,12 +152,12 @@ fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<
     match duration_ns {
         Some(duration_ns) if since_ready_ns >= duration_ns => {
             bail!(
-                "--for {}: the moment to start from lies {start} after ready",
+                "--for {}: no time is left to run, because the moment to start from lies {start} after ready",
                 show_duration_ns(duration_ns)
             )
         }
         None if since_ready_ns >= UNTIL_DONE_NS_MAX => bail!(
-            "--from: the moment to start from lies {start} after ready, and a run without --for ends {} after it; give it a longer \
+            "--from: the moment to start from lies {start} after ready, and a run without --for ends {} after ready; give it a longer \
              --for",
             show_duration_ns(UNTIL_DONE_NS_MAX)
         ),
@@ -240,7 +240,7 @@ impl Prepared {
             return Ok(());
         }
         match self.start_stored(ui, args.from.as_deref(), interrupt) {
-            // The failed boot is repeated by the timeline itself, which starts at power-on and reports it.
+            // The timeline then starts at power-on: it fails in the same way and reports the failure.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => return Ok(()),
             result => result?,
         };
@@ -290,11 +290,12 @@ mod tests {
             check_start(since_ready_ns, duration_ns).err().map(|error| error.to_string())
         };
         assert_eq!(refused(20 * SECOND - 1, Some(20 * SECOND)), None);
-        let expected = "--for 20 s: the moment to start from lies 20 s after ready";
+        let expected =
+            "--for 20 s: no time is left to run, because the moment to start from lies 20 s after ready";
         assert_eq!(refused(20 * SECOND, Some(20 * SECOND)).as_deref(), Some(expected));
         assert_eq!(refused(UNTIL_DONE_NS_MAX, Some(UNTIL_DONE_NS_MAX + 1)), None);
         assert_eq!(refused(UNTIL_DONE_NS_MAX - 1, None), None);
-        let expected = "--from: the moment to start from lies 600 s after ready, and a run without --for ends 600 s after it; \
+        let expected = "--from: the moment to start from lies 600 s after ready, and a run without --for ends 600 s after ready; \
                         give it a longer --for";
         assert_eq!(refused(UNTIL_DONE_NS_MAX, None).as_deref(), Some(expected));
     }

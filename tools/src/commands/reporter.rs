@@ -22,7 +22,7 @@ use crate::ui::{Ui, printable, style};
 
 /// Number of console lines that are shown when a machine stops by itself.
 const CONSOLE_LINES: usize = 25;
-/// Maximum number of bytes kept of such a line.
+/// Maximum number of bytes kept of a console line.
 const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
 /// Reporter of a timeline in progress.
@@ -51,7 +51,7 @@ pub(super) struct FaultCounts {
     pub faults: u64,
     /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Number of those times that the disk lost a sector that was written and not flushed.
+    /// Number of these losses of power in which the disk lost a sector that was written and not flushed.
     pub disk_losses_of_data: u64,
 }
 

@@ -154,7 +154,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     }
 }
 
-/// Records the fate of frames in flight, and reports how much the observers have missed.
+/// Records the fate of frames in flight, and reports how many steps and frames are missing in the files.
 fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();

@@ -230,7 +230,7 @@ fn tell_mismatch(ui: &Ui, mismatch: &Mismatch) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the two again, side by side, down to the first instruction at which they differ.
+/// Runs the two runs again, side by side, to find the first instruction at which they differ.
 fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
     let mut make = |side: Side| match side {
         Side::A => job.start(mismatch.reference),
@@ -313,7 +313,9 @@ fn cause_text(cause: &Cause) -> String {
         Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),
         Cause::Between => "all machines were equal, but the state between them was not".to_owned(),
         Cause::NotRepeatable => {
-            "the difference did not come back in repeated runs; this is the interval's beginning".to_owned()
+            "the difference did not come back in repeated runs; the place given is the beginning of the interval with \
+             the difference"
+                .to_owned()
         }
     }
 }

@@ -14,7 +14,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
-/// A server, a client that counts on it, and a third node that only receives broadcasts.
+/// A server, a client that increments a counter there, and a third node without a driver.
 const WORLD: &str = r#"
 [[node]]
 name = "server"
@@ -56,7 +56,7 @@ fn nodes_talk_and_the_world_repeats() {
     let counts: Vec<u64> = lines(&events, "count").iter().filter_map(|line| line.parse().ok()).collect();
     assert!(counts.len() > 3 && counts.is_sorted(), "{counts:?}");
 
-    // With small caches, random flushes, and a moment at each stop on the way.
+    // The timeline is the same with small caches and random flushes, and if it is run in pieces and stored on the way.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -156,8 +156,8 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Takes moments within Everett's checks, more densely before the wait for an answer that never comes, and continues
-    // from each of them.
+    // Takes moments during the checks that Everett makes, more often until check `another` waits for an answer that
+    // never comes. Continues from each of them.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =
@@ -176,7 +176,7 @@ fn the_host_talks_to_nodes() {
         at_ns += if at_ns < within { 777_777 } else { 7_777_777 };
     }
     let talks = stored.iter().filter(|stored| stored.session.talks()).count();
-    assert!(talks > 10, "{talks} of {} moments", stored.len());
+    assert!(talks > 10, "{talks} of {} moments have an open connection", stored.len());
     let mut worker = launcher.start(1).unwrap();
     for (number, stored) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(stored)), ..launcher.clone() };

@@ -1,4 +1,4 @@
-//! Test templates: their commands run according to their prefixes, and a timeline with them is exact.
+//! Test templates: each command runs as its prefix demands, and a timeline with test commands repeats exactly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use everett_world_file::FileEntry;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
-/// Two machines, and a check for the end.
+/// Two machines, a driver, and a check that runs at the end.
 const WORLD: &str = r#"
 [workload]
 template = "/opt/antithesis/test/v1/main"
@@ -45,7 +45,7 @@ const FOLDER: &str = "/opt/antithesis/test/v1/main";
 
 const WORK: &str =
     "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
-/// Script of the last commands; it fails if any other command runs on its node.
+/// Script of the `eventually_` and `finally_` commands. It fails if a command of another kind runs on its node.
 const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
 const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
 
@@ -83,7 +83,7 @@ fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
     launcher
 }
 
-/// Returns [`FILES`] with an additional command on the second machine that does not end.
+/// Returns [`FILES`] with one more command on the second machine: it never ends by itself.
 fn with_an_endless_command() -> [Vec<(&'static str, &'static str)>; 2] {
     let mut files = FILES.map(<[_]>::to_vec);
     files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
@@ -123,7 +123,7 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
                 }
                 let is_last = is(unit, "eventually_") || is(unit, "finally_");
                 assert_eq!(is_last, is_over, "{event:?}");
-                assert!(first_over || is(unit, "first_"), "{event:?} before the first has ended");
+                assert!(first_over || is(unit, "first_"), "{event:?} before the first command has ended");
                 assert!(running.insert((node, unit)), "{event:?} runs already");
             }
             What::Exit { unit, .. } if unit.contains('_') => {
@@ -149,7 +149,7 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // Under these seeds each command runs, one of them twice at a time, and timelines end in both ways.
+    // Under these seeds, each command runs, one command runs twice at the same time, and both kinds of ending occur.
     for seed in 14..=17 {
         let mut timeline = launcher.start(seed).unwrap();
         let (_, events) = run_to_end(&mut timeline, DURATION_NS);
@@ -164,7 +164,7 @@ fn commands_run_as_their_names_say() {
         assert!(matches!(ending, (true, false, false) | (false, true, true)), "{seen:?}");
         endings.insert(ending);
         let written: u32 = lines(&events, "after")[0].parse().unwrap();
-        assert!(written > 0, "the variable names the output folder");
+        assert!(written > 0, "no command wrote to ANTITHESIS_OUTPUT_DIR");
         let worked = timeline.tally().unwrap().get("parallel_driver_work.sh").unwrap();
         assert_eq!(worked.failed, 0);
         works += worked.succeeded;
@@ -172,7 +172,7 @@ fn commands_run_as_their_names_say() {
         assert!(once.started <= 1, "{once:?}");
         all.extend(seen);
     }
-    assert_eq!(endings.len(), 2, "both ways to end");
+    assert_eq!(endings.len(), 2, "both kinds of ending occur");
     assert!(works > 10, "{works}");
     for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
         assert!(has(&all, unit), "{unit} among {all:?}");
@@ -180,8 +180,8 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "two of them at a time: {all:?}");
 }
 
-/// A fault while the first command runs, which must not be applied; then node b loses power, and node a is paused and
-/// reset.
+/// The first fault is due while the first command runs, so it must not be applied. Later node b loses power, and node a
+/// is paused and reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -221,7 +221,7 @@ fn a_template_under_faults_gives_one_trail() {
     };
     assert!(back("b", "700ms") > 0 && back("a", "reset") > 0);
 
-    // Again with small caches and random flushes, and under another seed.
+    // Runs again with small caches and random flushes, and then under another seed.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -234,8 +234,8 @@ fn a_template_under_faults_gives_one_trail() {
     );
     assert_ne!(run_to_end(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
 
-    // In pieces, and from moments at any place: during the first command, with a node off, after the kill, during the
-    // last commands.
+    // Runs in pieces and from moments at many places: during the first command, with a node off, after the kill, during
+    // the last commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(seed).unwrap();
     timeline.end_after(DURATION_NS);
@@ -255,7 +255,7 @@ fn a_template_under_faults_gives_one_trail() {
     for (number, chosen) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
-            // Run to the end: only a timeline with the events before its moment returns all of them.
+            // Runs a newly made machine to the end and compares all events.
             worker = from.start(seed).unwrap();
             assert_eq!(
                 run_to_end(&mut worker, DURATION_NS),
@@ -350,8 +350,11 @@ fn commands_that_fail_or_hang_are_found() {
         "{found:?}"
     );
     assert!(found.contains("command eventually_hangs.sh did not end in 600 s"), "{found:?}");
-    assert!(!found.iter().any(|text| text.contains("parallel_")), "it was killed: {found:?}");
-    // Its run is killed, and the commands after it still run.
+    assert!(
+        !found.iter().any(|text| text.contains("parallel_")),
+        "the parallel command was killed at the end, without a finding: {found:?}"
+    );
+    // The hanging `eventually_` command was killed, and the check after it still ran.
     assert_eq!(lines(&events, "after"), ["0"]);
     never_succeeding_is_counted(launcher);
 }
@@ -407,5 +410,8 @@ fn a_template_is_done_when_each_of_its_commands_has_ended() {
     ];
     let firsts = commands.map(|command| *exits(command).first().expect(command));
     let last = firsts.into_iter().max().unwrap();
-    assert!((last..last + MS).contains(&end_ns), "all had ended at {last}, and the workload at {end_ns}");
+    assert!(
+        (last..last + MS).contains(&end_ns),
+        "each command had ended once at {last}, and the workload ended at {end_ns}"
+    );
 }

@@ -11,7 +11,7 @@ use everett_world_file as world_file;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, run_to_end, under};
 
-/// Fills a disk, discards the unused blocks, and then all blocks.
+/// Writes and removes a file, discards the unused blocks, and then writes zeroes to the whole disk.
 const WORLD: &str = r#"
 [[node]]
 name = "a"
@@ -42,7 +42,7 @@ fn a_guest_discards_blocks_and_writes_zeroes() {
     assert!(trimmed.starts_with("/data: ") && trimmed.ends_with("bytes) trimmed"), "{trimmed}");
 }
 
-/// Prints the parameters of its file systems and their disks.
+/// Prints the block size of each file system and the sector size of its disk.
 const SIZES: &str = r#"
 [[node]]
 name = "a"
@@ -78,7 +78,7 @@ fn blocks_have_4_kib_whatever_the_sectors_and_the_size() {
     );
 }
 
-/// Overwrites the superblock of its own disk, bypassing the file system.
+/// Overwrites a byte in the superblock of its data disk, bypassing the file system.
 const SCRIBBLES: &str = r#"
 [[node]]
 name = "a"

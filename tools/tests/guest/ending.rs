@@ -40,7 +40,7 @@ fn end_of(events: &[Event]) -> u64 {
     events.iter().find(|event| matches!(event.what, What::End)).unwrap().vtime_ns
 }
 
-/// Returns the vtimes at which the workload ended, and at which the first unit was started after it.
+/// Returns the vtime at which the workload ended and the vtime at which the next unit was started.
 fn end_and_next(events: &[Event]) -> (u64, u64) {
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let next = events[end..].iter().find(|event| matches!(event.what, What::Start { .. })).unwrap();

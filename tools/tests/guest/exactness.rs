@@ -143,7 +143,7 @@ fn an_idle_minute_costs_next_to_nothing() {
     let before = timeline.icount();
     timeline.run(&Until::vtime(70_000 * MS));
     let instructions = timeline.icount() - before;
-    // A busy minute has 60 billion; at 100 MIPS, 20 million take a fifth of a second.
+    // A busy minute executes 60 billion instructions. At 100 million a second, 20 million take a fifth of a second.
     assert!(instructions < 20_000_000, "{instructions} instructions in an idle minute");
     assert_eq!(timeline.findings(), 0);
 }
@@ -181,7 +181,7 @@ fn a_lost_lapic_bit_is_found() {
 
 #[test]
 fn a_stale_translation_is_found() {
-    // From power-on: from *ready*, the guest would die of the leak at once, in the same way in each run.
+    // Starts at power-on. From *ready*, the leak would crash the guest at once, in the same way in each run.
     planted("tlb", "2", &["--cold"]);
 }
 
@@ -224,7 +224,7 @@ impl Restarts for Watched {
     }
 }
 
-/// The disturbed caches of a run apply after a restart, too.
+/// The cache sizes of a run also apply to the machine of a cold restart.
 #[test]
 fn a_cold_restart_has_the_engine_of_its_run() {
     const PLAN: &str =
@@ -274,7 +274,7 @@ fn a_leak_after_a_restart_is_located_to_the_instruction() {
     assert_ne!(a_after, b_after, "{found}");
 }
 
-/// Per-run counts and the total use the same unit and start, and the output names the start.
+/// The counts of the runs and their total are counted from the same start, and the output names that start.
 #[test]
 fn verify_counts_from_where_its_runs_start() {
     image();

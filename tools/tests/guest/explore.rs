@@ -142,8 +142,8 @@ fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores eleven times as many branches as are in flight: on one worker, and on two workers of which one is often
-/// delayed, with almost no moments kept.
+/// Explores eleven times as many branches as are in flight: on one worker, and then on two workers, with every third
+/// branch delayed and almost no moments kept.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -188,7 +188,8 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     regressions_are_files(setting, &shrunk);
 }
 
-/// Checks that shrinking that is ended early returns a plan that shows the finding, once a run has shown it.
+/// Checks that an interrupted shrinking returns a plan that shows the finding, and that shrinking without time for a
+/// run returns an error.
 fn interrupted_shrinking_keeps_the_best_plan(
     setting: &Setting,
     path: &Forks,
@@ -202,9 +203,9 @@ fn interrupted_shrinking_keeps_the_best_plan(
             interrupt.raise();
         }
     });
-    let cut = cut.expect("the first plan that showed it");
+    let cut = cut.expect("a plan that shows the finding");
     assert_eq!((cut.why, cut.faults_before), (Why::Interrupted, whole.faults_before));
-    assert!(cut.runs < whole.runs, "{} runs, and {} without an end", cut.runs, whole.runs);
+    assert!(cut.runs < whole.runs, "{} runs when interrupted, and {} otherwise", cut.runs, whole.runs);
     assert_eq!(cut.found.hit.property, whole.found.hit.property);
     let branches = PathRunner::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
     let last = branches.last().expect("a branch");
@@ -213,7 +214,7 @@ fn interrupted_shrinking_keeps_the_best_plan(
         "the plan shows the finding again"
     );
     let over = ShrinkLimits { workers: 1, host_ns: Some(0), interrupt: &Interrupt::default() };
-    let error = shrink(setting, path, wanted, &over, &mut |_| {}).expect_err("nothing was shown yet");
+    let error = shrink(setting, path, wanted, &over, &mut |_| {}).expect_err("no run has shown the finding");
     assert_eq!(error.downcast_ref(), Some(&TooEarly::Budget));
 }
 
@@ -227,11 +228,12 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-/// Host time after which an exploration that waits for a dead worker is ended, in seconds, so that the test fails
-/// instead of hanging. A correct one ends with its first branches.
+/// Host time after which the test ends the exploration, in seconds. A correct exploration ends after a few branches;
+/// one that waits for the dead worker would never end.
 const HANGS_AFTER_S: f64 = 600.0;
 
-/// Checks that the exploration does not wait for the branch of a worker that has panicked while another worker lives.
+/// Checks that a panic of one of two workers ends the exploration with an error. It must not wait for the branch of the
+/// dead worker.
 fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     const PANIC: &str = "a test wants a worker to panic";
     struct Impatient(Interrupt, Stopwatch);
@@ -250,12 +252,12 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     let before = |choice: u64| assert!(choice != 1, "{PANIC}");
     let outcome = expedition::explore(setting, None, &limits, &interrupt, &before, &mut onlooker);
     assert_eq!(outcome.unwrap_err().to_string(), format!("a worker has panicked: {PANIC}"));
-    assert!(!interrupt.wanted(), "it ends by itself");
+    assert!(!interrupt.wanted(), "the exploration ends by itself");
 }
 
 fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let folder = tempfile::tempdir().unwrap();
-    // The world was never a file, so one is written for the regression file to refer to.
+    // The regression file refers to a world file, so the test writes one.
     let world = folder.path().join("w.toml");
     fs::write(&world, WORLD).unwrap();
     setting.launcher.world.file = world;
@@ -307,8 +309,8 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     let mut ends: Vec<String> = fresh.iter().filter_map(|legs| legs.last().map(marks::digest)).collect();
     ends.sort();
     ends.dedup();
-    assert_eq!(ends.len(), deep.len(), "each path is another timeline");
-    // The records that were made from stored moments equal the replays without any.
+    assert_eq!(ends.len(), deep.len(), "each path gives a different timeline");
+    // With a planted leak of host time, the exploration gives other records.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
         leak: Leak { mmio: Some(everett_host::time::noise), ..Leak::default() },
@@ -319,7 +321,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     assert_ne!(other.merged.digest(), records, "a leak of host time shows");
 }
 
-/// Test folder with a run directory and a world file of its own, and the image's cache.
+/// Temporary folder with a world file and its lock, for run directories. Commands use the user's cache.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -443,8 +445,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     );
 }
 
-/// Checks Ctrl-C after the finding was shown again: the best plan so far is written beside the world, where a replay
-/// finds it.
+/// Checks that `everett shrink`, interrupted after it has shown the finding again, writes the best plan so far, and
+/// that `everett replay` shows the finding from that file.
 fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
@@ -460,7 +462,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     assert!(last.contains("\"kind\":\"shrunk\"") && last.contains("\"why\":\"interrupted\""), "{last}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(fs::read_to_string(&file).unwrap().contains("\"minimal\": false"));
-    // A copy of the file finds the world beside itself; elsewhere, the error names the places that were searched.
+    // The world lies beside the file. For a copy in another folder, the error names the places that were searched.
     fs::create_dir(place.path("elsewhere")).unwrap();
     let copy = place.path("elsewhere/cut.json");
     fs::copy(&file, &copy).unwrap();
@@ -481,7 +483,8 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
     }
 }
 
-/// Options that the world leaves open fit the requested length, are recorded, and stay when the run is continued.
+/// If the world file leaves `in_flight` and `checks` open, Everett chooses them by the requested number of branches and
+/// records them. A continued run keeps them.
 #[test]
 fn a_short_exploration_has_few_branches_in_flight() {
     image();
@@ -493,7 +496,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let header = fs::read_to_string(format!("{run}/run.json")).unwrap();
     assert!(header.contains("\"in_flight\": 16") && header.contains("\"checks\": 250000"), "{header}");
     let digest = place.digest(&run);
-    // A new exploration of a shorter length would use other options; a continued one keeps them.
+    // A new exploration of one branch would choose other values; a continued one keeps the recorded values.
     let second =
         place.everett(&["explore", &world, "--seed", "3", "--branches", "1", "--jobs", "1", "-o", &run]);
     assert!(matches!(second.status.code(), Some(0 | 1)), "{}", shown(&second));
@@ -515,7 +518,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     ]);
     assert!(shown(&third).contains("\"worth\":{\"branches\":"), "{}", shown(&third));
     assert_eq!(place.digest(&run), digest);
-    // The timeline's name depends on the share of checks, which the regression file records.
+    // The timeline's name depends on the share of branches with checks, so the regression file records that share.
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
@@ -524,7 +527,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
 }
 
-/// Misbehaviour of a workload is reported, and ends only its own timelines.
+/// Misbehaviour of a workload is reported as a finding, or is cut at a bound if it is only verbose.
 #[test]
 fn workloads_that_go_wrong_are_findings() {
     let world = |driver: &str| {
@@ -598,7 +601,8 @@ fn declarations_are_checked_first() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
 
-/// A machine whose engine has failed says nothing about its guest, so its run is not a run without the finding.
+/// If an engine fails, replaying and shrinking end with an error: such a run must not count as a run without the
+/// finding.
 #[test]
 fn a_dead_engine_is_no_result() {
     let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });

@@ -1,4 +1,4 @@
-//! Faults in worlds: they are exact, they heal, and restored machines show no trace of them.
+//! Faults in worlds: they repeat exactly, they heal, and a machine that is restored afterwards shows no trace of them.
 
 use std::sync::Arc;
 
@@ -92,10 +92,11 @@ fn assert_done(events: &[Event]) {
     assert_eq!(events.iter().filter(not_done).collect::<Vec<_>>(), Vec::<&Event>::new());
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, PLAN.lines().filter(|line| line.contains("\"for\"")).count());
-    // A block of 4 KiB that was never written has no room while the disk is full, and the program reports that.
+    // The driver prints a line when it starts. Its other lines are errors while the disk is full, because a block that
+    // was never written has no room.
     let mut begins = lines(events, "write");
     begins.retain(|line| line.starts_with("begins at "));
-    assert_eq!(begins.len(), 2, "before the loss of power, and after it: {begins:?}");
+    assert_eq!(begins.len(), 2, "the driver starts before the loss of power and after it: {begins:?}");
     assert_eq!(lines(events, "fault-12")[0], "custom");
 }
 
@@ -109,7 +110,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_done(&events);
 
-    // One worker runs another plan, then no plan, then the first plan again.
+    // The same machines run another plan, then no plan, then the first plan again.
     assert!(other.start_again(&mut worker, seed).unwrap());
     assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
     assert!(launcher.start_again(&mut worker, seed).unwrap());
@@ -201,13 +202,16 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     assert!(warm[4].starts_with("up 0, disk ") && warm[4].ends_with(", memory "), "{}", warm[4]);
     assert_eq!(warm[5], "recovered 1");
     assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot has an ID of its own");
-    // The boot takes the same vtime, whether it is executed or restored.
+    // The boot takes about the same vtime, whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
     assert!(apart_ns < 20 * MS, "{} ms apart", apart_ns / MS);
-    assert!(warm_count + 300_000_000 < cold_count, "{warm_count} instructions, {cold_count}");
+    assert!(
+        warm_count + 300_000_000 < cold_count,
+        "{warm_count} instructions with a warm restart, {cold_count} with a cold one"
+    );
 }
 
-/// A machine that prints a line before its reset, computes, and has a service.
+/// A machine with a service and a driver that prints a line on the console and then computes; and an idle machine.
 const LATE: &str = r#"
 [[node]]
 name = "a"

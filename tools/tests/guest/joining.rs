@@ -46,7 +46,7 @@ fn a_service_is_not_ready_before_it_answers() {
         (timeline.ready_ns().unwrap(), serves)
     };
     let (at_ns, serves_ns) = ready_ns(SLOW);
-    let serves_ns = serves_ns.expect("it was not ready before");
+    let serves_ns = serves_ns.expect("the service served before the node was ready");
     assert!((serves_ns..serves_ns + 4_000 * MS).contains(&at_ns), "serves at {serves_ns}, ready at {at_ns}");
     let (_, serves) = ready_ns(&SLOW.replace(", send = \"PING\\r\\n\", expect = \"+PONG\"", ""));
     assert_eq!(serves, None, "an open port is enough if nothing else is asked for");

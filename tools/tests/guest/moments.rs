@@ -1,5 +1,5 @@
-//! The two places at which a machine can be stored: the restart point, which does not depend on anything later, and
-//! *ready*, which is the same under every seed.
+//! The two places of a boot at which a machine is stored: the restart point, at which disks and cards have no driver
+//! yet, and *ready*, which is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -51,7 +51,8 @@ fn join(plan: &Plan, entropy: u8) -> Operation {
     Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
 }
 
-/// Script that prints the driver of each device, then the flags of each network interface (1 is up).
+/// Script that prints the driver of each device, the flags of each network interface (bit 0: up), and the number of
+/// file systems at /data.
 const LOOK: &str = "
     for device in /sys/bus/virtio/devices/*; do
         driver=none
@@ -72,7 +73,8 @@ disk = { path = \"/data\", size = \"64M\" }
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
     let [plan] = &launcher.plans()[..] else { panic!("one node") };
-    // Binds and unbinds the drivers: the case of a kernel with built-in drivers, which the agent would have to undo.
+    // Binds and unbinds the drivers twice. A kernel with built-in drivers binds them itself, and the agent then unbinds
+    // them.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
         for try in 1 2; do
@@ -113,7 +115,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
         "lo 0x9",
         "1",
     ];
-    // Before the agent sets it, the machine's clock is that of the hardware.
+    // Until the agent sets the guest's clock, it shows the time of the hardware clock.
     let name = ["a", "1767225600"];
     let tried = ["4096", "4096"];
     let told = ["1767225601", "1767225601"];

@@ -32,7 +32,7 @@ fn a_stored_boot_is_invisible() {
     let cold = whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(3).unwrap());
     let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
     assert_eq!(cold, stored);
-    // A start with a stop at the restart point gives the same timeline, too.
+    // A timeline that continues from a moment at the restart point is the same, too.
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let mut timeline = launcher.boot().unwrap();
     timeline.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
@@ -56,7 +56,7 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
     timeline.end_after(DURATION_NS);
     let end_ns = expected.points().last().unwrap().0;
 
-    // Under load, a moment every 10 ms and at random instructions in between.
+    // Takes moments under load: at multiples of 10 ms, and at random instructions in between.
     let (mut random, mut told, mut stored) = (1, Vec::new(), Vec::new());
     for step in 0.. {
         let (vtime, icount) = (timeline.vtime(), timeline.icount());
@@ -152,7 +152,8 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(launcher.start_again(&mut worker, 1).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
-    // Other code has taken some slots of the cache in the meantime.
+    // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks are decoded
+    // again.
     assert!(warm * 20 < cold, "{warm} blocks after a restore, {cold} in a new machine");
 }
 
@@ -161,11 +162,11 @@ fn runs_on_restored_machines_are_equal() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
-    // Eight runs have caches of the usual size; the first of each of the two workers takes a new machine.
+    // Eight runs have caches of the usual size. For its first one, each of the two workers makes a new machine.
     assert_eq!(report.runs.iter().filter(|run| run.on_restored_machine).count(), 6);
 }
 
-/// Boots the test world with a moment store in `folder`.
+/// Boots the test world and stores its moments in `folder`.
 fn boot_in(folder: &Path) -> (MomentFolder, Booted) {
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let digest = std::slice::from_ref(&image().digest);
@@ -267,7 +268,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
     assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
-    // A moment does not depend on the run's end, even if it lies closer to that than the latency of a frame.
+    // A moment does not depend on the run's end, even if the time between them is shorter than the latency of a frame.
     for at in ["99400us", "99950us", "99999us"] {
         ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
         assert_eq!(run(&["--from", at]), whole, "from {at}");
@@ -323,8 +324,8 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// Makes a cache whose images are links to the user's, so that none is built for one test. [`image`] has put the needed
-/// ones there; others are not used.
+/// Makes a cache whose entries, except moments, are links to those of the user's cache, so that no test builds its own
+/// image.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -344,8 +345,8 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 
 /// Processes that are killed while they store leave no partial file behind.
 ///
-/// The test waits for no host time: each process is killed as soon as one of its files appears. A process that ends
-/// earlier does not count; six of at most forty must be killed.
+/// The test does not depend on host time: each process is killed as soon as one of its files appears. A process that
+/// ends before the kill does not count; six of at most forty must be killed.
 #[test]
 fn a_killed_process_leaves_no_half_written_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -365,7 +366,6 @@ fn a_killed_process_leaves_no_half_written_store() {
         fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
     let mut killed = 0;
-    // Some processes end before they can be killed.
     for kill in 0..40 {
         if killed == 6 {
             break;

@@ -80,7 +80,7 @@ pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     }
 }
 
-/// Returns a launcher of another world on the test world's image, which starts timelines at power-on.
+/// Returns a launcher of another world on the test world's image. It starts timelines at power-on.
 pub(crate) fn launcher_of(world: &str) -> Launcher {
     let world = world_file::parse(world, Path::new("test.toml")).expect("a world");
     Launcher { world, ..cold_launcher(EngineOptions::default()) }
@@ -96,7 +96,7 @@ pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }
 
-/// Returns the launcher with this plan.
+/// Returns the launcher with this fault plan. `points` are the nodes' restart points.
 pub(crate) fn under(launcher: &Launcher, points: &Arc<[RestartPoint]>, plan: &str) -> Launcher {
     let plan = Plan::parse(plan, &launcher.world.names()).expect("a plan");
     let nodes = Nodes::new(Launcher { from: None, ..launcher.clone() }, Arc::clone(points));
@@ -178,7 +178,7 @@ pub(crate) fn everett_in(cache: &Path, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).env("EVERETT_CACHE", cache).output().expect("the program starts")
 }
 
-/// Runs the program as a user does.
+/// Runs the program with the user's cache.
 pub(crate) fn everett(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_everett")).args(arguments).output().expect("the program starts")
 }

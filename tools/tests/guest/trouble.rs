@@ -88,7 +88,8 @@ fn a_package_that_does_not_exist_is_an_error_of_one_line() {
     assert!(!place.path().join("world.lock").exists());
 }
 
-/// The finding about a service that does not come back after a loss of power names its condition and the limit.
+/// The finding about a service that is not ready again after a loss of power names the service's readiness condition
+/// and the time limit.
 #[test]
 fn a_node_that_does_not_come_back_says_what_it_waits_for() {
     const WORLD: &str = r#"

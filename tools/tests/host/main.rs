@@ -16,8 +16,8 @@ use libtest_mimic::Arguments;
 
 use trials::{Lacking, Ran, each_test_is_listed, trial};
 
-/// An endless guest is ended after a number of signals. These follow the host's clock, and at most one is pending for a
-/// thread that does not run, so a slow host ends the guest later.
+/// Everett ends an endless guest after a number of timer signals, not after a time. A thread that the host does not run
+/// has at most one signal pending, so on a slow host the guest ends later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
     let mut host = Real::new(Host::open().map_err(Lacking::new)?);
     for ring in [Ring::Zero, Ring::Three] {

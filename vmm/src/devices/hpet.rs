@@ -2,8 +2,8 @@
 //! The first comparator interrupts in place of the PIT (legacy replacement); the others never interrupt.
 //!
 //! Nothing ticks: the counter is a function of vtime, and the next match is scheduled. Each read of the counter is an
-//! access to a device, which is the purpose of this timer: in clock mode `exit` no other clock advances while a guest
-//! polls it.
+//! access to a device. That is the purpose of this timer: in clock mode `exit`, time advances while a guest polls the
+//! HPET, but not while it polls the TSC.
 
 use serde::{Deserialize, Serialize};
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(
             events.next_vtime(),
             Some(6_000 + (1 << 32) * TICK_NS),
-            "it matches again when the counter has wrapped"
+            "the timer matches again when the counter has wrapped"
         );
         hpet.write(0x100, 4, 0, 7_000, &mut events);
         assert!(events.is_empty());

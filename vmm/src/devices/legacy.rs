@@ -1,10 +1,10 @@
 //! Older PC devices of machines in clock modes `exit` and `branch`, for kernels that must not use the TSC.
 //!
-//! A kernel without a TSC takes its time from the HPET, every read of which is an exit. It takes its ticks from the
+//! A kernel without a TSC takes its time from the HPET; every read of the HPET is an exit. It takes its ticks from the
 //! HPET, too, because it has no way to find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms
-//! that are not hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of
-//! two PICs; neither ever interrupts. A kernel without a TSC also uses a PIT's count to randomise its address space.
-//! The PIT exists and stands still; the kernel mixes in the boot seed as well.
+//! that are not hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of two
+//! PICs; neither ever interrupts. A kernel without a TSC also uses a PIT's count to randomise its address space. The
+//! PIT exists and stands still; the kernel mixes in the boot seed as well.
 
 use serde::{Deserialize, Serialize};
 

@@ -187,7 +187,7 @@ mod tests {
         uart.write(4, MCR_OUT2);
         assert!(!uart.line());
         uart.write(1, IER_TRANSMIT);
-        assert!(uart.line(), "enabling with an empty register interrupts");
+        assert!(uart.line(), "enabling the interrupt while the register is empty raises it");
         assert_eq!(uart.read(2) & 0xf, IIR_TRANSMIT);
         assert!(!uart.line());
         assert_eq!(uart.write(0, b'x'), Some(b'x'));

@@ -18,9 +18,9 @@
 //! [`IMAGE_ZEROES`]) is covered without its status flags, too.
 //!
 //! - *What is lost.* If a defined flag is wrong, the next digest does not show it. A later one does, after the guest
-//!   has branched on it or computed with it; if the guest never reads it, it has no consequence. The same applies to
-//!   six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none of the
-//!   larger ones.
+//!   has branched on the flag or computed with it; a flag that the guest never reads has no consequence. The same
+//!   applies to six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none
+//!   of the larger ones.
 //! - *What can still show.* A guest that extracts undefined flags copies the host's values into registers that are
 //!   covered: by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
 //!   hardly ever do this: a stock kernel with all undefined flags inverted had such a bit in a register after 4 of

@@ -195,7 +195,7 @@ impl Content {
             }
             self.recent.insert(block, Some(Arc::new(content)));
         }
-        // The lines above have inserted it. A block that is shared with another clone is copied here.
+        // The block is in `recent` by now. If another clone shares it, it is copied here.
         let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
         Arc::make_mut(content)
     }

@@ -20,8 +20,8 @@ pub(super) fn coin(rng: &mut impl Rng) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
-/// Draws the odds for a group of events: rare, even and almost certain odds are equally likely.
-/// With fixed even odds, about half of many events would always happen, and the extremes never.
+/// Draws the odds for a group of events: rare, even and almost certain odds are equally likely. If the odds were always
+/// even, about half of many events would happen each time, but never nearly all or none.
 pub(super) fn odds(rng: &mut impl Rng) -> Ppm {
     const ODDS: [Ppm; 9] = [4_000, 16_000, 62_500, 250_000, 500_000, 750_000, 937_500, 984_000, 996_000];
     ODDS[below(rng, ODDS.len() as u64) as usize]

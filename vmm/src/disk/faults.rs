@@ -52,7 +52,7 @@ pub enum DiskFaultError {
 }
 
 impl DiskFault {
-    /// Translates a fault of the catalogue; `None` if it is not a lasting fault of a disk.
+    /// Converts a fault of the catalogue; `None` if it is not a lasting fault of a disk.
     #[must_use]
     pub fn of(fault: &Fault) -> Option<DiskFault> {
         match fault {

@@ -200,7 +200,7 @@ impl Disk {
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// Returns the size of its logical sectors.
+    /// Returns the size of the disk's logical sectors.
     pub fn sector_size(&self) -> SectorSize {
         self.sector
     }

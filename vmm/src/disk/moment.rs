@@ -1,7 +1,7 @@
 //! A moment of a disk: blocks, cache and faults, and the properties that identify the disk.
 //!
-//! The cost of taking one is proportional to what was written since the last one; the cache is shared, not copied. In
-//! a file the blocks are a tree of pages, and the rest is one string of bytes.
+//! The cost of taking a moment is proportional to what was written since the last moment; the cache is shared, not
+//! copied. In a file the blocks are a tree of pages, and the rest is one string of bytes.
 
 use std::fmt;
 
@@ -19,7 +19,8 @@ use crate::digest::LeafSum;
 pub(crate) struct Make {
     pub(crate) bytes: u64,
     pub(crate) sector: SectorSize,
-    /// blake3 of the base if it was known. It is not computed for this, since hashing a large image is slow.
+    /// blake3 of the base, if it was already known. Taking a moment does not compute it, since hashing a large image is
+    /// slow.
     pub(crate) base: Option<[u8; 32]>,
 }
 

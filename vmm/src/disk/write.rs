@@ -60,7 +60,7 @@ impl Disk {
         }
         write
     }
-    /// Returns the number below which a flush that is submitted now covers all writes.
+    /// Returns the number of the next write. A flush that is submitted now covers all writes with lower numbers.
     pub(crate) fn completed(&self) -> u64 {
         self.cache.completed()
     }

@@ -116,7 +116,7 @@ pub enum Cause {
 pub struct Divergence {
     /// Number of the node.
     pub node: usize,
-    /// Number of instructions that the node retired before the one at which the runs differ.
+    /// Number of instructions that the node retired before the instruction at which the runs differ.
     pub icount: u64,
     /// The node's vtime at that instruction, in nanoseconds since it was last switched on.
     pub vtime: u64,
@@ -194,7 +194,7 @@ pub fn first_difference<S: Subject, X>(
             Some(pair.world_ns(node, a.into_iter().chain(b).min_by_key(|e| e.vtime)?))
         });
         match first_part(make, equal)? {
-            // An input of a node may differ as a consequence of this.
+            // An input of a node may differ as a consequence of this difference.
             Some(Part::Between(divergence)) if seen.is_none_or(|seen| divergence.vtime <= seen) => {
                 return Ok(Some(divergence));
             }

@@ -67,7 +67,7 @@ fn another_seed_differs_from_the_start() {
 
 #[test]
 fn a_defect_of_the_engine_is_found_to_the_instruction() {
-    // At any distance from the points of the trail.
+    // Counts near the start, at and next to a point of the trail, and between two points.
     for at in [7u64, 9_999, 10_000, 10_001, 31_415] {
         let make = |side| {
             let mut script = Script::new(&[Op::Work(50_000), Op::Jump(0)], &HANDLER);
@@ -112,6 +112,6 @@ fn a_lost_lapic_bit_is_found_to_the_instruction() {
     let found = search(make, NANOS / 20, 1_000_000).unwrap();
     let Cause::Input { a, b } = &found.cause else { panic!("{found}") };
     let lost = |e: &Option<crate::machine::journal::Entry>| e.is_some_and(|e| e.icount == found.icount);
-    assert!(lost(a) != lost(b), "one of them took an interrupt that the other lost: {found}");
+    assert!(lost(a) != lost(b), "one run took an interrupt that the other lost: {found}");
     assert_eq!((found.vtime - 3) % 5_000, 0, "at an expiry of the timer: {found}");
 }

@@ -112,7 +112,7 @@ impl SoftEngine {
         self.cpu.counts_branches()
     }
 
-    /// Plants a defect, for tests of the determinism checks: stores to page tables leave stale translations behind.
+    /// Plants a defect, for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {
         self.cpu.leak_stale_translations(on);

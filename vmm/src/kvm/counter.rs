@@ -4,9 +4,9 @@
 //! The signal comes late, by an amount that depends on the host, or not at all. It only takes control back, and nothing
 //! else is concluded from it. The count is read each time that the guest was left.
 //!
-//! The event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD Zen (whose
-//! counts are exact only if bit 54 of MSR 0xc0011020 is set, which the host's administrator does). Guests find out by
-//! running which event counts on this host (`everett doctor`); the processor's name is not used.
+//! The event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD Zen
+//! (whose counts are exact only if bit 54 of MSR 0xc0011020 is set, which the host's administrator does). `everett
+//! doctor` runs guests to find out which event counts on this host; the processor's name is not used.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

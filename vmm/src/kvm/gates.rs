@@ -2,10 +2,11 @@
 //! CPU executes them.
 //!
 //! For hosts that execute some of these wrongly: there is a software KVM on which SYSCALL stays in ring 3. KVM is shown
-//! an interrupt descriptor table that is too short for a gate, and a SYSCALL target where nothing is mapped. Either is a
-//! fault that cannot be delivered, and neither can the resulting double fault (SDM volume 3, 6.15), so the guest shuts
-//! down. For a fault, its registers are then as before the instruction, with RF set; for a trap, they are as after it,
-//! with RF clear. The registers that SYSCALL changes are where SYSCALL saves them.
+//! an interrupt descriptor table that is too short for a gate, and a SYSCALL target where nothing is mapped. The use of
+//! either causes a fault that cannot be delivered, and the resulting double fault cannot be delivered either (SDM
+//! volume 3, 6.15), so the guest shuts down. For a fault, its registers are then as before the instruction, with RF
+//! set; for a trap, they are as after it, with RF clear. The registers that SYSCALL changes are where SYSCALL saves
+//! them.
 //!
 //! Not hidden from the guest:
 //! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until
@@ -61,7 +62,7 @@ impl Gates {
 
     /// Returns the guest's own state from one that KVM has saved.
     fn open(&self, mut state: CpuState) -> CpuState {
-        // If they differ, the guest has loaded another table.
+        // If the table differs from the shown one, the guest has loaded another.
         if state.idtr == (TableRegister { limit: CLOSED, ..self.idtr }) {
             state.idtr = self.idtr;
         }
@@ -204,6 +205,6 @@ mod tests {
         let saved = gates.open(state);
         assert_eq!((saved.rip, saved.rflags, saved.cr2), (0x1000, RESUME | 0x246, 0x2000));
         let selectors = [seg::CS, seg::SS].map(|which| saved.seg[which].selector);
-        assert_eq!(selectors, [0x33, 0x2b], "it is a program's");
+        assert_eq!(selectors, [0x33, 0x2b], "the segments are a program's");
     }
 }

@@ -1,7 +1,7 @@
 //! Signals that take control back from a guest that does not exit: a repeating one, and one that is set for each use.
 //!
-//! The signal repeats, so one that comes before KVM is entered is the only one lost. The number of ticks bounds how long
-//! something runs by the host's clock; no guest's state may depend on it.
+//! A signal that comes just before KVM is entered is lost. The signal repeats, so the next one takes control back. The
+//! number of ticks bounds how long something runs by the host's clock; no guest's state may depend on it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};
@@ -194,7 +194,7 @@ mod tests {
         assert!(ticker.ticks() >= 3);
         assert!(
             Ticker::start(Duration::from_secs(3600)).unwrap().ticks() < ticker.ticks(),
-            "each counts its own"
+            "each ticker counts from its own start"
         );
     }
 

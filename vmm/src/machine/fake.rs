@@ -67,8 +67,9 @@ pub(crate) struct FakeEngine {
     /// Index of the operation where every interrupt starts.
     handler: u64,
     tsc: TscAnchor,
-    /// True if a device access is unfinished; `answer` is the result of a read.
+    /// True if a device access is unfinished.
     pending: bool,
+    /// Result of the unfinished read, if the device has answered.
     answer: Option<u64>,
     dirty: Vec<u64>,
     defect: Defect,

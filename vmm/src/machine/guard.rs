@@ -11,9 +11,9 @@ pub const STORM_INTERRUPTS: u64 = 100_000;
 /// Distance between two interrupts, in instructions, below which the guest did nothing but handle the first one. An
 /// interrupt entry, its handler and the return take Linux several hundred.
 pub const STORM_GAP: u64 = 200;
-/// The same gap in exits. A handler that does nothing has one exit, its EOI.
+/// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that does nothing has one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
-/// The same gap in branches.
+/// [`STORM_GAP`] for clock mode `branch`, in branches.
 const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
 /// Maximum number of device accesses of one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;

@@ -92,8 +92,8 @@ impl<E: Engine> Machine<E> {
         }
     }
 
-    /// Ends the machine at the guest's access. If exits or branches are counted, the instruction is finished first
-    /// like any other, because engines differ in how far they are within an instruction.
+    /// Returns the end of a machine that the guest has ended by a device access. If exits or branches are counted, the
+    /// instruction is finished first like any other, because engines differ in how far they are within an instruction.
     fn ended_by_exit(&mut self, end: End) -> End {
         let icount = match self.clock_mode() {
             ClockMode::Insn => return end,

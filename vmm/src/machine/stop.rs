@@ -4,15 +4,15 @@ use std::fmt;
 
 use crate::clock::VTIME_MAX;
 
-/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything
-/// that is due there happens, so stopping changes nothing: a run to the same place in one go or in a thousand is the
-/// same run.
+/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything that
+/// is due there happens, so stopping changes nothing: a run to a place has the same result as a thousand shorter runs
+/// up to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
     /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or
     /// after each branch or exit if those are counted.
     pub vtime: u64,
-    /// Stop at the first boundary with exactly this count of what the clock mode counts.
+    /// Stop at the first boundary with exactly this count, in the unit of the clock mode.
     pub icount: u64,
     /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
     /// the run do not count: take them first.

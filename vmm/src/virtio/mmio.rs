@@ -122,7 +122,7 @@ impl Transport {
         }
     }
 
-    /// Handles an event of the device that is due.
+    /// Handles a due event of the device.
     pub fn event(&mut self, token: u64, cx: &mut Cx<'_>) {
         if self.running() {
             let result = self.device.event(token, &mut self.queues, cx);

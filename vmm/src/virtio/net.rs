@@ -58,7 +58,8 @@ pub struct Net {
     backlog: VecDeque<Vec<u8>>,
     /// Millisecond in which the card sent last, and the number of frames sent in it.
     sending: (u64, u32),
-    /// Number of frames lost because of missing room or buffers, a bad length, or sending too fast.
+    /// Number of frames lost because of missing room, buffers or driver, a reset by the driver, a bad length, or
+    /// sending too fast.
     dropped: u64,
 }
 
@@ -81,7 +82,8 @@ impl Net {
         make
     }
 
-    /// Returns the number of frames lost because of missing room or buffers, a bad length, or sending too fast.
+    /// Returns the number of frames lost because of missing room, buffers or driver, a reset by the driver, a bad
+    /// length, or sending too fast.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -201,7 +201,7 @@ impl VirtQueue {
         if ended { Ok(Some(chain)) } else { Err(QueueError::Chain { head }) }
     }
 
-    /// Returns a chain to the driver with `len` bytes written. Returns true if the driver wants an interrupt.
+    /// Gives a chain back to the driver with `len` bytes written. Returns true if the driver wants an interrupt.
     pub fn push_used(&mut self, ram: &Ram, head: u16, len: u32) -> Result<bool, QueueError> {
         if !self.ring.ready() {
             return Ok(false);

@@ -62,7 +62,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Translates a fault of the catalogue for these ports.
+    /// Converts a fault of the catalogue to an effect on directions between these ports.
     pub(super) fn resolve(fault: &Fault, topology: &Topology) -> Result<Active, FaultError> {
         let (links, effect) = match fault {
             Fault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),

@@ -146,7 +146,8 @@ impl Wire {
         state.flight.not_before(&state.topology, &directions, floor);
     }
 
-    /// Moves frames that no fault holds any more from their senders' ends into the queues. These have room for them.
+    /// Moves frames that no fault holds any more from their senders' ends into the queues. The queues have room for
+    /// these frames.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));

@@ -16,7 +16,8 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 /// Maximum number of frames on their way, including those held at their sender's end. More are dropped. Frames held at
 /// their receiver's end have a bound of their own, of the same size.
 pub const FRAMES_MAX: usize = 65_536;
-/// Maximum bytes of frames on their way, with the same two bounds as [`FRAMES_MAX`]. More are dropped.
+/// Maximum bytes of frames on their way. As for [`FRAMES_MAX`], frames held at their receiver's end have a bound of
+/// their own, of the same size. More are dropped.
 pub const BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of arrived frames that were not fetched. More are dropped, but the wire's owner normally fetches
 /// them.

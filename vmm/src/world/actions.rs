@@ -48,7 +48,7 @@ impl<E: Engine> World<E> {
         state.clock.drift(machine.vtime().max(state.clock.local(now)), ppm);
     }
 
-    /// Steals time from a node at drawn instructions, which are 1 to twice `every` apart. `None` ends this.
+    /// Steals time from a node at drawn instructions, which are from 1 to 2 * `every` apart. `None` ends this.
     pub fn set_stalls(&mut self, node: usize, stalls: Option<(u64, Distribution)>) {
         self.nodes[node].set_stalls(stalls);
     }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// A node that runs to its clock's time at a vtime has reached that vtime, and is not a nanosecond too far.
+        /// `local` returns the first time of the node's clock at which the world has reached a vtime.
         #[test]
         fn local_is_the_first_time_at_a_vtime(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
             let mut clock = NodeClock::started(start);

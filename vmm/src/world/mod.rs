@@ -125,8 +125,8 @@ pub struct WorldUntil<'a> {
     pub port_lines: u8,
     /// Node to which the remaining conditions apply.
     pub node: usize,
-    /// Exact number of instructions retired by that node at which the run ends; restarts of its machine do not reset
-    /// it.
+    /// Count of that node's retired instructions at which the run ends, exactly; restarts of its machine do not reset
+    /// this count.
     pub icount: u64,
     /// Linear addresses, sorted: the run ends before an instruction of that node at one of them.
     pub breakpoints: &'a [u64],

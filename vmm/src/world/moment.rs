@@ -138,7 +138,7 @@ impl<E: Engine> World<E> {
         self.host = None;
         self.wire = moment.between.wire.clone();
         self.round = moment.between.round.clone();
-        // Captured frames belong to the timeline that is left.
+        // Captured frames belong to the timeline that is abandoned here.
         self.take_captured();
         Ok(())
     }

@@ -224,7 +224,7 @@ impl<E: Engine> Node<E> {
     }
 }
 
-/// Returns the count at which the next stall comes: 1 to twice `every` instructions from now.
+/// Returns the count at which the next stall comes: 1 to 2 * `every` instructions from now.
 fn next_stall(icount: u64, every: u64, rng: &mut impl Rng) -> u64 {
     let span = every.clamp(1, u64::MAX / 2) * 2;
     let drawn = ((u128::from(rng.next_u64()) * u128::from(span)) >> 64) as u64;

@@ -1,9 +1,10 @@
 //! The host's `/dev/kvm` beside a soft CPU that takes the place of a branch counter: the soft CPU executes the same stretch
 //! on a copy of the memory.
 //!
-//! On `/dev/kvm` the guest always runs to its next exit. A KVM without a counter and with late interrupt windows cannot
-//! stop it earlier, for a counter's signal or for an interrupt. At such a stop the soft CPU's state and memory become the
-//! guest's. So KVM executes only the stretches between exits, and the transitions between both CPUs are tested.
+//! On `/dev/kvm` the guest always runs to its next exit, because a KVM without a counter and with late interrupt
+//! windows cannot stop it earlier. If the guest has to stop earlier, for the counter's signal or for an interrupt, the
+//! soft CPU's state and memory become the guest's. So KVM executes only stretches that end with an exit. The
+//! transitions between both CPUs are tested too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -232,7 +233,7 @@ impl Processor for Beside {
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         let written = self.real.take_dirty_pages()?;
-        // The copy does not have these pages.
+        // The copy does not have the new content of these pages.
         self.stale |= !written.is_empty();
         self.dirty.extend(written);
         Ok(std::mem::take(&mut self.dirty).into_iter().collect())

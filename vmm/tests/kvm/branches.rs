@@ -35,9 +35,9 @@ use crate::wander::{self, Also};
 const GUESTS: u64 = 300;
 /// Initial distance between two digests, in branches. It grows over time.
 const STEP: u64 = 1000;
-/// The most branches of a guest, e.g. of one whose timer never lets it finish.
+/// Number of branches after which a guest is stopped, e.g. one whose timer never lets it finish.
 const BRANCHES_MAX: u64 = 40_000_000;
-/// The most digests of a guest.
+/// Maximum number of digests of a guest.
 const LOOKS_MAX: u64 = 60;
 
 /// Engine that executes.
@@ -183,7 +183,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // Never twice in a row, because a run has only a few entries.
+            // Never at two entries in a row: a run has only a few entries, and ends the machine if it is disturbed
+            // three times in a row.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -213,7 +214,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
     );
 }
 
-/// A guest that computes, reads the TSC and prints it, again and again, with a timer that is always late.
+/// A guest that computes, reads the TSC and prints a dot, five times, with a timer whose interrupts are always late.
 fn computing() -> Bench {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -349,8 +350,8 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
 fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     let bench = computing();
     for (trouble, says) in [
-        (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped 0 branches too late or more"),
-        (Trouble::Lost, "the host disturbed the guest: it was stopped 49936 branches too late or more"),
+        (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped at least 0 branches too late"),
+        (Trouble::Lost, "the host disturbed the guest: it was stopped at least 49936 branches too late"),
         (Trouble::Tick, "the host disturbed the guest: its TSC ticked"),
         (Trouble::Uncounted, "the host disturbed the guest: the counter was taken away for a while"),
     ] {
@@ -361,10 +362,14 @@ fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
         let why = format!("{says}, three times in a row from one place");
         assert_eq!(stop, Stop::End(End::Host(why)));
         assert_eq!(machine.stats().disturbed, u64::from(TRIES_MAX) - 1);
-        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "it stays so");
+        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine stays ended");
         let pool = Pool::default();
         let moment = machine.moment(&pool);
-        assert_eq!(bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)), stop, "also elsewhere");
+        assert_eq!(
+            bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
+            stop,
+            "also on another engine"
+        );
     }
 }
 
@@ -376,7 +381,7 @@ fn a_run_that_is_made_again_has_said_everything_once() {
     let mut machine = bench.machine(&On::Host(Shared::new(plan)));
     machine.keep_journal(true);
     for machine in [&mut expected, &mut machine] {
-        // Its output has no reader there.
+        // The output is not taken at this stop.
         assert_eq!(machine.run(&Until::icount(2_000_000)), Stop::Count);
         assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
         assert_eq!(machine.output().take_console(), b".....");

@@ -1,4 +1,4 @@
-//! Ends of a run that the guest does not cause: an interrupt window, and a limit of host time.
+//! Ends of a run other than the guest's exits: an interrupt window, and a limit of host time.
 
 use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
@@ -50,15 +50,15 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     assert_eq!(kvm.icount(), 1);
     assert_eq!(kvm.run(until), Exit::Window);
     assert_eq!((kvm.interruptible(), kvm.icount()), (true, 2));
-    assert_eq!(kvm.run(until), Exit::Window, "it is still open");
+    assert_eq!(kvm.run(until), Exit::Window, "the window is still open");
     let before = kvm.state();
     kvm.interrupt(0x77);
     assert!(!kvm.interruptible(), "one at a time");
     let after = kvm.state();
     assert_eq!(before.rflags & INTERRUPTS_ENABLED, INTERRUPTS_ENABLED);
-    assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "its handler is about to begin");
-    assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "whose frame is pushed");
-    assert!(!kvm.interruptible(), "looking at it changes nothing");
+    assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "the interrupt's handler is about to begin");
+    assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "the interrupt's frame is pushed");
+    assert!(!kvm.interruptible(), "reading the state changes nothing");
     Ok(())
 }
 

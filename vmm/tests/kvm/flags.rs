@@ -19,11 +19,11 @@ use crate::wander::{self, Also};
 
 /// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
-/// The most digests of a guest, e.g. of one whose timer never lets it finish.
+/// Number of digests after which a guest is stopped, e.g. one whose timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
-/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes before
-/// an exact place.
+/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes on
+/// the way to an exact stop.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }

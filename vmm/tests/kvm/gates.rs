@@ -1,4 +1,5 @@
-//! Every way through a gate, with closed gates: the soft CPU has to do the same there as a CPU with open ones.
+//! Every way through a gate (exceptions, software interrupts, system calls) with closed gates: the soft CPU delivers it
+//! for KVM, with the same result as on the soft engine.
 
 use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
@@ -16,7 +17,8 @@ use crate::trials::{Ran, trial};
 
 type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
 
-/// A vector with a handler of its own, and the handler's address. It records RFLAGS with RF, which the common handler drops.
+/// A vector with a handler of its own, and the handler's address. That handler records RFLAGS with RF; the common one
+/// drops RF.
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
@@ -31,7 +33,7 @@ const WAYS: [(&str, Code); 13] = [
         a.int3()?;
         a.ud2()
     }),
-    ("a fault behind the last byte of a constant", |a| {
+    ("a fault after a constant that ends with the opcode of INT3", |a| {
         a.mov(eax, 0xcc00_0000u32)?;
         a.ud2()
     }),
@@ -52,7 +54,7 @@ const WAYS: [(&str, Code); 13] = [
         a.or(dword_ptr(rsp), 1 << 8)?;
         a.popfq()?;
         a.inc(rdx)?;
-        // As if behind INT1 and behind INT3.
+        // The last bytes of these two are the opcodes of INT1 and of INT3.
         a.mov(ecx, esi)?;
         a.mov(eax, 0xcc00_0000u32)?;
         a.pushfq()?;
@@ -73,7 +75,7 @@ fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
             way(a)?;
             a.set_label(&mut behind)?;
             a.mov(qword_ptr(DATA), rdx)?;
-            // Registers are compared behind an exit, and the end has none.
+            // Registers are compared after each device access except the last one, which ends the program.
             a.mov(rsi, DEVICE)?;
             a.mov(dword_ptr(rsi), 1)?;
             a.mov(rsi, END)?;
@@ -121,11 +123,11 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioRead { gpa: DEVICE, size: 8 }));
     kvm.complete_read(1);
     assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
-    assert_eq!(kvm.stats().delivered, 0, "nothing has reached the gates");
+    assert_eq!(kvm.stats().delivered, 0, "the soft CPU delivered nothing");
     Ok(())
 }
 
-/// Work of the soft CPU is no exit: a guest whose handler returns to the fault makes no progress.
+/// A delivery by the soft CPU is no exit, so a guest whose handler always returns to the fault is given up.
 fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;

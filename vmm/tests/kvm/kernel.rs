@@ -4,7 +4,7 @@
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! The files are in Everett's cache. Without them the test is ignored, because it takes minutes.
+//! The files are in Everett's cache. The test takes minutes, so it is ignored unless the first two variables are set.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::trials::{Lacking, Ran, trial};
 
 /// Number of exits, if `EVERETT_EXITS` is not set.
 const EXITS: u64 = 20_000;
-/// The most places that are printed individually.
+/// Maximum number of differences that are printed individually.
 const TOLD_MAX: u64 = 20;
 
 /// Files to boot.
@@ -77,7 +77,11 @@ fn compare(make: Make) -> Ran {
         assert_eq!(other.run(&until), stop);
         places += 1;
         let (a, b) = (compared(ClockMode::Exit, plain.cpu()), compared(ClockMode::Exit, other.cpu()));
-        assert_eq!((a.rip, plain.vtime()), (b.rip, other.vtime()), "at exit {places} they go different ways");
+        assert_eq!(
+            (a.rip, plain.vtime()),
+            (b.rip, other.vtime()),
+            "at exit {places} the machines are at different places"
+        );
         for n in differing(&a, &b) {
             *parted.entry(n).or_default() += 1;
             told += 1;

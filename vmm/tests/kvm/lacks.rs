@@ -1,8 +1,8 @@
 //! Defects of a software KVM: instructions that random programs avoid on hosts that execute them wrongly.
 //!
-//! Each defect is detected by a guest whose correct result is known without another engine: a difference between the engines is
-//! never a reason to leave out an instruction. Nor is a defect of the engine: instructions that the engine itself executes
-//! behind closed gates are never left out there, and an engine that fails is a failed test.
+//! Each defect is detected by a guest whose correct result is known without another engine: a difference between the
+//! engines is never a reason to leave out an instruction. Nor is a defect of the engine: instructions that the engine
+//! itself executes with closed gates are never left out there, and an engine that fails is a failed test.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const WRONG: i32 = 0xbad;
 
 /// Instruction that some hosts execute wrongly. Random programs avoid it there.
 struct Piece {
-    /// Name in the names of its tests.
+    /// Part of the names of its tests.
     name: &'static str,
     /// Reason that an ignored test shows.
     lacking: &'static str,
@@ -36,7 +36,7 @@ struct Piece {
     instruction: Instruction,
     /// True if a processor continues after it, without an exception.
     goes_on: bool,
-    /// True if it goes through a gate. Behind closed gates the soft CPU executes it, so no host can lack it.
+    /// True if it goes through a gate. With closed gates the soft CPU executes it, so no host can lack it.
     is_gate: bool,
 }
 
@@ -58,7 +58,7 @@ const INT_IN_RING_3: Piece = Piece {
 };
 const UPPER_HALF_OF_CR0: Piece = Piece {
     name: "upper_half_of_cr0",
-    lacking: "a bit in the upper half of CR0 is not #GP",
+    lacking: "setting a bit in the upper half of CR0 does not raise #GP",
     user: false,
     instruction: |a| {
         a.mov(rax, 1u64 << 40 | 0x8005_0033)?;

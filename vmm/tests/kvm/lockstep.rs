@@ -44,8 +44,9 @@ fn fill(memory: &Memory, ram: &[u8]) {
     memory.write_slice(ram, GuestAddress(0)).expect("it is RAM");
 }
 
-/// Returns the comparable part of a state after an exit of a program. It is more than [`compared`] covers for any guest,
-/// because no undefined status flag of these programs, nor a copy of one, survives to an exit.
+/// Returns the part of a state that is comparable after an exit of a program. Unlike [`compared`], it includes all
+/// status flags and their copies in registers: in these programs no undefined status flag, nor a copy of one, survives
+/// to an exit.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
     let (rflags, gpr) = (state.rflags, state.gpr);
     CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }
@@ -139,7 +140,7 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // If the state is read here, another CPU delivers the interrupt.
+                        // If the state is read here, the soft CPU delivers the interrupt instead of KVM.
                         self.compare("interrupt")?;
                     }
                 }
@@ -324,7 +325,8 @@ fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran
     random_programs_do_the_same(Gates::Closed)
 }
 
-/// Guards the test above: it would be worth little if it could not fail, or if programs ended before anything happened.
+/// Guards the tests above, which would be worth little if they could not fail, or if programs ended before anything
+/// happened.
 fn a_change_of_one_bit_is_caught() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();

@@ -13,9 +13,9 @@
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
 //!   [`kernel`]: a stock kernel there
 //! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`resume`]: RFLAGS.RF behind exits
-//! - [`unfinished`]: instructions of several exits, and states that replace one within an instruction; [`ends`]: further ends
-//!   of a run
+//! - [`resume`]: RFLAGS.RF after exits
+//! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
+//!   [`ends`]: further ends of a run
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!

@@ -1,9 +1,9 @@
 //! Processors of other makes: a soft CPU that leaves other values in the status flags that the manual calls undefined.
 //!
-//! It executes up to the next instruction that leaves some flags undefined and replaces those, as `undefined` lists them
-//! for the instruction and its operands. Instructions of a handler that begins within such a stretch may keep the model's
-//! values. Flags after an instruction of several device accesses are not replaced: in the guests that run here, none of
-//! those leaves a flag undefined.
+//! It executes up to the next instruction that leaves some flags undefined and replaces those flags, as `undefined`
+//! lists them for the instruction and its operands. If a handler begins within such a stretch, flags that it leaves
+//! undefined may keep the model's values. Flags after an instruction of several device accesses are not replaced: in
+//! the guests that run here, none of those instructions leaves a flag undefined.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,8 @@ pub(crate) enum Make {
 }
 
 impl Make {
-    /// Returns the flags behind an instruction: `flags` has the model's, of which `undefined` are to be replaced.
+    /// Returns the flags after an instruction. `flags` holds the model's values, of which those in `undefined` are
+    /// replaced.
     fn leaves(self, i: &Instruction, undefined: u64, before: u64, flags: u64, rng: &mut Rng) -> u64 {
         use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul, Sal, Sar, Shl, Shld, Shr, Shrd};
         let theirs = match self {

@@ -21,7 +21,7 @@ use crate::trials::{Ran, trial};
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 
-/// Runs to the next place between two instructions where the guest has just had an answer. Returns false at the end.
+/// Runs until the guest is between two instructions, just after a device access. Returns false at the end.
 fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
     loop {
         let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });

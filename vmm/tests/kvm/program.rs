@@ -40,7 +40,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     g.state.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
     let mut at = CODE;
     for _ in 0..PIECES {
-        // A piece has the same length everywhere, so it is assembled twice.
+        // The first assembly only yields the piece's end, which the second one needs. Both have the same length.
         let mut twice = rng.clone();
         let end = g.code(at, |a| one(a, &mut twice, user, lacks, at));
         at = g.code(at, |a| one(a, &mut rng, user, lacks, end));
@@ -59,7 +59,8 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
 
 /// Writes one piece, which continues at `next` if it faults.
 fn one(a: &mut CodeAssembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
-    // Both forms have the same length, because `next` is unknown in the first round.
+    // Encoded by hand, with 8-byte constants: the length must not depend on `next`, which is not yet known in the first
+    // assembly.
     a.db(&[0x49, 0xbf])?;
     a.db(&next.to_le_bytes())?;
     a.db(&[0x49, 0xbe])?;
@@ -502,7 +503,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
         }
         24 => a.wbinvd()?,
         25 => {
-            // The place where ring 0 continues with IRETQ.
+            // IRETQ to the next instruction, within ring 0.
             let mut on = a.create_label();
             a.mov(rax, rsp)?;
             a.push(i32::from(KERNEL_SS))?;

@@ -1,4 +1,5 @@
-//! RFLAGS.RF, which a processor clears with each instruction. KVM finishes some instructions in its place, and leaves it set.
+//! RFLAGS.RF: a processor clears it with each instruction. KVM finishes some instructions in the processor's place, and
+//! leaves RF set.
 
 use everett_cpu::CacheConfig;
 use everett_cpu::Request;
@@ -28,7 +29,7 @@ const EXITS: [(&str, Instruction); 5] = [
     ("HLT", |a| a.hlt()),
 ];
 
-/// Returns a guest that executes the instruction with RF set, as behind the handler of a fault, and then halts.
+/// Returns a guest that executes the instruction with RF set, as after the handler of a fault, and then halts.
 fn guest(instruction: Instruction) -> Guest {
     let mut guest = Guest::new(false);
     guest.code(CODE, |a| {
@@ -54,7 +55,7 @@ fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
     let _ticker = tick();
     let mut bench = Bench::new(&host, Gates::Open);
     for (name, instruction) in EXITS {
-        // The seeds decide behind which exits an interrupt comes.
+        // The seeds decide after which exits an interrupt comes.
         for seed in 0..4 {
             assert_eq!(bench.run(&guest(instruction), seed), Ok(2), "{name}, seed {seed}");
         }
@@ -62,7 +63,8 @@ fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
     Ok(())
 }
 
-/// Runs the guest over its first exit, lets it take an interrupt, and returns RFLAGS before it and in its frame.
+/// Runs the guest over its first exit, lets it take an interrupt, and returns RFLAGS before the interrupt and in the
+/// interrupt's frame.
 fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64) {
     let memory = ram.shared();
     memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");

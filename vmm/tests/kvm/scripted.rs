@@ -18,7 +18,8 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// Number of branches before its place at which a guest is told to stop. The skid of hosts is below it.
+/// A guest is told to stop this many branches before the exact place, because it stops late. The skid of sound hosts is
+/// smaller.
 pub(crate) const MARGIN: u64 = 64;
 /// Number of branches until another signal comes, if the counter's signal is lost.
 const WATCHDOG: u64 = 50_000;
@@ -84,7 +85,7 @@ impl Shared {
         Shared::new(move |_| Trouble::Late(rng.below(MARGIN)))
     }
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().expect("no test has panicked with it")
+        self.0.lock().expect("no test has panicked while it held the script")
     }
     /// Adds to the count of branches.
     pub(crate) fn count(&self, branches: u64) {
@@ -108,11 +109,11 @@ impl Shared {
         };
         KvmEngine::from_parts(parts, ram.shared())
     }
-    /// The same, on a soft CPU.
+    /// Returns an engine with this host's counter and TSC, on a soft CPU.
     pub(crate) fn engine_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         self.engine(ram, self.processor(ram, None))
     }
-    /// The same, on a processor of another make.
+    /// Returns an engine with this host's counter and TSC, on a processor of another make.
     pub(crate) fn engine_of(&self, ram: &Ram, make: Make, seed: u64) -> Result<KvmEngine, KvmError> {
         self.engine(ram, self.processor(ram, Some(Other::new(make, seed))))
     }
@@ -122,7 +123,7 @@ impl Shared {
         let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
         KvmEngine::from_parts(Parts { processor, counting: None, tsc }, ram.shared())
     }
-    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was behind a device access.
+    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was after a device access.
     pub(crate) fn exits_that_keep_resume(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())

@@ -27,7 +27,7 @@ use crate::wander;
 const GUESTS: u64 = 300;
 /// Number of exits between two digests.
 const STEP: u64 = 7;
-/// The most exits of a guest, e.g. of one whose timer never lets it finish.
+/// Number of exits after which a guest is stopped, e.g. one whose timer never lets it finish.
 const EXITS_MAX: u64 = 700;
 
 /// Engine that executes.

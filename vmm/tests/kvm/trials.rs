@@ -16,7 +16,7 @@ use libtest_mimic::{Completion, Trial};
 pub(crate) struct Lacking(String);
 
 impl Lacking {
-    /// Returns a reason. The runner prints it behind the test's name: `ignored (reason)`.
+    /// Returns a reason. The runner prints it after the test's name: `ignored (reason)`.
     pub(crate) fn new(reason: impl Display) -> Lacking {
         Lacking(reason.to_string())
     }

@@ -1,4 +1,5 @@
-//! Instructions that take several exits: repeated port accesses, and a state that replaces one in the middle.
+//! Instructions that take several exits, e.g. repeated port accesses, and states that are loaded in the middle of an
+//! instruction.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn guest(f: impl FnOnce(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) 
     (g, memory)
 }
 
-/// Runs to HLT. Each read is answered with its number.
+/// Runs to HLT. Answers each read with another value.
 fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
     let mut exits = Vec::new();
     loop {

@@ -9,7 +9,7 @@ use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
 
 const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
-/// The most pieces of a guest.
+/// Each guest has 5 to `PIECES` + 4 pieces.
 const PIECES: u64 = 40;
 /// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;
@@ -19,7 +19,7 @@ const SCRATCH: u32 = UART + 7;
 pub(crate) enum Also {
     /// None.
     Nothing,
-    /// Compute, some for longer than any due event waits.
+    /// Compute, some for longer than a due event waits for an exit.
     Compute,
     /// Compute and read the TSC.
     ComputeAndLook,
@@ -71,7 +71,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
     };
     match rng.below(kinds) {
         0 => store(a, LAPIC + 0x320, pick_mode(rng))?,
-        // Half of them are shorter than an exit, others as long as a hundred.
+        // Half of these times are shorter than the time of an exit, others up to a hundred times as long.
         1 => store(a, LAPIC + 0x380, (rng.next() >> 44 >> rng.below(18)) as u32)?,
         2 => store(a, LAPIC + 0x300, 0x4_0000 | OWN as u32)?,
         3 => a.sti()?,
@@ -105,7 +105,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.add(r14, rax)?;
         }
         12 => {
-            // Computes without passing time.
+            // Computes; in clock mode `exit`, no time passes meanwhile.
             let mut again = a.create_label();
             a.mov(ecx, 1 + rng.below(3000) as u32)?;
             a.set_label(&mut again)?;
@@ -117,7 +117,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
             a.mov(qword_ptr(rbx), r14)?;
         }
         13 => {
-            // A repeated instruction that accesses only memory, right behind an exit.
+            // A repeated instruction that accesses only memory, directly after an exit.
             a.mov(rsi, DATA)?;
             a.mov(rdi, DATA + 0x8000)?;
             out(a, SCRATCH, 1)?;

@@ -50,8 +50,8 @@ fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
     a.jnz(again)
 }
 
-/// A guest with a timer of 25 us. It computes with interrupts on and off, in some stretches for longer than any event
-/// waits, and reads the TSC.
+/// A guest with a timer of 25 us. It reads the TSC and computes with interrupts on and off, in one loop for longer than
+/// `LATE_NS`, the time that a due event waits for an exit.
 fn busy() -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut again) = (a.create_label(), a.create_label());
@@ -233,7 +233,7 @@ fn a_moment_of_a_waiting_guest_continues_identically() {
 fn earlier_stops_do_not_change_a_digest() {
     const EVERY: u64 = 5_000;
     for code in [waiting(), busy()] {
-        // Takes a digest at each place, after this many stops on the way to it.
+        // Returns the digest at each multiple of `EVERY`, with `stops` further stops before each.
         let digests = |stops: u64| {
             let (mut machine, mut digests) = (machine(&code), Vec::new());
             for place in 1..100 {
@@ -253,7 +253,8 @@ fn earlier_stops_do_not_change_a_digest() {
     }
 }
 
-/// Runs a timer that is set at count 0, followed by `body`. Returns the places where its interrupt was taken.
+/// Runs a guest that starts a timer at count 0 and then executes `body`. The timer expires once. Returns the count and
+/// the vtime of each interrupt.
 fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<(u64, u64)> {
     let code = assemble(|a| {
         let mut handler = a.create_label();
@@ -274,7 +275,7 @@ fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>
 
 #[test]
 fn due_events_wait_for_an_exit_but_not_for_long() {
-    // The guest has an exit in time.
+    // The guest has an exit before the event has waited for `LATE_NS`.
     let at_exit = taken(1000, |a| {
         a.sti()?;
         spin(a, 100_000)?;
@@ -282,7 +283,7 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(at_exit, [(100_000, 100_000 * BRANCH_NS)]);
-    // The guest has no exit.
+    // The guest has no exit, and is stopped when the event has waited for `LATE_NS`.
     let late = taken(1000, |a| {
         a.sti()?;
         spin(a, 3_000_000)
@@ -308,7 +309,7 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
-    // The same at a place where the guest was stopped for the interrupt.
+    // The same without an exit: the guest is stopped for the event while its interrupts are still off.
     let window = taken(1000, |a| {
         spin(a, 3_000_000)?;
         a.sti()?;
@@ -421,5 +422,5 @@ fn accesses_without_a_branch_between_are_bounded() {
         a.cli()?;
         a.hlt()
     });
-    assert_eq!(finish(&mut self::machine(&code)).0, 0, "this many accesses are within the bound");
+    assert_eq!(finish(&mut self::machine(&code)).0, 0, "9000 accesses are within the bound");
 }

@@ -18,7 +18,7 @@ pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
 /// Entries of a queue.
 pub(crate) const SIZE: u16 = 256;
-/// `struct virtio_net_hdr_v1`.
+/// Size of `struct virtio_net_hdr_v1`, in bytes.
 pub(crate) const HEADER: u32 = 12;
 /// Descriptor flag: another descriptor follows.
 pub(crate) const NEXT: u16 = 1;
@@ -55,7 +55,7 @@ pub(crate) fn mac(node: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, node]
 }
 
-/// Returns a frame of the ether type for local experiments.
+/// Returns a frame with the EtherType for local experiments.
 pub(crate) fn frame(to: [u8; 6], from: [u8; 6], bytes: usize) -> Vec<u8> {
     let mut frame = [&to[..], &from, &[0x88, 0xb5]].concat();
     frame.resize(bytes, 0x55);
@@ -87,7 +87,7 @@ impl Script {
     }
 
     /// Returns the script of a well-behaved driver: all receive buffers are available, and each transmit descriptor
-    /// holds `frame`.
+    /// refers to `frame`.
     pub(crate) fn driver(frame: &[u8]) -> Script {
         let mut script = Script::up();
         for i in 0..SIZE {
@@ -197,7 +197,7 @@ pub(crate) fn encoded((addr, len, flags, next): (u64, u32, u16, u16)) -> Vec<u8>
     [&addr.to_le_bytes()[..], &len.to_le_bytes(), &flags.to_le_bytes(), &next.to_le_bytes()].concat()
 }
 
-/// Returns a node with a card on the wire that is about to execute `code` with this script.
+/// Returns a node that is about to execute `code` with this script. Its card is attached to the wire.
 pub(crate) fn node(number: u8, code: &[u8], script: &Script) -> Machine<SoftEngine> {
     let machine = machine(code, CacheConfig::default(), |config| {
         config.name = format!("n{number}");

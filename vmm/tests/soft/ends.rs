@@ -24,7 +24,7 @@ fn a_guest_prints_and_powers_off() {
     let mut machine = plain(&code);
     assert_eq!(machine.run(&Until::vtime(1_000_000)), Stop::End(End::PowerOff));
     assert_eq!(machine.output().take_console(), b"hello\n");
-    // 3 instructions for each byte, and the OUT itself has not retired.
+    // 3 instructions for each byte, then 2 MOVs. The OUT that powers off has not retired.
     assert_eq!((machine.icount(), machine.vtime()), (20, 20));
 }
 
@@ -64,7 +64,8 @@ fn an_interrupt_storm_is_found() {
     assert_eq!(end_of(&code), End::InterruptStorm { vector: 0x40, count: STORM_INTERRUPTS });
 }
 
-/// A guest that writes pseudo-random doublewords to all device addresses and reads them back.
+/// The guest reads and writes doublewords at pseudo-random registers of the virtio devices, the IOAPIC and the local
+/// APIC.
 #[test]
 fn garbage_at_every_register_is_harmless() {
     let code = assemble(|a| {
@@ -113,8 +114,8 @@ fn memory_beyond_ram_is_open_bus() {
     assert_eq!(machine.output().unknown_accesses(), 2);
 }
 
-/// The handler of #UD is itself undefined and has its own stack. The CPU raises exceptions without end, and no
-/// instruction ever retires.
+/// The handler of #UD is itself a UD2, and each exception starts again at the top of an interrupt stack, so the stack
+/// never overflows. The CPU raises exceptions without end, and no instruction retires.
 #[test]
 fn exceptions_without_end_are_found() {
     const TSS: u64 = 0x160_0000;

@@ -43,7 +43,7 @@ pub(crate) fn reference() -> Trail {
     let mut machine = plain(&busy());
     trail.run(&mut machine, &Until::vtime(HORIZON));
     assert!(machine.cpu().gpr[15] > 1_000, "the timer's interrupts were taken");
-    assert!(machine.stats().halts > 100, "and the guest slept");
+    assert!(machine.stats().halts > 100, "the guest halted");
     trail
 }
 
@@ -126,14 +126,14 @@ fn another_speed_is_another_world_that_repeats() {
     }
 }
 
-/// The last byte of a 2 MiB page, and the paging entry of the next page: the boot's page directory for the first GiB
-/// is the third of its tables.
+/// Last byte of a 2 MiB page.
 const STRADDLING: u64 = 0x11f_ffff;
+/// Paging entry of the next page. The page directory of the first GiB is the third of the boot's page tables.
 const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
 const ACCESSED: i32 = 1 << 5;
 
-/// Code crosses the end of a page and is rewritten so that it no longer does. Executing it then does not touch the
-/// next page's paging entry, whatever was decoded before.
+/// An instruction that crosses the end of a page is replaced by one that does not. Executing the new one does not touch
+/// the next page's paging entry, whatever was decoded before.
 #[test]
 fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
     let code = assemble(|a| {
@@ -146,7 +146,7 @@ fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
         a.mov(byte_ptr(rbx + 5), 0xc3)?;
         a.call(rbx)?;
         a.mov(r8d, eax)?;
-        // RET in its place.
+        // RET in the place of the MOV.
         a.mov(byte_ptr(rbx), 0xc3)?;
         a.mov(rdi, NEXT_ENTRY)?;
         a.and(dword_ptr(rdi), !ACCESSED)?;

@@ -23,8 +23,9 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
     Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
-/// A guest with a timer of 25 us. It computes for longer than that between exits, reports the TSC at each exit, and
-/// finally waits.
+/// A guest with a timer of 25 us that computes, copies 100 bytes and prints a dot, 200 times, and finally halts
+/// forever. The guest sets bits at `DATA + 0x180` if time passes during a copy, and at `DATA + 0x188` if an interrupt
+/// is taken during one.
 fn busy() -> Machine<CountingEngine> {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -47,7 +48,7 @@ fn busy() -> Machine<CountingEngine> {
         a.lea(rdi, qword_ptr(rbx + 0x200))?;
         a.rep().movsb()?;
         a.rdtsc()?;
-        // Since the previous exit, no interrupt was taken and no time passed.
+        // Both differences are 0 unless time passed or an interrupt was taken during the copy.
         a.sub(rax, r14)?;
         a.or(qword_ptr(rbx + 0x180), rax)?;
         a.sub(r13, r15)?;

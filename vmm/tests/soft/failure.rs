@@ -1,4 +1,4 @@
-//! Tests of panics in the engine's own code: a panic ends the machine, with its message, and nothing else.
+//! A panic in the engine's own code ends its machine with the panic's message. Other machines continue.
 
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
@@ -50,7 +50,7 @@ fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
     machine_with(clock, code, |_| {})
 }
 
-/// Returns a machine whose CPU is prepared before it gets its first state.
+/// Returns a machine to whose CPU `prepare` is applied before the CPU gets its first state.
 fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine<AnyEngine> {
     let (config, _folder) = config_in(clock, &guest());
     let soft = |ram: &Ram| {
@@ -76,7 +76,8 @@ fn translated(machine: &mut Machine<AnyEngine>) -> u64 {
     machine.engine_mut().soft_mut().unwrap().blocks_translated()
 }
 
-/// Translated code cannot be unwound: a panic that left it would abort the process.
+/// Handlers are called from translated code, which cannot be unwound. A panic that passed through it would abort the
+/// process.
 #[test]
 fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     let failed = End::Engine(MESSAGE.to_owned());
@@ -96,7 +97,8 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
-            // Other machines that share its code continue, from the earlier moment and from the beginning.
+            // Another machine that shares the code continues from the earlier moment, with the same result as a machine
+            // with code of its own that runs from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
             assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));

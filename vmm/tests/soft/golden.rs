@@ -31,7 +31,7 @@ use crate::card::{frame, mac};
 use crate::guest::{assemble, config_in, count_tick, store, timer};
 use crate::plan::{MS, US};
 
-/// Trail hashes of three timelines: from the first moment without a fork, as child 1, and as child 2.
+/// Trail hashes of three timelines: without a fork, and forked as child 1 and as child 2.
 const GOLDEN: [(ClockMode, [&str; 3]); 3] = [
     (ClockMode::Insn, ["48da35ac61d14bad", "49823998868141cc", "cd7610290d4ad9a7"]),
     (ClockMode::Exit, ["65f56fafde52f20b", "3151c53a493b63cd", "df0996ab828d64d3"]),
@@ -51,7 +51,7 @@ const STEP: u64 = MS / 2;
 const RNG: u64 = 1;
 const DISK: u64 = 2;
 const CARD: u64 = 3;
-/// Number of disk requests in the ring, which the guest makes again and again.
+/// Number of prepared disk requests, which the guest makes in turn, again and again.
 const REQUESTS: u16 = 40;
 /// Guest-physical address of the script: the stores with which the guest sets up its devices, in order.
 const SCRIPT: u64 = 0x140_0000;
@@ -63,7 +63,7 @@ const REQUEST: u64 = 0x150_0000;
 const NEXT: u16 = 1;
 /// Descriptor flag: the device writes the buffer.
 const WRITE: u16 = 2;
-/// `struct virtio_net_hdr_v1`.
+/// Size of `struct virtio_net_hdr_v1`, in bytes.
 const HEADER: u64 = 12;
 
 /// Queue: slot of its device, its number there, its size, and the address of its rings.
@@ -169,7 +169,7 @@ fn lay(ram: &Ram, number: u8) {
     }
 }
 
-/// Emits code that makes as many requests available as R13 counts, and notifies the device. Uses RBX.
+/// Emits code that sets the queue's available index to R13 and notifies the device. Uses RBX.
 fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
     a.mov(rbx, queue.available() + 2)?;
     a.mov(word_ptr(rbx), r13w)?;
@@ -237,7 +237,7 @@ fn guest() -> Vec<u8> {
     })
 }
 
-/// Returns a node with a disk and a card, as it is switched on.
+/// Returns a node with a disk and a card. The node has just been switched on.
 fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
     let (mut config, _folder) = config_in(clock, &guest());
     let content: Vec<u8> = (0..256u32 << 10).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -348,7 +348,7 @@ impl Course {
         disk.apply(8, DiskFault::Latency { extra: Distribution::Uniform(0, 50 * US) }).unwrap();
         self.world.drift(2, 437);
         self.run(3 * MS + 11);
-        assert!(self.power_loss(0), "its disk's cache must hold something");
+        assert!(self.power_loss(0), "the cache of node 0's disk must hold something");
         self.run(3 * MS + 500_003);
         self.on(0);
         let rng = self.past.faults.get(Purpose::Rot { node: 2, disk: 0 });

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub(crate) const ENTRY: u64 = SMALL_KERNEL_ENTRY;
 /// Address of the guests' data.
 pub(crate) const DATA: u64 = 0x180_0000;
-/// Address of their interrupt descriptor table.
+/// Address of the guests' interrupt descriptor table.
 pub(crate) const IDT: u64 = 0x170_0000;
 pub(crate) const LAPIC: u64 = 0xfee0_0000;
 pub(crate) const UART: u32 = 0x3f8;

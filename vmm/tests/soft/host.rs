@@ -1,4 +1,4 @@
-//! The host on a world's wire: nodes receive its frames, and the cuts of a run are invisible in its traffic.
+//! The host on a world's wire: nodes receive its frames, and its traffic does not depend on where a run is cut.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) broken: bool,
 }
 
-/// Runs a hostile node, one that broadcasts, and one that sends to the second.
+/// Runs three nodes: the first is hostile, the second broadcasts, and the third sends to the second.
 pub(crate) fn beside(script: &Script) -> Outcome {
     let machines = vec![node(0, &player(), script), working(1, false, BROADCAST), working(2, false, mac(1))];
     let mut world = world(machines);
@@ -58,7 +58,8 @@ pub(crate) fn silent() -> Outcome {
     outcome
 }
 
-/// Checks that each script sends nothing and harms no other node. `breaks`: the card needs a reset afterwards.
+/// Checks that each script sends nothing and harms no other node. `breaks` is true if the card must need a reset
+/// afterwards.
 pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item = (String, Script)>) {
     let silent = silent();
     for (what, script) in scripts {
@@ -70,7 +71,7 @@ pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item
     }
 }
 
-/// Returns the script of a driver that offers these chains at once, after its neighbours have exchanged frames.
+/// Returns the script of a driver that offers these chains at once, after the other nodes have exchanged frames.
 fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> Script {
     let mut script = Script::up();
     script.spin(100_000);
@@ -113,7 +114,7 @@ fn runts_and_jumbo_frames_go_nowhere() {
     let link = |i: u16| (0, 16_000_000, if i + 1 < SIZE { NEXT } else { 0 }, i + 1);
     let chain: Vec<_> = (0..SIZE).map(link).collect();
     let parts: Vec<_> = (0..13u16).map(|i| (DATA, 1, if i < 12 { NEXT } else { 0 }, i + 1)).collect();
-    let scripts = [("a chain of 4 GB", chain), ("a header and a byte, in bytes", parts)];
+    let scripts = [("a chain of 4 GB", chain), ("a header and a byte, one byte in each descriptor", parts)];
     only_hurt_themselves(
         false,
         scripts.map(|(what, chain)| (what.to_owned(), offered(TRANSMIT, &chain, &[0]))),

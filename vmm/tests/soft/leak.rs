@@ -1,4 +1,4 @@
-//! A stale translation that is planted in the CPU is traced to the instruction that used it.
+//! A stale TLB entry that is planted in the CPU is traced to the instruction that used it.
 
 use std::convert::Infallible;
 
@@ -14,15 +14,16 @@ use iced_x86::code_asm::*;
 use crate::guest::{DATA, assemble, plain};
 use crate::plan::{Soft, trio, world};
 
-/// Page directory of the third GiB in the boot page tables.
+/// Address of the page directory for the third GiB, one of the boot page tables.
 const DIRECTORY: u64 = 0xd000;
-/// A 2 MiB page in it, not used otherwise.
+/// Guest-virtual address of a 2 MiB page in that directory. Only the test uses it.
 const WINDOW: u64 = 0x8000_0000;
 /// Offset in the window that the guest reads. No other code or data of the guest uses its TLB entry.
 const OFFSET: i32 = 0x5000;
 
-/// A guest that reads memory through a window, moves the window without a flush, and reads again. A coherent MMU
-/// shows the new place. Returns the code; [`LOOKS_AGAIN`] is the index of the instruction that reads again.
+/// Returns a guest that reads memory through a window, maps the window to another address without a flush, and reads
+/// again with instruction [`LOOKS_AGAIN`]. Without stale TLB entries, the second read returns the zeroes at the new
+/// address.
 fn revoking() -> Vec<u8> {
     assemble(|a| {
         let mut wait = a.create_label();
@@ -60,7 +61,7 @@ fn a_stale_translation_is_found_to_the_instruction() {
             Ok::<_, Infallible>(machine)
         };
         let Ok(found) = first_difference(&mut make, 1_000_000, interval);
-        let found = found.expect("the leak shows");
+        let found = found.expect("the stale entry makes a difference");
         assert_eq!((found.icount, &found.cause), (LOOKS_AGAIN, &Cause::Execution), "{found}");
         let register = found.differences.iter().find(|d| d.name == "cpu.gpr.9 (r9)").expect("R9 differs");
         assert_eq!((register.a.as_str(), register.b.as_str()), ("0x0", "0x1111"));
@@ -75,7 +76,7 @@ fn a_sound_engine_shows_the_new_place() {
     assert!(found.is_none());
 }
 
-/// A world of three nodes whose wire is disturbed, or one of whose clocks drifts, at a vtime that is not in the plan.
+/// A world of three nodes. At the vtime in `flaw`, its wire becomes slow or the clock of node 2 begins to drift.
 struct Flawed {
     world: Soft,
     flaw: Option<(u64, Flaw)>,

@@ -1,4 +1,4 @@
-//! A machine that is restored to a moment, or another one that starts from it, continues as the first one did.
+//! A machine that is restored to a moment, or a new one that starts from it, continues as the original machine did.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
-/// Returns the same moment based on a mapped file with some of its pages, as moments of booted worlds are.
+/// Returns the same moment, with its memory in a mapped file, as in moments of booted worlds.
 fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();
@@ -61,7 +61,7 @@ fn every_restored_moment_continues_as_before() {
         assert_eq!(trail.points(), &expected.points()[..reached], "step {step}, moment {index}");
     }
     drop((worker, moments));
-    assert_eq!(pool.stats().pages, 0, "no page is left");
+    assert_eq!(pool.stats().pages, 0, "no page is left in the pool");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn decoded_code_survives_a_restore() {
     assert_eq!(
         machine.engine_mut().blocks_decoded(),
         warm,
-        "the millisecond after a restore decodes nothing"
+        "nothing is decoded again in the millisecond after a restore"
     );
 }
 

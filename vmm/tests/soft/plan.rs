@@ -28,7 +28,7 @@ pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine<SoftEngi
     node(number, &worker(sleeps), &Script::driver(&frame(to, mac(number), 60)))
 }
 
-/// Returns two workers that send to each other, one of which never sleeps, and one that broadcasts.
+/// Returns two workers that send to each other, the second without sleeping, and a third that broadcasts.
 pub(crate) fn trio() -> Vec<Machine<SoftEngine>> {
     vec![working(0, true, mac(1)), working(1, false, mac(0)), working(2, true, BROADCAST)]
 }

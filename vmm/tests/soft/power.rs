@@ -33,10 +33,10 @@ fn a_paused_node_executes_nothing_and_misses_the_time_of_the_pause_at_once() {
         world.resume(node);
         assert_eq!(world.nodes()[node].vtime(), world.vtime());
         assert_eq!(world.nodes()[node].retired(), retired);
-        assert!(register(&world, node, LONGEST) < missed, "nothing else takes as long");
+        assert!(register(&world, node, LONGEST) < missed, "no round of the guest takes as long as the pause");
         let resumed_at = world.vtime();
         run(&mut world, resumed_at + 100 * US);
-        assert!(register(&world, node, LONGEST) >= missed, "the guest's clock shows it");
+        assert!(register(&world, node, LONGEST) >= missed, "the guest's clock shows the pause");
         assert!(world.nodes()[node].retired() > retired);
     }
 }
@@ -51,7 +51,7 @@ fn a_drift_that_begins_during_a_pause_applies_from_then_on() {
     run(&mut world, 5 * MS);
     world.resume(0);
     let shown = world.nodes()[0].machine().vtime();
-    assert!((4 * MS..4 * MS + 10).contains(&shown), "3 ms at its speed and 2 ms at half of it: {shown}");
+    assert!((4 * MS..4 * MS + 10).contains(&shown), "3 ms at full speed and 2 ms at half speed: {shown}");
 }
 
 /// All frames that were sent to a node while it was paused arrive when it continues. None is lost or duplicated.
@@ -71,10 +71,12 @@ fn a_paused_node_receives_all_frames_that_were_sent() {
     assert!(register(&world, 0, TICKS) > 400);
 }
 
-/// Instructions that a node executed, counted from outside.
+/// Counts of a node's boots, with which the test calculates how many instructions the node has executed.
 #[derive(Default, Clone, Copy)]
 struct Lives {
+    /// Instructions that the node executed in boots that have ended.
     over: u64,
+    /// Instruction count at which the current boot began.
     born_at: u64,
 }
 
@@ -155,7 +157,7 @@ fn an_idle_node_is_as_if_it_were_off() {
     let mut sends = Script::driver(&frame(mac(2), mac(1), 60));
     sends.available(TRANSMIT, 1);
     sends.notify(TRANSMIT);
-    assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame would show");
+    assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame makes a difference");
 }
 
 /// A node that computes and sleeps without sending changes the rounds, which its neighbours cannot see.
@@ -165,8 +167,8 @@ fn a_busy_node_that_sends_nothing_changes_nothing() {
     assert_eq!(silent, beside(&busy(), &Script::default(), |_| {}));
 }
 
-/// Returns the captured fate of a frame from the first of three nodes to the second, in a world that ended rounds at
-/// `stops` before node `off` lost power.
+/// Sends a frame from the first of three nodes to the second, and returns what was captured of it. Rounds end at
+/// `stops`, and node `off` loses power at `off_at`.
 fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     let mut sends = Script::driver(&frame(mac(1), mac(0), 60));
     sends.available(TRANSMIT, 1);
@@ -192,7 +194,11 @@ fn arrives_in_time(off: usize) {
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };
     // Sending it takes 480 ns.
     for off_at in [at + 481, at + 5 * US, at + 90 * US] {
-        assert_eq!(sends_one(&[at + 1], off, off_at), frames, "off at {off_at}, a round after the frame");
+        assert_eq!(
+            sends_one(&[at + 1], off, off_at),
+            frames,
+            "off at {off_at}, and a round ends directly after the frame was sent"
+        );
         assert_eq!(sends_one(&[], off, off_at), frames, "off at {off_at}");
     }
 }

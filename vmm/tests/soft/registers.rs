@@ -83,7 +83,7 @@ fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
         [PAGE_TABLES, ENTRY, PAGE_TABLES],
     ];
     for at in overlaps {
-        // Only runts, first from descriptor 0, then from arbitrary ones.
+        // Only runts are offered, first from descriptor 0, then from arbitrary descriptors.
         let mut script = with_queue(TRANSMIT, u32::from(SIZE), at);
         for index in [2, 40, 255, 300, 511] {
             script.store(at[1], index << 16);
@@ -95,7 +95,7 @@ fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
     }
 }
 
-/// A valid address, or nearly so.
+/// An address, in most cases a valid one.
 fn place() -> impl Strategy<Value = u64> {
     prop_oneof![50 => DATA..DATA + 0x1000, 2 => 0..RAM, 1 => RAM - 2_000..RAM + 2_000, 1 => any::<u64>()]
 }
@@ -167,8 +167,8 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], where descriptors may
-/// point to.
+/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], to which descriptors may
+/// point.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {
@@ -201,7 +201,7 @@ proptest! {
             prop_assert_eq!(outcome.heard, silent.heard);
         } else {
             let others = outcome.heard.iter().filter(|frame| frame.bytes[6..12] == mac(1)).count();
-            // The hostile guest may send on frames that it received, so more may arrive.
+            // The hostile guest may forward frames that it received from node 1, so more of them may arrive.
             prop_assert!(others >= silent.heard.len());
             prop_assert_eq!(beside(&script).neighbours, outcome.neighbours);
         }
@@ -209,6 +209,6 @@ proptest! {
 }
 
 thread_local! {
-    /// The result is the same for every case.
+    /// Outcome beside a silent guest, which is the same for every case.
     static SILENT: crate::hostile::Outcome = silent();
 }

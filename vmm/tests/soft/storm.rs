@@ -108,7 +108,8 @@ fn a_storm_repeats_whatever_the_cuts() {
     assert_eq!(cut.breakdown(), expected);
 }
 
-/// More frames than a card sends in a millisecond: the lost ones do not depend on the number of stops.
+/// The guest offers more frames than a card may send in a millisecond. Which ones are lost does not depend on the
+/// stops.
 #[test]
 fn a_flood_is_the_same_whatever_the_cuts() {
     const RINGS: u16 = 300;

@@ -63,8 +63,8 @@ pub(crate) const TICKS: usize = 15;
 pub(crate) const LONGEST: usize = 12;
 
 /// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers,
-/// and sends a frame with its numbers of sent and received frames. A timer interrupts it. It sleeps until the next
-/// tick, or never.
+/// and sends a frame with its numbers of sent and received frames. A timer interrupts it. If `sleeps` is true, it halts
+/// after each round until the next interrupt.
 pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     assemble(|a| {
         let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());

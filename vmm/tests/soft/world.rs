@@ -53,7 +53,7 @@ fn whole() -> Breakdown {
     course.world.breakdown()
 }
 
-/// Returns odd vtimes, close together at first.
+/// Returns uneven vtimes, close together at first.
 fn cuts() -> impl Iterator<Item = u64> {
     (0..).scan(0, |at, i: u64| {
         *at += 1_009 + 131 * i;
@@ -90,7 +90,7 @@ fn every_action_of_the_plan_matters() {
     }
 }
 
-/// Returns two nodes that sleep most of the time: for much longer than a frame takes, nothing happens.
+/// Returns two nodes that sleep most of the time, often for much longer than a frame is under way.
 fn sleepers() -> Vec<Machine<SoftEngine>> {
     vec![working(0, true, mac(1)), working(1, true, mac(0))]
 }
@@ -158,7 +158,7 @@ fn moments_do_not_depend_on_the_end_of_a_run() {
             let mut whole = Course::new(make(), Vec::new());
             whole.run(end);
             let expected = whole.world.breakdown();
-            // Less than a frame's transit time before it, and far before it.
+            // Less than a frame's transit time before `end`, and far before it.
             for before in [1, 777, 50_000, 99_999, 100_001, 170_003] {
                 let mut course = Course::new(make(), Vec::new());
                 course.run(end - before);

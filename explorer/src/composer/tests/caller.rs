@@ -1,4 +1,4 @@
-//! Simulated caller: commands take time, fail, hang and are killed, and nodes go down and come back.
+//! Simulated caller of the composer: commands take time, fail, hang and are killed, and nodes go down and come back.
 
 use proptest::prelude::*;
 use rand_chacha::rand_core::Rng;
@@ -72,7 +72,7 @@ pub(super) struct Caller<'t> {
     rng: ChaCha20Rng,
     composer: Option<Composer<'t>>,
     pub(super) rules: Rules<'t>,
-    /// Tally of the pieces before the current one.
+    /// Tally of the pieces of the timeline before the last cut.
     tally: Tally,
     runs: Vec<Run>,
     change_ns: u64,
@@ -109,7 +109,7 @@ impl<'t> Caller<'t> {
             assert!(event < 100_000, "the timeline does not end");
             let ended = self.runs.iter().map(|run| run.ends_ns).min().unwrap_or(u64::MAX);
             let stop = if is_stopped { u64::MAX } else { self.world.stop_ns };
-            // Reports of nodes that go down or come up have no vtime, so the composer's time can be behind.
+            // `down` and `up` take no vtime, so the composer's time can be earlier than the last event.
             let due = self.composer().due().map(|due_ns| due_ns.max(last_ns));
             let now_ns = [ended, stop, self.change_ns, due.unwrap_or(u64::MAX)].into_iter().min().unwrap();
             assert!(now_ns >= last_ns, "time does not go back");

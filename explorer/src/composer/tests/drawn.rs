@@ -25,8 +25,8 @@ proptest! {
         prop_assert_eq!(&pieces.states, &whole.states);
     }
 
-    /// If no command fails and no node goes down, every driver runs, and timelines end with the last commands of the
-    /// template.
+    /// If no command fails and no node goes down, every driver runs, and the timeline ends with the template's
+    /// `finally_` or `eventually_` commands.
     #[test]
     fn without_failures_every_driver_runs(template in templates(), seed: u64) {
         let world = calm(seed, 300 * S);
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// The generators above produce many timelines of each sort.
+/// The generators in `caller` produce many timelines of each sort.
 #[test]
 fn all_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

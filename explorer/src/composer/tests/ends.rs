@@ -6,7 +6,8 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// Returns a timeline with this planned end, in which one run of the driver is running, and the start of that run.
+/// Returns a composer that plans this end, its random stream, the current vtime, and the start of the only run, which
+/// has not ended.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let mut rng = rng(seed);
@@ -55,13 +56,17 @@ fn without_an_eventually_command_a_killed_run_ends_the_timeline() {
         let over_ns = match how {
             0 => {
                 composer.ended(start.run, now_ns, true, true);
-                assert_eq!(composer.stop(now_ns), Stopping::Nothing, "killed before");
+                assert_eq!(composer.stop(now_ns), Stopping::Nothing, "a run was killed before the stop");
                 now_ns
             }
             1 => {
                 composer.lost(0, now_ns + S);
                 composer.up(0);
-                assert_eq!(composer.stop(now_ns + 2 * S), Stopping::Nothing, "lost before");
+                assert_eq!(
+                    composer.stop(now_ns + 2 * S),
+                    Stopping::Nothing,
+                    "a run was lost before the stop"
+                );
                 now_ns + 2 * S
             }
             2 => {
@@ -206,7 +211,7 @@ fn without_last_commands_a_timeline_ends_with_its_workload() {
     let (mut composer, mut rng, now_ns, start) = driven(&template, Stopping::Nothing);
     assert_eq!(composer.stop(now_ns + S), Stopping::Nothing);
     assert_eq!(step(&mut composer, &mut rng), (now_ns + S, vec![Act::Over]));
-    assert_eq!(composer.state().runs(), [start], "left to the caller");
+    assert_eq!(composer.state().runs(), [start], "the run is left to the caller");
 }
 
 #[test]

@@ -110,7 +110,8 @@ fn only_anytime_commands_run_beside_serial_drivers() {
     assert!(firsts.iter().all(|count| (70..130).contains(count)), "each driver can be the first: {firsts:?}");
 }
 
-/// A serial driver that was drawn waits for a parallel driver that hangs.
+/// The parallel driver hangs. If the serial driver is drawn next, it cannot start, and after [`PATIENCE_NS`] another
+/// run of the parallel driver starts instead.
 #[test]
 fn a_command_that_hangs_does_not_block_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
@@ -197,7 +198,7 @@ fn commands_run_on_nodes_that_are_up() {
     assert!(on(&mut composer)[1] > 0);
 }
 
-/// A command that was drawn for a node that went down does not keep others waiting for ever.
+/// If the only node of the drawn command goes down and stays down, another command starts after [`PATIENCE_NS`].
 #[test]
 fn another_command_starts_if_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);

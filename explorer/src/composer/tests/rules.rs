@@ -15,7 +15,7 @@ pub(super) struct Rules<'t> {
     /// Number of starts for each command, by its number.
     started: BTreeMap<usize, u64>,
     stopped_ns: Option<u64>,
-    /// True if a run before the last commands did not end by itself.
+    /// True if a run was killed or lost. Runs of `finally_` commands do not count.
     killed: bool,
     kill_all: bool,
 }

@@ -24,7 +24,8 @@ impl Sample {
     }
 }
 
-/// Growth curve: a sample for each multiple of a power of two branches, and one for the last branch.
+/// Growth curve: one sample after every 2^k branches, and one for the last branch. k grows with the number of branches,
+/// so that the number of samples stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Samples after 1, 2, 3, … times `1 << doublings` branches.

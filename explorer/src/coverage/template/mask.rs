@@ -57,7 +57,8 @@ pub(super) fn mask(text: &str, out: &mut String) {
     }
 }
 
-/// True if the next character continues the word that this byte belongs to. A mark may replace a word.
+/// True if the next character continues the word that this byte belongs to. The byte `>` may end a mark that replaces a
+/// word.
 fn joined(byte: u8) -> bool {
     is_word(byte) || byte == b'>'
 }

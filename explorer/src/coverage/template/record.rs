@@ -28,7 +28,7 @@ fn json(text: &str) -> Option<(Severity, String)> {
 /// Parses `time=… level=info msg="…"`, or a record that starts with its level, directly followed by the message.
 ///
 /// The first value must have a digit, or be a level right before the message. Masks remove digits and cannot create
-/// neighbours, so no template looks like a record. For the same reason everything after the message is ignored.
+/// neighbours, so no template looks like a record. Everything after the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;

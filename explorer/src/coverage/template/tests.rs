@@ -212,7 +212,8 @@ fn long_lines_are_cut() {
     assert_eq!((template(&a).as_str(), template(&b).as_str()), ("", "b"));
 }
 
-/// On these lines a scanner without bounds would start again at each position. Quadratic time would take hours.
+/// On these lines a scanner without bounds would start again at each position. In quadratic time, the test would take
+/// hours.
 #[test]
 fn hostile_lines_take_linear_time() {
     let parts = [

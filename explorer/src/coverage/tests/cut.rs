@@ -1,4 +1,4 @@
-//! A timeline in one piece equals a timeline in two.
+//! A timeline reaches the same points whether it is observed in one piece or in two.
 
 use super::*;
 
@@ -21,7 +21,7 @@ proptest! {
     }
 }
 
-/// The points of a child depend on its parent: from the initial state, it reaches other points.
+/// The points of a child depend on its parent's state: from the initial state, the child reaches other points.
 #[test]
 fn the_parents_state_matters() {
     let abstraction = Abstraction::new(&raft(), world(2, &[])).unwrap();

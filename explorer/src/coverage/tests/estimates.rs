@@ -2,7 +2,7 @@
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
-/// Returns the incidence for species that were seen this many times each.
+/// Returns the incidence of species, each of which was seen this many times.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
     counts
@@ -16,7 +16,7 @@ fn fraction(numerator: u64, denominator: u64) -> Fraction {
     Fraction { numerator, denominator }
 }
 
-/// Examples from the documentation of a well-known ecology library for Good's coverage and Chao1.
+/// Examples for Good's coverage and Chao1, from the documentation of a well-known ecology library.
 #[test]
 fn estimates_match_the_textbook() {
     let mut counts = vec![1; 75];
@@ -93,7 +93,7 @@ fn the_guarantee_of_random_priorities() {
     assert_eq!(pct.accumulated(0), 0.0);
     assert_eq!(Pct { chains: 1, events: 9, depth: 1 }.accumulated(1), 1.0);
     assert_eq!(Pct { depth: 3, ..pct }.runs_expected(), Some(30_000));
-    // The result is exact even for a p that vanishes beside 1 in floating point.
+    // The result is accurate even if p is so small that 1 - p rounds to 1 in floating point.
     let rare = Pct { chains: 10, events: 1_000_000, depth: 4 };
     assert!((rare.accumulated(1_000_000) / 1e-13 - 1.0).abs() < 1e-6);
     for nothing in [Pct { depth: 0, ..pct }, Pct { chains: 0, ..pct }, Pct { events: 0, ..pct }] {

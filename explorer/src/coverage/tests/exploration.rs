@@ -175,7 +175,7 @@ proptest! {
         prop_assert_eq!(coverage, whole);
     }
 
-    /// Different explorations have different digests; the order of branches matters if it makes a difference.
+    /// Two coverages have the same digest if and only if they are equal.
     #[test]
     fn different_coverages_have_different_digests(one in branches(), other in branches()) {
         let (one, other) = (merged(&deltas(&one)), merged(&deltas(&other)));

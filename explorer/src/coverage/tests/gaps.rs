@@ -24,7 +24,7 @@ fn fault_gaps_are_sorted_by_how_often_their_phase_was_seen() {
         ("clog", "up", 2),
         ("loss", "up", 2),
         ("clog", "up role=leader", 2),
-        // `loss` did begin in this phase, so this is not a gap.
+        // No gap of `loss` follows here: it began in the phase "up role=leader".
         ("clog", "up leader=other role=follower", 1),
         ("loss", "up leader=other role=follower", 1),
     ];

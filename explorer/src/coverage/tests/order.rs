@@ -1,4 +1,4 @@
-//! Happens-before: vector clocks against the definition, and the orders that branches report.
+//! Happens-before: vector clocks compared with the definition, and the orders that branches report.
 
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ fn reports(follows: &[(u16, u64, bool)], names: &dyn Fn(u16) -> u16) -> Vec<Obse
         } else {
             format!("became follower of n{}", names(*leader) + 1)
         };
-        // Some lines name the node by its address.
+        // Some lines name the leader by its address.
         let role = if *term == 0 { role.replace(" n", " 10.0.0.") } else { role };
         [line(1, names(node), "raft", &role), line(1, names(node), "raft", &format!("term {term}"))]
     };
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(state_of(&abstraction, &reports(&follows, &order)), plain);
     }
 
-    /// Without a declaration, a permutation of different nodes is another state.
+    /// If the nodes are not declared interchangeable, the state depends on which of them leads.
     #[test]
     fn the_order_of_other_nodes_counts(leader in 0u16..3, step in 1u16..3) {
         let other = (leader + step) % 3;
@@ -121,8 +121,8 @@ fn terms_count_by_rank_alone() {
     assert_ne!(state([7, 3, 7]), state([7, 3, 8]));
 }
 
-/// If there are too many nodes to try all orders, different states stay different. Equivalent states stay equal if they
-/// name no other nodes.
+/// If there are too many nodes to try all orders, different states stay different. Equivalent states stay equal if no
+/// node's state names another node.
 #[test]
 fn large_groups_are_sorted() {
     let names: Vec<String> = (1..=12).map(|i| format!("n{i}")).collect();

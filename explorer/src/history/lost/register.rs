@@ -22,8 +22,8 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     let mut open: BTreeSet<V> = BTreeSet::new();
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
-        // Writes of unknown outcome that were invoked before the end of a read may also explain later reads: these were
-        // invoked later.
+        // A write of unknown outcome that was invoked before the end of a read may explain this read and, since reads
+        // come in the order of invocations, the later ones.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }

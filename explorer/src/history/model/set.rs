@@ -23,8 +23,8 @@ impl Model for Set {
     type State = BTreeSet<V>;
     type Undo = Undo;
 
-    // Each element that differs needs one operation that helps. All of these are needed, and their order does not
-    // matter.
+    // Each element that differs needs one open operation. All of these operations are needed in any case, and their
+    // order does not matter.
     const FIRST_HELP_DOES: bool = true;
 
     fn start(&self) -> BTreeSet<V> {

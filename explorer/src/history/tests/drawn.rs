@@ -37,8 +37,8 @@ struct Step {
     verb: u8,
     a: u8,
     b: u8,
-    /// For an open operation that has not taken effect: true if it takes effect now; if false, the client gives up on
-    /// it. For one that has: true if its result is recorded.
+    /// If the open operation has not taken effect: true if it takes effect now, false if the client gives up on it. If
+    /// it has taken effect: true if its result is recorded.
     known: bool,
 }
 
@@ -175,7 +175,7 @@ proptest! {
         agrees(kind, &operations)?;
     }
 
-    /// Many operations have an unknown outcome: searches leave out most orders of these.
+    /// Many operations have an unknown outcome. The search skips most of their orders, which must not change a verdict.
     #[test]
     fn verdicts_with_unknown_outcomes_are_the_oracles(
         kind in kinds(),

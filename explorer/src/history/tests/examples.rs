@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn concurrent_operations_may_be_in_any_order() {
-    // Two concurrent writes, and readers that agree on an order of them.
+    // Two concurrent writes. The reads of process 3 fit one order of them.
     fine(
         ModelKind::Register,
         "1 invoke write 1
@@ -18,7 +18,7 @@ fn concurrent_operations_may_be_in_any_order() {
          3 invoke read
          3 ok read 1",
     );
-    // Readers that do not agree.
+    // The reads of process 3 fit no order: 2, 1, then 2 again.
     assert_eq!(
         said(
             ModelKind::Register,
@@ -183,7 +183,8 @@ fn elements_of_a_set_are_judged_alone() {
     assert_eq!(evidence.order[0].what, "add of 2");
 }
 
-/// If several elements are wrong, the report names the one that was wrong first, whichever appeared first.
+/// If several elements are wrong, the report names the one whose impossible completion came first, even if another
+/// element was invoked earlier.
 #[test]
 fn the_first_of_several_wrong_elements_is_reported() {
     let text = said(

@@ -7,7 +7,7 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
     report(kind, text).violations().next().unwrap().clone()
 }
 
-/// The first of many violations is reported, and later operations have no influence.
+/// The first of many violations is reported. Later operations do not change which one, but they are listed as origins.
 #[test]
 fn the_first_impossible_completion_is_reported() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();
@@ -24,8 +24,8 @@ fn the_first_impossible_completion_is_reported() {
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
 
-/// The search gets stuck at the dequeue of `null`, before the impossible operation: until line 6 the other dequeue may
-/// have taken the 1.
+/// The search over the whole history gets stuck at the dequeue of `null`. That is not the first impossible completion:
+/// up to line 6, the other dequeue may have taken the 1.
 #[test]
 fn a_search_may_get_stuck_before_the_impossible_operation() {
     let text = "1 invoke enqueue 1
@@ -63,7 +63,7 @@ fn concurrent_operations_are_listed() {
     assert_eq!(evidence.since, None);
 }
 
-/// Only a bounded number of violations is traced; the others are reported all the same.
+/// Only a bounded number of violations is traced to the first impossible completion. The others are reported as well.
 #[test]
 fn many_violations_are_all_reported() {
     let count = crate::history::limits::FOLLOWED_MAX + 3;

@@ -176,7 +176,7 @@ fn many_losses_of_one_cause_hide_no_other() {
         (report.losses[0].count, report.losses[1].count, report.lost.len()),
         (count as u64, 1, count - 5)
     );
-    // The violation of a key is not reported even if its loss is only counted and not listed.
+    // A loss replaces the violation of its key, even if the loss is only counted and not listed.
     let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &lost));
     assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
@@ -190,7 +190,8 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
     let mut keys: String = (0..crate::history::limits::FOLLOWED_MAX)
         .map(|key| STALE.replace("stale", &format!("k{key}")))
         .collect();
-    // Reads of the first keys are certain; the violation of the last key is not traced.
+    // The violations of the first keys, stale reads, are traced, so their cause is certain. That of the last key is
+    // not.
     keys += FOREIGN;
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &keys));
     assert_eq!(report.violations().filter(|evidence| !evidence.earliest).count(), 1);

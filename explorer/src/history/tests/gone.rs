@@ -33,7 +33,7 @@ fn writes_of_registers() {
     assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
     let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
     assert_eq!(lost(ModelKind::Register, &after), gone);
-    // A read that began before the end of the write is not final.
+    // A read that began before the end of the write proves no loss.
     let early = "1 invoke write 1\n 2 invoke read\n 1 ok write\n 2 ok read null";
     assert!(lost(ModelKind::Register, early).is_empty());
     // Of several reads, one that does not show the write is enough.
@@ -91,7 +91,7 @@ fn elements_of_queues() {
     assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
     // Nothing is missing if no dequeue found the queue empty.
     assert!(queue(&(two.clone() + &took("2"))).is_empty());
-    // The dequeue that found the queue empty was invoked before the end of the enqueue.
+    // Nothing is missing if the dequeue that found the queue empty was invoked before the end of the enqueue.
     assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
     // One dequeue of unknown outcome excuses one element, not two.
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";

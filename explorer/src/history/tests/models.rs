@@ -1,4 +1,4 @@
-//! The effect of each operation of each model, one after the other, and the reports on impossible results.
+//! Each operation of each model, without concurrency: its effect, and the reports on impossible results.
 
 use super::*;
 

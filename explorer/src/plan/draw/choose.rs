@@ -76,7 +76,8 @@ impl<'d> Dice<'d> {
                 .map_or(Group::All, |_| Group::Nodes(group.into_iter().map(str::to_owned).collect()));
             return Some(Links { from, ..Links::all() });
         }
-        // The group has a single node in half of the cases, otherwise 1 to `most` nodes. Shuffles them to the front.
+        // The group has a single node in half of the cases, otherwise 1 to `most` nodes. The loop shuffles its members
+        // to the front of the list.
         let most = group.len().min(self.names.count() / 2).max(1) as u64;
         let size = if chance(self.rng, 500_000) { 1 } else { 1 + below(self.rng, most) } as usize;
         for i in 0..size {

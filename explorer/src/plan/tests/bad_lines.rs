@@ -307,7 +307,7 @@ fn bounds_of_a_plan() {
 /// A plan that can be read but is too large in canonical form could not be written and read back.
 #[test]
 fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
-    // A name of 32,000 quotes takes twice as many bytes in JSON. Plans accept any name of the world.
+    // Plans accept any name of the world, even one of 32,000 characters.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
@@ -318,6 +318,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     let errors = Plan::new(vec![one.clone(); 200], &names).unwrap_err().to_string();
     assert_eq!(errors, "line 131: a plan has at most 8388608 bytes");
 
+    // A name of 32,000 quotes takes twice as many bytes in JSON.
     let names: Names =
         ["a", "\""].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let links = Links { from: group("a"), to: group("\""), both_ways: true };

@@ -91,7 +91,8 @@ fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
     })
 }
 
-/// Returns the maximum number of nodes that are off or paused at once. It is reached at the start of a fault.
+/// Returns the maximum number of nodes that are off or paused at once. Only the starts of faults are examined, because
+/// the number rises only there.
 fn most_down(plan: &Plan) -> usize {
     let down = |fault: &Fault| matches!(fault, Fault::PowerLoss { .. } | Fault::Pause { .. });
     let spans: Vec<(u64, u64)> = faults(plan)
@@ -198,7 +199,7 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
 /// Changing one kind's frequency or switching it off affects other kinds only through conflicts.
 #[test]
 fn kinds_do_not_affect_each_others_draws() {
-    // These kinds conflict with each other: they need a running node, or count as nodes that are down.
+    // These kinds conflict with each other: they need a running node, or make a node count as down.
     let entangled = |kind: FaultKind| {
         kind.needs_agent() || matches!(kind, FaultKind::PowerLoss | FaultKind::Reset | FaultKind::Pause)
     };

@@ -72,9 +72,9 @@ const PLANS: &[(&[&str], &str)] = &[
             r#"{"at":7,"fault":"priorities","node":"n3","unit":"sentinel","every":"5ms"}"#,
             r#"{"at":8,"fault":"priorities","node":"n3","unit":"redis","every":"5ms"}"#,
         ],
-        "line 4: disk: is still under the disk_error of line 1\n\
-         line 6: node: is still under the slow_cpu of line 5\n\
-         line 10: unit: is still under the priorities of line 8",
+        "line 4: disk: is still affected by the disk_error of line 1\n\
+         line 6: node: is still affected by the slow_cpu of line 5\n\
+         line 10: unit: is still affected by the priorities of line 8",
     ),
 ];
 
@@ -99,7 +99,7 @@ fn errors_of_lines_and_conflicts_are_reported_together() {
          line 3: node: there is no node \"n4\"; did you mean \"n1\"?\n\
          line 4: node: \"n1\" is off since line 1"
     );
-    // If an invalid line may have been a heal, the end of the first power loss is unknown.
+    // If an invalid line may have been a heal, the first power loss may have ended there. No conflict is reported then.
     let open = r#"{"at":"1s","fault":"power_loss","node":"n1"}"#;
     let again = r#"{"at":"9s","fault":"power_loss","node":"n1"}"#;
     assert!(parse(&format!("{open}\n{{\"at\":\"5s\",\"fault\":\"heal\"}}\n{again}")).is_ok());

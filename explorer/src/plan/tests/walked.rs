@@ -113,7 +113,7 @@ proptest! {
         }
         prop_assert!(seen.iter().all(|&times| times == 1));
         prop_assert!(on.values().all(|entry| entry.for_ns.is_none()));
-        // However often it is called, a cursor returns each event once, in the first call at or after its time.
+        // However often `due` is called, it returns each event once, in the first call at or after the event's time.
         let (mut cursor, mut now, mut walked) = (Cursor::default(), 0u64, Vec::new());
         for step in steps.into_iter().chain([u64::MAX]) {
             let before = now;

@@ -1,5 +1,5 @@
-//! Properties of any timeline, in one piece and in two, compared with a judge that looks at all earlier events each
-//! time.
+//! Random timelines, judged in one piece and in two. The hits are compared with those of a simple judge that looks back
+//! at all earlier events.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Time between steps. It is long enough that a watchdog's period ends between some steps.
+/// Time between steps. A watchdog's period lasts ten steps, so it ends within many of the timelines.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {

@@ -157,7 +157,7 @@ fn signatures_depend_on_the_message() {
     let found = |property| event(1, None, What::Found { property, text: "same" });
     assert_ne!(of(&found("service exit")), of(&found("failed check")));
     assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
-    // Signatures of histories are made from the cause, because texts show lists and values.
+    // The signature of a history's hit is made from the cause, because the text has lists and values that differ.
     let history = |cause, text| event(1, None, What::History { property: "lost write", cause, text });
     assert_eq!(
         of(&history("an add", "add of 1: read of []")),
@@ -202,7 +202,7 @@ fn hits_have_bounds() {
         judge.observe(&event(1, None, What::Found { property: &letters(i), text: "x" }));
     }
     assert_eq!(judge.hits().count(), limits::HITS_MAX);
-    // The text is longer than the bound, and one of its characters lies across it.
+    // The text is longer than the bound, which falls in the middle of a character.
     let long = "ä".repeat(limits::TEXT_BYTES_MAX);
     let hit = only(&properties, &line(0, "u", &format!("x{long}")));
     assert_eq!(hit.text.len(), limits::TEXT_BYTES_MAX - 1);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Names of nodes, each of another form.
+/// Names of nodes, each of a different form.
 fn nodes() -> Vec<String> {
     ["alpha", "beta", "n1"].map(str::to_owned).into()
 }

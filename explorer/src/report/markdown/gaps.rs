@@ -55,7 +55,7 @@ fn of(text: &mut String, gaps: &Gaps) {
     let Gaps { faults, orders, values } = gaps;
     let lines = by_phase(&faults.first);
     let title = format!("Faults that never began in a phase that was seen, {}", count(faults.count));
-    // Faults of one phase share a line, so the number of lines for the rest is unknown.
+    // Faults of one phase share a line, so `all` is an upper bound: it counts a line for each fault that is not listed.
     let listed = faults.first.len() as u64;
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
     list(text, &title, &lines, all, SHOWN);

@@ -62,7 +62,7 @@ fn records(word: &str) -> Vec<Record> {
     records[2].sometimes = vec![format!("elected {word}")];
     records[1].history =
         Some(HistoryCount { operations: 12_000, acknowledged: 11_200, failed: 300, problems: 7, unknown: 5 });
-    // A command's name is a file name.
+    // A command's name is a file name, so it has neither a slash nor a NUL.
     let named = |prefix: &str| format!("{prefix}of {}", word.replace(['/', '\0'], "|"));
     let (fails, hangs) = (named("anytime_"), named("parallel_driver_"));
     let early =
@@ -204,7 +204,7 @@ fn numbers_equal_those_computed_by_hand() {
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
-    // 29 (1 / 0.05 - 1)
+    // The clean time in minutes is 29 (1 / 0.05 - 1).
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let states = &report.coverage[0];
@@ -268,7 +268,7 @@ fn outside(text: &str) -> (Vec<&str>, usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Texts of guests add and remove no line of a report outside of code blocks, and leave no code span or block.
+    /// No text of a guest breaks out of its code span or block, or adds or removes a line outside of code blocks.
     #[test]
     fn texts_of_guests_stay_in_their_spans(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
         let (nasty, plain) = (report(&word).markdown(), report("x").markdown());
@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(nasty.len(), plain.len());
         for (nasty, plain) in nasty.into_iter().zip(plain) {
             let start = |line: &str| line.split('`').next().unwrap_or_default().to_owned();
-            // Coverage counts texts of guests, and digests cover them.
+            // Lines with coverage figures or digests may differ, because these depend on the texts of guests.
             let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("At least ");
             prop_assert!(counted || start(nasty) == start(plain), "{} {}", nasty, plain);
             prop_assert_eq!(nasty.matches('|').count() >= plain.matches('|').count(), true);

@@ -248,7 +248,7 @@ impl Merged {
 
     /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or
     /// [`Cost::instructions`]. A subtree with a hit counts with its cost until the first hit, all others with their
-    /// whole cost. The call takes a step for each subtree with a hit.
+    /// whole cost. The time of a call grows with the number of subtrees with a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {

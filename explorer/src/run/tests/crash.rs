@@ -13,7 +13,8 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// After a writer was killed at any byte, the file has the records before it, and a resumed run completes the file.
+/// After a writer was killed at any byte, the file has the whole records before that byte, and a resumed run completes
+/// the file.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);
@@ -43,8 +44,8 @@ fn killed_at_any_byte() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A flipped bit in a durable record is reported with its place. After the durable records it is cut off, because a
-    /// crash may have caused it.
+    /// A durable record with a flipped bit is reported with its place. A later record with a flipped bit is cut off,
+    /// because a crash may have damaged it.
     #[test]
     fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32, synced in 0..5usize) {
         let records = row(5);
@@ -143,7 +144,7 @@ fn damage_is_reported_with_file_and_record() {
     fs::write(branches(run.path()), with_second(&whole, &twice)).unwrap();
     let found = Journal::resume(run.path(), &header()).unwrap_err();
     assert_eq!(message(&found, run.path()), "branches.bin: records 1 and 2 are both of choice 0");
-    // Damage that only the whole record shows is reported when the record is read.
+    // Damage that is detectable only when the whole record is decoded is reported when the record is read.
     let mut other = second.to_vec();
     // The trail, 00ff, as two bytes.
     let trail = other.windows(4).position(|bytes| bytes == [0, 2, 0, 0xff]).unwrap();

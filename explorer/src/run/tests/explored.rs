@@ -50,7 +50,7 @@ proptest! {
         prop_assert_eq!(again.totals(), long.totals());
     }
 
-    /// An exploration that was killed several times, at any byte, ends as if it had not been.
+    /// An exploration that was killed several times, at any byte, ends as if it had never been killed.
     #[test]
     fn killed_and_resumed(
         branches in 1..80u64, kills in prop::collection::vec((0..40usize, 0..700u64, any::<u64>()), 1..4),

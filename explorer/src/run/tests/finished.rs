@@ -23,8 +23,8 @@ fn said(run: &File) -> [Result<u64, String>; 3] {
     .map(|result| result.map_err(|error| message(&error, run)))
 }
 
-/// Damage of any record, and a cut at any place, is an error with its place, and nothing is changed. The run can be
-/// resumed as the message says.
+/// If a record is damaged or cut off, opening the run is an error that names the record, and changes nothing. The run
+/// can be resumed as the message says.
 #[test]
 fn damage_in_a_finished_run_is_an_error() {
     let records = row(40);
@@ -65,7 +65,8 @@ fn damage_in_a_finished_run_is_an_error() {
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
 
-/// Results can be recorded in another order than that of choices, some of them after the last that `end.json` counts.
+/// Results can be recorded in another order than that of choices, and records can follow the last one that `end.json`
+/// counts.
 #[test]
 fn records_after_those_that_the_end_counts() {
     let mut records = row(6);

@@ -67,7 +67,8 @@ fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     }
 }
 
-/// The searched bytes are bounded for many places that look like records, and for a tail that is too long for a crash.
+/// After damage, whole records are searched for in a bounded number of bytes, even if many places look like records, or
+/// the tail is longer than a crash can leave.
 #[test]
 fn the_search_after_damage_is_bounded() {
     let damaged = |said: &str| {
@@ -91,7 +92,7 @@ fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     frame::encode(0, 1, 0, &stored::encode(record, &brief, new_points).unwrap()).unwrap()
 }
 
-/// A text is copied into each point that names it by its number.
+/// The length of a text is bounded, because each point that refers to the text by number gets a copy.
 #[test]
 fn texts_of_points_are_bounded() {
     let run = written(&[]);
@@ -105,7 +106,7 @@ fn texts_of_points_are_bounded() {
     let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
                 than 1024 bytes";
     assert!(error.contains(long), "{error}");
-    // A point without a number is written with its texts.
+    // A point without a number is stored with its texts in full.
     let unnumbered = |bytes: usize| {
         let point = state(&"x".repeat(bytes));
         Some(Numbers::of_unnumbered(point))
@@ -122,7 +123,7 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// The index keeps a hit's property and signature cut to the same bounds as the file does.
+/// The index cuts the property and signature of a hit to the bounds that the writer uses.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
@@ -144,7 +145,7 @@ fn names_of_findings_are_bounded() {
     );
 }
 
-/// A link would lead out of the folder, and opening a FIFO would wait for its other end.
+/// Other files are refused: a link would lead out of the folder, and opening a FIFO would wait for its other end.
 #[test]
 fn files_of_a_run_are_regular_ones() {
     let outside = tempdir().unwrap();

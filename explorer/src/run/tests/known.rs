@@ -119,7 +119,7 @@ fn standings_and_the_unseen_share() {
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
     assert_eq!(standings[2].open_ns, None, "a broken branch cannot be extended");
     assert_eq!(standings[3].instructions, 10);
-    // Two of the four times that a state was reached, no other branch reached it.
+    // The four branches reached one state each. Two of them, s1 and s2, were reached only once.
     assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
 }
 
@@ -184,7 +184,7 @@ fn digests_depend_on_exact_parts_only() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // A prefix of the records has the same digests as the whole at its end.
+    // The digest of a prefix equals the digest of the whole after as many records.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }

@@ -140,7 +140,8 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
     let run = written(&[]);
     let (mut durable, mut cuts) = (0, 0);
     for most in 1..=branches as usize {
-        // The same branches come first each time: those that are recorded are not run again.
+        // Each call adds one record: the search makes the same choices again, and recorded branches are read from the
+        // journal instead of run.
         explore(branches, 4, 7, Some(&mut journal), 1);
         assert_eq!(journal.len(), most as u64);
         durable = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { durable };
@@ -162,7 +163,8 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
     assert!(cuts > branches, "only {cuts} losses left a damaged record");
 }
 
-/// Power is lost again while the run resumes from what the last loss left.
+/// Power is lost in four runs, each of which resumes from the bytes that the previous loss left. The fifth run
+/// completes the exploration.
 #[test]
 fn losses_of_power_in_a_row() {
     let branches = 150;
@@ -217,8 +219,8 @@ fn errors_of_the_disk_are_reported() {
     assert_eq!(all(run.path()), records);
 }
 
-/// If an append fails and its partial record cannot be cut off at once, `finish` cuts it off: a run with an `end.json` has
-/// no damaged record.
+/// If an append fails and its partial record cannot be cut off at once, `finish` cuts it off: a run with an `end.json`
+/// has no damaged record.
 #[test]
 fn a_run_ends_with_whole_records() {
     let disk = Recorder::default();
@@ -255,8 +257,8 @@ fn the_cut_is_reported() {
     assert_eq!(resumed(run.path()).cut(), None, "the cut is reported once");
 }
 
-/// The evidence of a finding's first hit is recorded, in whatever order results come. The evidence of a hit is dropped
-/// if an earlier choice with a hit of the same finding is recorded.
+/// The evidence of a finding's first hit is recorded, in whatever order results come. When a hit is recorded, its
+/// evidence is dropped if a choice with a lower number and the same finding is already recorded.
 #[test]
 fn evidence_is_recorded_if_it_may_be_the_first() {
     let mut records = row(4);
@@ -328,7 +330,7 @@ fn the_first_error_of_an_exploration_is_reported() {
         (disk.full_at, disk.sync_fails) = (Some(9_000), true);
     }
     let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch);
-    let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("the journal failed") };
+    let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("expected an error of the journal") };
     assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     drop(journal);
     // Once there is room, the exploration continues from the records that were written.

@@ -1,7 +1,8 @@
 //! A small probe guest as data: 64-bit code in ring 0 or ring 3, with its own page tables and descriptor tables.
 //!
-//! Memory is one large page, writable from both rings; the page tables map it at four addresses. Code ends by setting R15 to [`END_MARK`] and executing HLT,
-//! which raises #GP in ring 3. Handlers of exceptions and interrupts record their vector and halt.
+//! Memory is one large page, which the page tables map at four addresses. Both rings can write it at each of them,
+//! unless [`Guest::kernel_pages`] takes the first one from ring 3. Code ends by setting R15 to [`END_MARK`] and
+//! executing HLT, which raises #GP in ring 3. Handlers of exceptions and interrupts record their vector and halt.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -52,7 +53,7 @@ pub const PRESENT_WRITABLE_USER: u64 = 7;
 const USER: u64 = 4;
 const LARGE: u64 = 0x80;
 const EXECUTE_DISABLE: u64 = 1 << 63;
-// Selectors as Linux uses them. A software KVM may run ring 3 on the processor with these only.
+// Selectors as Linux uses them. A software KVM may run ring 3 on the processor only with these selectors.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
 const USER_SS: u16 = 0x2b;
@@ -105,7 +106,8 @@ pub struct Guest {
     pub rflags: u64,
     /// Treatment of the guest's TSC.
     pub tsc: Tsc,
-    /// True if only ring 0 may access its memory, as a kernel's own; at [`FOR_PROGRAMS`] both rings may.
+    /// True if only ring 0 may access the memory at its first mapping, as with a kernel's own pages. At the other
+    /// mappings, such as [`FOR_PROGRAMS`], both rings may.
     pub kernel_pages: bool,
     /// True if every MSR access exits to Everett.
     pub filter_msrs: bool,

@@ -78,8 +78,8 @@ pub trait Host {
     /// # Errors
     /// Returns the reason if the host does not answer.
     fn capability(&mut self, number: u32) -> Result<u32, String>;
-    /// Returns the feature of the processor or the setting of the kernel whose lack explains missing TSC control, if it is
-    /// known.
+    /// Returns the reason why this host has no TSC control, in words, if it is known: a feature of the processor or a
+    /// setting of the kernel.
     fn tsc_control_lacks(&mut self) -> Option<String> {
         None
     }

@@ -6,8 +6,8 @@
 //!
 //! **Invariants.**
 //! - Nothing is inferred from a name or a version: a property counts if a guest showed it here and now.
-//! - A guest runs for at most about a second: a signal stops it. The number of guests is fixed, so their work is bounded, not
-//!   their time: a slow host may take long. If no guest ends for a minute, the host's kernel does not return from one, and
+//! - A guest runs for about a second at most; then a signal stops it. The number of guests is bounded, but a slow host
+//!   may take long for all of them. If no guest ends for a minute, the host's kernel does not return from one, and
 //!   [`examine`] returns without waiting for the probe thread.
 
 pub mod guest;
@@ -42,7 +42,7 @@ pub struct Report {
     pub coherent: bool,
 }
 
-/// Time without the end of any guest after which the probes are given up. A guest takes milliseconds, and some tens of them
+/// Time after which the probes are given up if no guest ends. A guest takes milliseconds, or some tens of milliseconds
 /// under an emulator.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";
@@ -55,7 +55,7 @@ enum Told {
     Done(Report),
 }
 
-/// Host that tells the end of each guest.
+/// Host that reports the end of each guest to the thread that waits.
 struct Telling<H> {
     host: H,
     to: Sender<Told>,
@@ -79,7 +79,7 @@ impl<H: Host> Host for Telling<H> {
 /// Opens the device and runs the probe guests on it.
 #[must_use]
 pub fn examine(effort: Effort) -> Report {
-    // Guests run on a thread of their own. If the host's kernel never returns from one, the caller does not have to
+    // Guests run on a thread of their own. If the host's kernel never returns from a guest, the caller does not have to
     // wait.
     let (sender, receiver) = channel();
     let probing = thread::Builder::new().name("probes".to_owned()).spawn(move || {

@@ -61,7 +61,7 @@ impl Host for Real {
         if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
             return Err("this kernel has no MSR filter".to_owned());
         }
-        // Same mechanism as in the kvm engine.
+        // The kvm engine holds the TSC in the same way.
         let mut tsc = match guest.tsc {
             Tsc::Slow => Some(SlowTsc::new(&vcpu).map_err(text)?),
             Tsc::Free => None,
@@ -118,7 +118,7 @@ struct Seen {
     /// Number of swaps of the page at `SWAPPED` so far. The page that is mapped has this number as its first byte.
     swaps: u64,
     stale: u64,
-    /// True if the counter can overflow: a signal that is not a tick then comes from the counter.
+    /// True if the counter was set to overflow. A signal can then come from the counter instead of the ticker.
     overflows: bool,
 }
 

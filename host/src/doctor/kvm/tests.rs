@@ -186,13 +186,13 @@ fn ticks_that_a_slice_crosses_are_no_leak() {
 fn a_tick_of_which_nobody_knows_is_a_leak() {
     type Leak = fn(&Guest, &mut Ran);
     let leaks: [Leak; 2] = [
-        // The TSC ticks, and its holder has not noticed.
+        // The TSC has ticked, and the host does not report that it moved.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[8], ran.gpr[6]) = (1, HELD_TSC + 1);
             }
         },
-        // The TSC stands still at another value than the requested one.
+        // The TSC stands still, but at another value than the requested one.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6]) = (HELD_TSC + 1, HELD_TSC + 1);
@@ -216,7 +216,7 @@ fn a_software_kvm_is_told() {
     });
     assert!(detail(&report, "ring 0 speed").1.contains("million instructions a second"));
     assert_eq!(detail(&report, "emulation gaps"), (Verdict::Note, "lock cmpxchg16b, int3"));
-    assert!(report.unproven.is_empty(), "slow, and executed by the soft CPU: neither is inexact");
+    assert!(report.unproven.is_empty(), "neither low speed nor an emulation gap makes KVM inexact");
 }
 
 #[test]

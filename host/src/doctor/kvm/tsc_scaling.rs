@@ -1,9 +1,10 @@
-//! The reason why a host has no TSC control: the processor's feature, or a parameter of the kvm module.
+//! The reason why a host has no TSC control: a missing feature of the processor, or a parameter of the kvm module.
 //!
-//! It explains a finding and decides nothing. Linux lists AMD's feature among the processor's flags and Intel's among the
-//! VMX flags, under different names.
+//! The reason is part of a finding's text, and nothing depends on it. Linux lists AMD's feature among the processor's
+//! flags and Intel's among the VMX flags, under different names.
 
-/// Returns the reason. `cpuinfo` is the text of `/proc/cpuinfo`, `parameter` the one of kvm_amd's `tsc_scaling`.
+/// Returns the reason. `cpuinfo` is the text of `/proc/cpuinfo`, `parameter` the value of kvm_amd's parameter
+/// `tsc_scaling`.
 pub(super) fn lacking(cpuinfo: &str, parameter: Option<&str>) -> Option<String> {
     let flags = |key: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key))?;

@@ -7,7 +7,7 @@ use crate::agent_script::{OUTPUT_FOLDER, OUTPUT_VARIABLE, Plan};
 use crate::conversation::tests::{Script, plan};
 use crate::event::Event;
 
-/// Names that the agent lists. The helper is never started by itself.
+/// Names that the agent lists. A file with the prefix `helper_` is not a command.
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
@@ -122,7 +122,8 @@ fn commands_run_beside_each_other_and_end() {
     };
     assert_eq!((&**unit, &**property), ("anytime_a b", builtin::DRIVER_EXIT));
     assert_eq!(text, "command anytime_a b ended with exit status 3");
-    // The first service name is free again. Lines of the second run's children are still attributed to the second run.
+    // The first service name is free again. A line that arrives after the second run has exited is still attributed to
+    // the second run.
     let (_, again) = start(&mut script, 7, "parallel_driver_p");
     assert_eq!(again.name, first.name);
     script.host.take_events();

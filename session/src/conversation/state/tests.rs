@@ -9,7 +9,7 @@ use super::super::{Conversation, Phase, Plan, Word};
 use super::{ConversationState, StateError};
 use crate::event::Event;
 
-/// Next action of the scripted agent or of Everett.
+/// Action of the scripted agent, of its guest or of Everett.
 #[derive(Debug, Clone)]
 enum Step {
     /// The agent answers the oldest unanswered request.
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A script with a test template.
+/// The plan of the other tests, with a test template.
 fn planned() -> Plan {
     Plan { template: Some("/t".to_owned()), ..plan() }
 }
@@ -169,7 +169,7 @@ impl Run {
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
             }
-            // Respect Everett's bounds: at most RUNS_MAX runs at one time, each with a number of its own.
+            // Keeps to the composer's bounds: at most RUNS_MAX runs at one time, each with a number of its own.
             Step::TestCommand(run, known) => {
                 let at = &self.host.save().progress;
                 if self.host.takes_commands()

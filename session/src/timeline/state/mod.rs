@@ -1,8 +1,9 @@
-//! Stored state of a timeline: everything but the world, the plans, and events that could have been taken.
+//! Stored state of a timeline: everything but the world, the agents' scripts, the fault plan, and the events that could
+//! have been taken.
 //!
 //! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the
 //! same timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a
-//! timeline of these plans can have.
+//! timeline with these scripts can have.
 
 use std::sync::Arc;
 
@@ -56,10 +57,10 @@ pub enum StateError {
     Nodes {
         /// Names of the nodes in the state.
         stored: String,
-        /// Names of the nodes in the plans.
+        /// Names of the nodes in the scripts.
         planned: String,
     },
-    /// The state contradicts itself or the plans.
+    /// The state contradicts itself or the scripts.
     #[error("the stored session is inconsistent: {0}")]
     Inconsistent(&'static str),
     /// The command to run is invalid.
@@ -93,7 +94,7 @@ pub(super) struct Course {
     pub faults: Option<Progress>,
     /// Commands of the test template, if there is one and the timeline has begun.
     pub commands: Option<Commands>,
-    /// Streams for the random draws of the host's endpoints.
+    /// Streams for the random draws of Everett's endpoints on the wire.
     pub host: Streams,
 }
 
@@ -210,7 +211,7 @@ mod as_json {
     }
 }
 
-/// Stored state of a timeline, without its world and its plans.
+/// Stored state of a timeline, without its world, scripts and fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
@@ -276,7 +277,7 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// Checks that a timeline of these plans can have this state. The conversations check themselves.
+    /// Checks that a timeline with these scripts can have this state. The conversations check themselves.
     fn check<'p>(
         &self,
         plans: impl Iterator<Item = &'p Plan>,
@@ -321,7 +322,8 @@ fn check_place(place: &Place) -> Result<(), StateError> {
 }
 
 impl Timeline {
-    /// Returns the state: everything but the world, the plans and the events that can be taken.
+    /// Returns the state: everything but the world, the agents' scripts, the fault plan, and the events that can be
+    /// taken.
     #[must_use]
     pub fn save(&mut self) -> SessionState {
         let talk = self.save_talk();

@@ -1,4 +1,4 @@
-//! Tests of stored sessions, valid and damaged. Tests with a guest check that storing changes nothing.
+//! Stored sessions, valid and damaged. That storing changes nothing is tested with guests (`tools/tests/guest`).
 
 use everett_vmm::digest::Digest;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::*;
 use crate::conversation::Conversation;
 use crate::conversation::tests::plan;
 
-/// Returns a trail with these points. Trails are opaque, so it is built by way of its stored form.
+/// Returns a trail with these points. A trail cannot be made from points, so it is decoded from its stored form.
 fn trail(interval_ns: u64, points: &[u64]) -> Trail {
     let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
     postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()
@@ -86,7 +86,7 @@ fn a_state_survives_its_stored_form() {
 fn other_versions_and_trailing_bytes_are_refused() {
     let other = SessionState { version: 77, ..state() }.to_bytes().unwrap();
     assert!(matches!(SessionState::from_bytes(&other), Err(StateError::Version(77))));
-    // Any bytes may follow the version.
+    // The version is read first, so the bytes after it need not decode.
     assert!(matches!(SessionState::from_bytes(&[78]), Err(StateError::Version(78))));
     let mut longer = state().to_bytes().unwrap();
     longer.extend([0, 0]);
@@ -135,8 +135,8 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// A state that decodes from garbage can be stored and decodes as the same again, whether it passes the check or
-    /// not.
+    /// A state that decodes from garbage can be stored, and the stored form decodes to the same state, whether the
+    /// state passes the check or not.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {

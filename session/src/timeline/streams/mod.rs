@@ -22,7 +22,7 @@ impl Timeline {
                     self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(lineage));
                 }
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
-                // The host has no endpoint at a fork; later ones draw from these streams.
+                // Everett has no endpoint on the wire at a fork. Endpoints that it makes later draw from these streams.
                 OwnerKind::Host => self.course.host = Streams::new(lineage, Owner::Host),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {

@@ -1,4 +1,4 @@
-//! Tests that all streams restart at a fork, and that a timeline that continues draws from none of them.
+//! Tests that all streams restart at a fork, and that running a timeline draws nothing by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +28,8 @@ use crate::event::What;
 use crate::machines::EngineOptions;
 use crate::timeline::restart_point::RestartPoint;
 
-/// Returns a timeline of two guests that halt for ever, with a port for the host, before anything has been executed.
+/// Returns a timeline of two guests that halt for ever, with a port for Everett on the wire, before anything has been
+/// executed.
 fn booting() -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
@@ -138,7 +139,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Nodes of these tests that lose power stay off.
+/// Restarts that fail: a node that loses power stays off.
 struct NoRestarts;
 
 impl Restarts for NoRestarts {
@@ -150,7 +151,7 @@ impl Restarts for NoRestarts {
     }
 }
 
-/// Faults that draw nothing: no frame is on a link, and no node has a disk.
+/// Faults that draw nothing in this world, because no frame is on a link and no node has a disk.
 const PLAN: &str = r#"
     {"at":"10ms","for":"30ms","fault":"partition","links":"all"}
     {"at":"20ms","for":"30ms","fault":"latency","links":"all","extra":{"uniform":["1ms","2ms"]}}
@@ -169,7 +170,7 @@ fn continuing_draws_nothing() {
     timeline.faults = Some(faults);
     timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);
-    // Without an agent, no command can run.
+    // The guests have no agents and cannot run test commands, so the commands are taken out during the run.
     let commands = (timeline.course.commands.take(), timeline.composing.take());
     timeline.take_events();
 
@@ -186,7 +187,7 @@ fn continuing_draws_nothing() {
     assert_eq!(next(&mut timeline), before);
 }
 
-/// Returns the values that the host draws for a new connection.
+/// Returns the values that Everett draws for a new connection.
 fn talks(mut timeline: Timeline) -> [u64; 2] {
     let check = HostCheck {
         name: "talk".to_owned(),
@@ -203,7 +204,7 @@ fn talks(mut timeline: Timeline) -> [u64; 2] {
         timeout_ns: 1_000_000_000,
     };
     timeline.start_talk(&check);
-    let draws = timeline.save_talk().expect("the host has a connection").draws;
+    let draws = timeline.save_talk().expect("Everett has a connection").draws;
     [draws.stack, draws.port]
 }
 

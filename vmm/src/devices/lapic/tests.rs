@@ -182,7 +182,7 @@ fn self_ipis_arrive_and_illegal_vectors_are_errors() {
 }
 
 proptest! {
-    /// Any accesses in any order cause no panic and bounded events, and the state survives storage.
+    /// Any accesses in any order cause no panic and at most one pending event, and the state survives storage.
     #[test]
     fn garbage_is_harmless(
         accesses in proptest::collection::vec((any::<u16>(), any::<u32>(), 0u8..4, 0u64..1_000, any::<bool>()), 1..300)

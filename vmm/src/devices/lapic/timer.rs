@@ -2,7 +2,8 @@
 //!
 //! Nothing ticks: the counter is a function of vtime, and only an expiry that can change something is scheduled. A
 //! masked expiry is not scheduled, nor is a periodic one whose interrupt is still requested, since it would set a bit
-//! that is set. So even a period of one nanosecond costs at most one event for each interrupt that the guest takes.
+//! that is already set. So even a period of one nanosecond costs at most one event for each interrupt that the guest
+//! takes.
 
 use serde::{Deserialize, Serialize};
 

@@ -338,7 +338,7 @@ mod tests {
         {
             rig.set(register, value, 0);
         }
-        assert_eq!(rig.get(SECONDS, 5 * NANOS), 0x10, "it stands still while it is set");
+        assert_eq!(rig.get(SECONDS, 5 * NANOS), 0x10, "the clock stands still while the guest sets it");
         rig.set(REG_B, B_24_HOURS, 5 * NANOS);
         let read: Vec<u8> =
             [YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS].map(|r| rig.get(r, 12 * NANOS)).to_vec();
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(rig.advance(5 * NANOS - 1), 0);
         assert_eq!(rig.advance(5 * NANOS), 1);
         assert!(rig.0.line());
-        assert_eq!(rig.advance(1000 * NANOS), 0, "nothing rises while the flag is set");
+        assert_eq!(rig.advance(1000 * NANOS), 0, "no further interrupt while the flag is set");
         assert_eq!(rig.get(REG_C, 1000 * NANOS), C_IRQ | B_ALARM);
         assert!(!rig.0.line());
         assert_eq!(rig.1.next_vtime(), Some(1025 * NANOS));
@@ -386,7 +386,7 @@ mod tests {
                 let index = if index & 0x80 == 0 { index } else { index & 15 };
                 if write { rig.set(index, value, now) } else { rig.get(index, now); }
                 now += wait;
-                prop_assert!(rig.advance(now) <= 3, "each flag rises once");
+                prop_assert!(rig.advance(now) <= 3, "each flag is set once");
                 prop_assert!(rig.1.len() <= 1);
             }
             let stored = postcard::to_stdvec(&rig.0).unwrap();

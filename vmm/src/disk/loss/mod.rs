@@ -21,8 +21,8 @@ use rand_chacha::rand_core::Rng;
 use super::{Change, Disk, draw};
 use landing::Landing;
 
-/// Maximum bytes of all requests in flight that can land at a loss of power or a reset.
-/// Requests are counted in the order of submission. One that does not fit any more does not land, which is legal.
+/// Maximum bytes of all requests in flight that can land at a loss of power or a reset. Requests are counted in the
+/// order of submission. A request that no longer fits does not land, which is legal.
 pub const LANDING_BYTES_MAX: u64 = 64 << 20;
 
 /// One loss of power in this many keeps all completed writes.

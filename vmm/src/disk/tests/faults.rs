@@ -59,7 +59,7 @@ fn latencies_are_drawn_and_add_up() {
     let mean = drawn.iter().sum::<u64>() / 10_000;
     assert!((5_488..=5_511).contains(&mean), "four standard deviations: {mean}");
     disk.apply(1, DiskFault::Latency { extra: Distribution::Constant(0) }).unwrap();
-    assert!(disk.extra_ns(0, &mut streams) < 1000, "the same name is the same fault");
+    assert!(disk.extra_ns(0, &mut streams) < 1000, "a fault replaces the one with the same name");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn faults_of_the_catalogue_are_translated() {
     let slow = Fault::DiskLatency { disk: disk(), extra: extra.clone() };
     assert_eq!(DiskFault::of(&slow), Some(DiskFault::Latency { extra }));
     assert_eq!(DiskFault::of(&Fault::DiskFull { disk: disk() }), Some(DiskFault::Full));
-    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "bit rot does not last");
+    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "bit rot has no duration");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_full_disk_has_room_only_in_allocated_blocks() {
     disk.apply(1, DiskFault::Full).unwrap();
     let room = |disk: &Disk, first, sectors| disk.has_room(&[fill(disk, first, &vec![1; sectors])]);
     assert!(room(&disk, 0, 1) && room(&disk, 7, 1), "the block was written, with zeroes");
-    assert!(room(&disk, 16, 8), "the base has content there");
+    assert!(room(&disk, 16, 8), "the base has content in this block");
     assert!(!room(&disk, 8, 1) && !room(&disk, 7, 2) && !room(&disk, 15, 2));
     assert!(!disk.has_room(&[zeroes(&disk, 8, 8, true)]) && disk.has_room(&[zeroes(&disk, 8, 8, false)]));
     assert!(
@@ -112,7 +112,7 @@ fn a_full_disk_has_room_only_in_allocated_blocks() {
     assert!(room(&disk, 8, 8), "an allocated block stays allocated");
 }
 
-/// Bits flip only in written blocks, and in each version.
+/// Bits flip only in written blocks, and in all versions of a block.
 #[test]
 fn bit_rot_is_immediate_and_durable() {
     let mut seen = BTreeSet::new();

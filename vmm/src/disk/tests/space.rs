@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns two sectors, the first with three completed versions, the second with one, and a write to both in flight.
+/// Returns a disk with three completed versions of the first sector and one of the second, and a write in flight to
+/// both sectors.
 fn scene() -> (Disk, Vec<Vec<Change>>) {
     let mut disk = Disk::zeroed(8 * SECTOR).unwrap();
     disk.write(0, &[10; 1024]);
@@ -39,7 +40,7 @@ fn every_legal_combination_is_drawn() {
     assert_eq!(seen[&LossMode::Sectors], all.into_iter().filter(lost).collect());
 }
 
-/// Of many sectors, the number that is lost varies: all, none, one, and all but one occur.
+/// The number of lost sectors varies: all, none, one, two, and all but one occur.
 #[test]
 fn extremes_are_drawn() {
     const SECTORS: u64 = 256;
@@ -59,7 +60,7 @@ fn extremes_are_drawn() {
     for extreme in [0, 1, 2, SECTORS - 1, SECTORS] {
         assert!(counts.get(&extreme).is_some_and(|&count| count >= 3), "{extreme} lost: {counts:?}");
     }
-    assert!(counts.len() > 200, "and many counts in between");
+    assert!(counts.len() > 200, "many counts in between occur");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) struct Bridge {
     /// True if the instruction belongs to an exit. Then a repeated instruction that follows directly belongs to the
     /// same exit.
     exit: bool,
-    /// True if it waits for a device.
+    /// True if the instruction waits for a device.
     asking: bool,
     /// Number of branches of the CPU that were already reported.
     counted: u64,

@@ -26,13 +26,13 @@
 //! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
 //! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A
-//! guest that never exits cannot be distinguished from one that will. So a limit of host time ends it, as a failure
-//! of the host and not as an action of the guest.
+//! guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
+//! failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
 //! - Errors of the host end the run with a reason ([`Exit::Failed`]), and nothing more is executed.
 //! - Registers are read or replaced only when no instruction is unfinished; a replacement finishes it first.
-//! - KVM's translations of memory that was replaced from outside the guest are dropped.
+//! - When memory was replaced from outside the guest, everything that KVM derived from page tables is dropped.
 
 mod access;
 mod bridge;
@@ -164,7 +164,7 @@ impl KvmEngine {
         self.inner.get_mut().give_up_after(signals);
     }
 
-    /// Ends a run in the same way after about this much host time, with the engine's own signals.
+    /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time, with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
         // The mechanism that holds the TSC has its own signals.

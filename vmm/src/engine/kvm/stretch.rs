@@ -2,7 +2,7 @@
 //! branch.
 //!
 //! Each stretch gets a new CPU, because KVM writes guest memory without notice. The CPU only interprets, because it
-//! executes little code repeatedly.
+//! executes most instructions only a few times.
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Request, TscAnchor, Until};
 

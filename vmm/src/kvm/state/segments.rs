@@ -10,8 +10,8 @@ use kvm_bindings::kvm_segment;
 const LDT: u16 = 2;
 /// Access right of a segment that is present.
 const PRESENT: u16 = 1 << 7;
-/// Limit that KVM is shown for an LDTR that was not loaded since reset. It has room for no descriptor, as zero, and no guest
-/// can read it.
+/// Limit that KVM is shown for an LDTR that was not loaded since reset. Like a limit of zero, it has room for no
+/// descriptor, and no guest can read it.
 const UNLOADED_LIMIT: u32 = 6;
 
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {

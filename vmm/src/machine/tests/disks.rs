@@ -20,7 +20,7 @@ use crate::virtio::blk::Latency;
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
 /// Address of the queue's rings.
 const RINGS: u64 = 0x100_8000;
-/// Address of the requests: a page for each, with header, status and data.
+/// Address of the requests: 64 KiB for each, with header, status and data.
 const REQUESTS: u64 = 0x180_0000;
 /// Time between two notifications by the guest, in instructions and nanoseconds.
 const ROUND: u64 = 5_000;
@@ -115,7 +115,7 @@ fn data_disk() -> Disk {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// A machine that is restored in the middle of writes and flushes, under faults, continues as the first one did.
+    /// A machine that is restored in the middle of writes and flushes, under faults, continues as the original did.
     #[test]
     fn moments_in_the_middle_of_writes(plan in plan(), at: prop::sample::Index, ppm in prop_oneof![Just(0u32), 1u32..500_000]) {
         let at = at.index(plan.len());
@@ -219,7 +219,7 @@ fn disks_of_another_make_are_refused() {
     }
 }
 
-/// The base of a read-only disk is not read. If its digest is given, that is part of the machine's digest.
+/// The base of a read-only disk is not read. Bases are told apart only by the digests that are given for them.
 #[test]
 fn a_large_root_is_not_hashed() {
     let folder = tempfile::tempdir().unwrap();

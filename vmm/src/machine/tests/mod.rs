@@ -14,7 +14,8 @@ use crate::output::NoteEvent;
 
 const VECTOR: u32 = 0x40;
 
-/// Enables the LAPIC and starts its timer after `ns` nanoseconds with divisor 1, periodic or not.
+/// Enables the LAPIC and starts its timer with divisor 1. The timer expires after `ns` nanoseconds, once or
+/// periodically.
 pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
     vec![
         Op::Store(LAPIC + reg::SVR, 0x1ff),
@@ -40,7 +41,7 @@ fn a_timer_interrupts_at_its_exact_instruction() {
     let mut machine = Script::new(&main, &HANDLER).machine();
     machine.keep_journal(true);
     assert_eq!(machine.run(&Until::vtime(5_000)), Stop::Time);
-    // The store is instruction 3, executed at vtime 3 ns.
+    // The store that starts the timer is instruction 3, executed at vtime 3 ns.
     assert_eq!(interrupts(&mut machine), [(1003, 1003)]);
     assert_eq!((machine.vtime(), machine.icount()), (5_000, 5_000));
 }
@@ -301,7 +302,7 @@ fn the_seed_shows_in_the_digest() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A guest that writes garbage to every device register causes a stop at worst.
+    /// At worst, a guest that writes garbage to every device register ends.
     #[test]
     fn garbage_at_every_device_is_harmless(
         accesses in proptest::collection::vec((0u8..8, any::<u16>(), any::<u32>(), any::<bool>()), 1..400),
@@ -348,7 +349,7 @@ proptest! {
     }
 }
 
-/// A failure of the host ends the machine, and so does every moment that is taken after the failure.
+/// A failure of the host ends the machine for good. From an earlier moment, the guest continues on another engine.
 #[test]
 fn a_failure_of_the_host_ends_the_machine() {
     let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };

@@ -42,8 +42,8 @@ impl Blk {
         self.disk
     }
 
-    /// Returns the same index for [`Purpose`](everett_streams::Purpose). It fits: a machine has fewer disks than virtio
-    /// slots.
+    /// Returns the disk's index for [`Purpose`](everett_streams::Purpose). It fits: a machine has fewer disks than
+    /// virtio slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }

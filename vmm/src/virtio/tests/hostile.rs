@@ -36,7 +36,7 @@ const QUEUES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 0), (3, 3)];
 fn chains_that_do_not_end_need_a_reset() {
     for (kind, queue) in QUEUES {
         let flags = if kind == 2 { WRITE } else { 0 };
-        // A loop; a next index beyond the table; a chain that continues after its last entry.
+        // A loop, and two indices beyond the table.
         for next in [0, 16, u16::MAX] {
             let mut rig = rig(kind);
             let at = rig.buffer(&[0; 64]);

@@ -4,9 +4,10 @@
 //! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`:
 //! rebuilding an endpoint.
 //!
-//! Its time is the world's: its behaviour is a function of its addresses, its draws, the frames it received and the
-//! calls to it, each at its vtime. It acts when it is polled. Poll it at each vtime that [`Endpoint::next_poll`]
-//! returns. Additional polls change only one thing: a call takes effect one nanosecond after the last poll.
+//! The endpoint's time is the world's. Its behaviour is a function of its addresses, its draws, the frames it received
+//! and the calls to it, each at its vtime. It acts when it is polled. Poll it at each vtime that
+//! [`Endpoint::next_poll`] returns. Additional polls change only one thing: a call takes effect one nanosecond after
+//! the last poll.
 //!
 //! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new one knows no
 //! node's MAC address, and asks for it. The stack's state cannot be stored. The frames that it [`Heard`] can be stored;

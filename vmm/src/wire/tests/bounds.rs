@@ -102,7 +102,7 @@ fn invalid_configurations_are_refused() {
     assert!(Wire::new(config, 0).is_ok());
 }
 
-/// Nodes run without messages from each other for as long as the nearest two of them allow.
+/// Between deliveries, nodes run for at most the least latency of any link.
 #[test]
 fn the_lookahead_is_the_least_latency_of_any_link() {
     let mut config = config(3, Distribution::Constant(70_000));

@@ -31,12 +31,12 @@ fn endpoint_config(port: u8) -> EndpointConfig {
     }
 }
 
-/// Endpoints at each port of a wire, with their present vtime.
+/// A wire with an endpoint at each port, and the present vtime.
 struct World {
     wire: Wire,
     ends: Vec<Endpoint>,
     now: u64,
-    /// True if they are also polled at times at which nothing is due.
+    /// True if endpoints are also polled at times at which nothing is due.
     restless: bool,
     /// Deliveries so far.
     deliveries: Vec<Delivery>,
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Runs until `done` is true or the vtime `until`. Returns true if `done` was true.
+    /// Runs until `done` returns true, or to the vtime `until`. Returns true if `done` returned true.
     fn run(&mut self, until: u64, mut done: impl FnMut(&mut [Endpoint]) -> bool) -> bool {
         loop {
             if done(&mut self.ends) {
@@ -326,7 +326,7 @@ fn connections_without_a_node_without_a_listener_and_with_a_reset() {
     world.ends[0].release(refused).unwrap();
     world.run(6 * S, |_| false);
     assert!(world.ends[0].is_idle());
-    assert_eq!(world.ends[1].tcp_state(server), Ok(TcpState::Closed), "it was reset");
+    assert_eq!(world.ends[1].tcp_state(server), Ok(TcpState::Closed), "the connection was reset");
     assert_eq!(world.ends[1].tcp_receive(server), Err(SocketError::Closed));
     assert_eq!(world.ends[1].tcp_send(server, b"x"), Err(SocketError::Closed));
 }
@@ -379,7 +379,7 @@ fn invalid_calls_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// An endpoint survives any frames that nodes send: frames of real traffic, damaged, with corrected checksums.
+    /// An endpoint survives damaged frames of real traffic, with and without corrected checksums.
     ///
     /// The answers are not checked, because they depend on the damage. The test fails if the TCP/IP stack or the
     /// endpoint panics (overflow and bounds checks included), or does not return.

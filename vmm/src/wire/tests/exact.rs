@@ -76,7 +76,7 @@ proptest! {
     }
 }
 
-/// Returns every kind of fault that draws, on some links.
+/// Returns every kind of fault that draws, on these links.
 fn drawing(links: &Links) -> Vec<Fault> {
     let links = || links.clone();
     vec![

@@ -40,7 +40,7 @@ fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
     assert_eq!(
         closed(&mut wire, end),
         [(StepKind::Timeout, Some(2), end)],
-        "this frame is held; the other may still arrive in time"
+        "the frame to n2 is held; the one to n1 may still arrive in time"
     );
     let end = start + TIMEOUT_NS;
     let both = [(StepKind::Timeout, Some(2), end), (StepKind::Timeout, Some(1), end)];

@@ -8,7 +8,8 @@ use super::*;
 
 const PORTS: u8 = 4;
 
-/// Draws one of a few addresses, so that they coincide: of cards, of a card that moves, of groups, or zero.
+/// Draws one of a few addresses, so that several frames have the same one: of a card, of a card that moves, of a group,
+/// or zero.
 fn address() -> impl Strategy<Value = [u8; 6]> {
     prop_oneof![
         8 => (0..6u8).prop_map(mac),

@@ -89,5 +89,5 @@ fn a_frame_that_a_partition_holds_has_left_its_card_when_the_clog_ends() {
     wire.attach(0, 8);
     wire.heal_all(9);
     let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
-    assert_eq!(got, [2], "the other frame was in a clogged card");
+    assert_eq!(got, [2], "frame 3 was in a clogged card");
 }

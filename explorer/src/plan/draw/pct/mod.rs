@@ -137,7 +137,7 @@ impl Priorities {
         Priorities { from_ns, to_ns, step_ns, order, falls }
     }
 
-    /// Returns the levels of the chains over time, sorted by time and then by initial priority.
+    /// Returns the levels of the chains over time, sorted by the beginnings of the stretches.
     fn stretches(&self) -> Vec<Stretch> {
         let (from_ns, to_ns) = (self.from_ns, self.to_ns);
         let first = |(level, &chain)| Stretch { chain, level, from_ns, to_ns };

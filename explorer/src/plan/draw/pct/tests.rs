@@ -130,7 +130,7 @@ fn draws_are_uniform() {
         chains[chain] += 1;
         quarters[(at as usize - 100) / 100] += 1;
     }
-    // Four standard deviations: sqrt(24,000 p (1 - p)).
+    // The tolerances are four standard deviations of sqrt(24,000 p (1 - p)) each.
     assert!(orders.len() == 24 && orders.values().all(|n| n.abs_diff(1_000) < 125), "{orders:?}");
     for counts in [chains, quarters] {
         assert!(counts.iter().all(|n| n.abs_diff(6_000) < 270), "{counts:?}");

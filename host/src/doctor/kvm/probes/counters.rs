@@ -7,7 +7,7 @@ use crate::doctor::kvm::host::{End, Host};
 /// Raw events that count retired conditional branches on some processor. A guest shows which of them works here.
 const EVENTS: [u64; 3] = [0x11c4, 0x01c4, 0xd1];
 const ROUNDS: u64 = 300_000;
-/// Conditional branches of a round: an untaken JZ, JRCXZ and LOOP. The JMP and the CALL do not count.
+/// Number of conditional branches of a round: a JZ, a JRCXZ and a LOOP. The JMP and the CALL do not count.
 const CONDITIONAL: u64 = 3;
 const CODE: [u8; 17] = [
     0xeb, 0x00, // again: jmp to the next
@@ -18,8 +18,8 @@ const CODE: [u8; 17] = [
     0x58, // pop rax
     0xe2, 0xef, // loop again
 ];
-/// Scale of the skid measurement: the guest is to be stopped after a tenth of this many branches, and could execute a
-/// hundred times as many.
+/// Scale of the skid measurement. The counter is to stop the guest after a tenth of this number of branches; without a
+/// stop, the guest executes a hundred times this number.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";

@@ -1,7 +1,7 @@
-//! Probes for what a stock kernel's boot needs of the processor: registers whose bits it sets, protection that it relies on,
-//! and instructions that CPUID promises.
+//! Probes for what a stock kernel's boot needs of the processor: registers whose bits it sets, protection that it
+//! relies on, and instructions that CPUID promises.
 //!
-//! A host that lacks one of them starts a kernel, which then ends in an exception.
+//! On a host that lacks one of them, a kernel starts and then ends in an exception.
 
 use super::{Effort, Notes, always};
 use crate::doctor::kvm::guest::{CODE, DATA, FOR_PROGRAMS, Guest, HUGE, NO_EXECUTE, Ring};
@@ -16,8 +16,8 @@ const CR4_SMAP: u64 = 1 << 21;
 const CR0: u8 = 0;
 const CR4: u8 = 4;
 
-/// Bits of CR0 and CR4 that the CPU model has. Each is inverted and read back, and inverted again. Those without which long
-/// mode ends are left out.
+/// Bits of CR0 and CR4 that the CPU model has. Each is inverted and read back, and inverted again. Bits without which
+/// long mode ends are left out.
 const BITS: [(u8, u8, &str); 15] = [
     (CR0, 1, "CR0.MP"),
     (CR0, 3, "CR0.TS"),
@@ -51,8 +51,8 @@ const HIDDEN_BY_UMIP: [(&str, &[u8]); 5] = [
     ("STR", &[0x0f, 0x00, 0xc8]),
     ("SMSW", &[0x0f, 0x01, 0xe0]),
 ];
-/// Instructions that CPUID promises and that no engine executes in the place of a processor that raises #UD. Their memory
-/// operand is [DATA].
+/// Instructions that CPUID promises. If the processor raises #UD at one of them, no engine executes the instruction
+/// instead. Their memory operand is [DATA].
 const PROMISED: [(&str, &[u8]); 12] = [
     ("RDTSCP", &[0x0f, 0x01, 0xf9]),
     ("LAHF", &[0x9f]),
@@ -74,7 +74,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     let checks: [(&str, Check, &str, &str); 4] = [
         ("kernel registers", registers, "each bit can be set and cleared", "kernels set them at boot"),
         ("UMIP", umip, "hides system registers from ring 3", "kernels that find it in CPUID set it in CR4"),
-        ("paging", paging, "1 GiB pages, NX, SMEP and SMAP do what they are for", "kernels use all four"),
+        ("paging", paging, "1 GiB pages, NX, SMEP and SMAP work", "kernels use all four"),
         ("promised instructions", promised, "none raises #UD", "programs find them in CPUID"),
     ];
     for (name, check, right, means) in checks {
@@ -83,7 +83,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     }
 }
 
-/// Returns the names that fail and the reasons, or `None` if none does.
+/// Joins the failures of a check, or returns `None` if there are none.
 fn listed(failures: Vec<String>) -> Option<String> {
     (!failures.is_empty()).then(|| failures.join(", "))
 }
@@ -103,7 +103,7 @@ fn registers(host: &mut dyn Host) -> Result<Option<String>, String> {
         failures.extend(inverted(host, "control register", name, bit, &code)?);
     }
     for (msr, bit, name) in MSRS {
-        // RDX:RAX is 64 bits of MSR; the bits are in EAX.
+        // RDMSR and WRMSR use EDX:EAX. All tested bits are in EAX.
         let [a, b, c, d] = msr.to_le_bytes();
         let code = [
             &[0xb9, a, b, c, d, 0x0f, 0x32, 0x89, 0xc3][..], // mov ecx, msr; rdmsr; mov ebx, eax

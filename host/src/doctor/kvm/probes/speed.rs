@@ -16,7 +16,8 @@ const HARDWARE_PER_SECOND: u64 = 200_000_000;
 const EXITS: u64 = 2000;
 
 pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
-    // The first run after a host's start can take longer than a whole measurement. Its result, or error, comes again.
+    // The first run after a host's start can take longer than a whole measurement, so its result is not used. An error
+    // comes again in the measurement.
     let _ = host.run(&Guest::spinning("warm-up", Ring::Zero, ROUNDS_FIRST));
     let rings = [("ring 0 speed", Ring::Zero), ("ring 3 speed", Ring::Three)];
     for (name, ring) in rings {

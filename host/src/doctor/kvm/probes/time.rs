@@ -84,8 +84,8 @@ fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
         }
         let (changes, ticks) = (ran.gpr[8], ran.gpr[6].wrapping_sub(ran.gpr[3]));
         crossed += u64::from(changes != 0);
-        // A slice that crosses a tick sees one change for each tick, and no more ticks than its duration allows. A
-        // slice that is reported as not moved must have seen exactly the held value.
+        // A slice that crosses a tick sees one change for each tick, and no more ticks than its duration allows. If the
+        // host reports that the TSC has not moved, the slice must have seen exactly the held value.
         let told = ran.moved != Some(false) || (ran.gpr[3] == HELD_TSC && changes == 0);
         let right = changes == ticks && ticks <= ran.nanoseconds / TICK_NS + 1 && told;
         Ok((!right)

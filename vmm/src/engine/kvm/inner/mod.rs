@@ -51,7 +51,7 @@ pub(super) struct Inner {
     count: u64,
     halted: bool,
     dead: Option<Dead>,
-    /// The guest's own offset of the TSC. It is kept here, because KVM treats offsets differently.
+    /// The guest's own offset of the TSC. It is kept here, because KVM's offset is relative to the host's TSC.
     tsc_offset: u64,
     tsc: TscAnchor,
     /// True directly after an exit of the guest, where an interrupt can be taken. Entering the guest or taking an
@@ -239,7 +239,7 @@ impl Inner {
             self.counted_branches(counted);
             // Even if no branch was too many, instructions after the last branch were executed too early.
             if let Some(late) = self.count.checked_sub(until.icount) {
-                return Err(KvmError::Disturbed(format!("it was stopped {late} branches too late or more")));
+                return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
         }
         if let Some(holder) = &mut self.holder
@@ -398,9 +398,9 @@ impl Inner {
         self.finish_by_soft(Box::new(self.memory.repeat(&state, self.tsc_now())))
     }
 
-    /// Clears RFLAGS.RF behind an instruction that KVM has finished in the place of the processor. A processor clears it with
-    /// each instruction (SDM volume 3, 17.3.1.1). KVM leaves it set behind a port access and HLT, and the next interrupt
-    /// would push it. `place` is the state behind the instruction.
+    /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
+    /// with each instruction (SDM volume 3, 17.3.1.1). KVM leaves it set after a port access and HLT, and the next
+    /// interrupt would push it. `place` is the state after the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
         // A fault that the instruction has raised pushes RF.
         if place.rflags & RESUME == 0 || self.vcpu.queued()?.exception.is_some() {
@@ -542,9 +542,9 @@ impl Inner {
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
     /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but
-    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So KVM's translations are dropped. This
-    /// is expensive, but only on hosts that are slow anyway: where the processor executes kernels, the soft CPU has
-    /// next to nothing to do.
+    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So everything that KVM derived from page
+    /// tables is dropped. This is expensive, but only on hosts that are slow anyway: where the processor executes
+    /// kernels, the soft CPU has next to nothing to do.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());

@@ -17,8 +17,8 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// Returns the effect of a loss of power in this mode, and the first byte of each of the first sectors after it. The
-/// rig itself stays unchanged.
+/// Returns the effect of a loss of power in this mode, and the first byte that each of the first 64 sectors has after
+/// the loss. The rig itself stays unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -95,7 +95,7 @@ fn without_the_flush_feature_all_writes_are_durable() {
         rig.advance(WRITE_NS);
         assert_eq!(after_loss(rig, mode).1[3], expected);
     }
-    // A driver that does not flush replaces one that does.
+    // A driver that declines the flush feature replaces one that accepted it.
     rig.set(virtio_bindings::virtio_mmio::VIRTIO_MMIO_STATUS, 0);
     rig.declined |= FLUSH;
     rig.start(1, 128);
@@ -180,7 +180,7 @@ fn a_full_disk_fails_requests_that_need_room() {
     assert_eq!(request(&mut rig, 1, 0, (at, 512, false)).0, 0);
     rig.disks[0].apply(1, DiskFault::Full).unwrap();
     assert_eq!(request(&mut rig, 1, 7, (at, 512, false)).0, 0, "this block was written");
-    assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next one was not");
+    assert_eq!(request(&mut rig, 1, 7, (at, 1024, false)).0, 1, "the next block was not written");
     submit(&mut rig, 9, 8, 1, 9);
     let (loss, found) = after_loss(&rig, Some(LossMode::AllKept));
     assert_eq!(
