@@ -1,5 +1,5 @@
 //! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
-//! of moments.
+//! of moments. Then measures the parts of an exit, and of a restore, from which `docs/kvm.md` projects both to other hosts.
 //!
 //! On a host that emulates `/dev/kvm` in software, ring 0 is slow, and the figures of restores are not representative.
 //! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.
@@ -9,19 +9,20 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Instant as Stopwatch;
 
 use benches::guest;
+use benches::instant::Instant;
 use benches::{Options, Report, Samples};
 use clap::Parser;
 use everett_cpu::CacheConfig;
 use everett_cpu::Request;
 use everett_host::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
 use everett_snapshot::Pool;
-use everett_vmm::engine::kvm::{KvmEngine, Proved};
+use everett_vmm::engine::kvm::{KvmEngine, Parts, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
-use everett_vmm::kvm::Host;
+use everett_vmm::kvm::{Host, KvmError, Vcpu, Vm};
 use everett_vmm::machine::Moment;
 use everett_vmm::{ClockMode, Machine, MachineConfig, MachineError, ram};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
@@ -32,6 +33,10 @@ const PAGES: u64 = 1 << 15;
 const RESTORES: usize = 50;
 /// Port accesses in a round.
 const EXITS: u64 = 20_000;
+/// Resets of a virtual machine's memory in a round.
+const RESETS: u64 = 200;
+/// Memory of the virtual machine whose requests are measured, in bytes.
+const PARTS_BYTES: usize = 512 << 20;
 /// Instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 /// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
@@ -90,6 +95,7 @@ fn run(options: &Options) -> Result<(), String> {
     }
     report.figure("exits_per_s", "1/s", &kvm, Some(("soft", &soft)));
     report.figure("soft_exits_per_s", "1/s", &soft, None);
+    parts(&mut report, options, &host)?;
     restores(&mut report, options, &host)?;
     report.print();
     Ok(())
@@ -109,7 +115,7 @@ fn ready<E: Engine>(
 
 /// Runs a guest to its HLT. Returns seconds and the number of port writes.
 fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
-    let (start, mut asked) = (Instant::now(), 0);
+    let (start, mut asked) = (Stopwatch::now(), 0);
     loop {
         match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
             Exit::Halt => return Ok((start.elapsed().as_secs_f64(), asked)),
@@ -144,6 +150,58 @@ fn exits_per_s<E: Engine>(
         return Err(format!("the guest wrote to the port {asked} times instead of {EXITS}"));
     }
     Ok(asked as f64 / seconds)
+}
+
+/// Measures the requests of an exit and of a restore one by one, and the engine's own work at an exit.
+fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
+    let names = ["engine", "run", "registers", "flush", "remove", "dirty_log"];
+    let mut figures = names.map(|name| (name, Samples::default()));
+    let text = |error: KvmError| error.to_string();
+    let guest = Guest::spinning("parts", Ring::Zero, 1);
+    for _ in 1..=options.runs {
+        let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), PARTS_BYTES)]);
+        let memory = Arc::new(memory.map_err(|e| e.to_string())?);
+        memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| e.to_string())?;
+        let registers = guest.registers();
+        let processor = Box::new(Instant::new(registers.clone()));
+        let mut engine =
+            KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, Arc::clone(&memory))
+                .map_err(text)?;
+        let vm = Arc::new(Vm::new(host, memory).map_err(text)?);
+        let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(text)?;
+        vcpu.load(&registers).map_err(text)?;
+        let ns = [
+            each_ns(EXITS, |_| match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
+                Exit::Device(_) => Ok(()),
+                other => Err(format!("{other:?}")),
+            })?,
+            each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
+            each_ns(EXITS, |n| {
+                // After a finished instruction, registers were copied already: these are requests of their own.
+                if n == 0 {
+                    vcpu.load(&registers).map_err(text)?;
+                }
+                vcpu.save_place().map(drop).map_err(text)
+            })?,
+            each_ns(RESETS, |_| vcpu.flush_translations().map_err(text))?,
+            each_ns(RESETS, |_| vm.forget_memory().map_err(text))?,
+            each_ns(RESETS, |_| vm.take_dirty_pages().map(drop).map_err(text))?,
+        ];
+        for ((_, samples), ns) in figures.iter_mut().zip(ns) {
+            samples.push(ns / 1000.0);
+        }
+    }
+    for (name, samples) in &figures {
+        report.figure(&format!("{name}_us"), "us", samples, None);
+    }
+    Ok(())
+}
+
+/// Returns the mean duration of a step, in nanoseconds.
+fn each_ns(times: u64, mut step: impl FnMut(u64) -> Result<(), String>) -> Result<f64, String> {
+    let start = Stopwatch::now();
+    (0..times).try_for_each(&mut step)?;
+    Ok(start.elapsed().as_nanos() as f64 / times as f64)
 }
 
 /// Measures restores of a moment in place, by number of dirty pages.
@@ -210,7 +268,7 @@ fn restored_us<E: Engine>(
 ) -> Result<f64, String> {
     let once = |_| -> Result<f64, String> {
         dirty(machine, pages, step)?;
-        let start = Instant::now();
+        let start = Stopwatch::now();
         machine.restore(root).map_err(|error| error.to_string())?;
         Ok(start.elapsed().as_secs_f64())
     };

@@ -6,13 +6,14 @@
 //! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
 //! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
 //! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
-//! - [`night`]: a scripted world for measuring the search
+//! - [`night`]: a scripted world for measuring the search; [`instant`]: a processor that costs nothing
 
 pub mod debian;
 pub mod everett;
 pub mod figures;
 pub mod guest;
 pub mod host;
+pub mod instant;
 pub mod marks;
 pub mod night;
 pub mod peer;
