@@ -154,7 +154,7 @@ fn exits_per_s<E: Engine>(
 
 /// Measures the requests of an exit and of a restore one by one, and the engine's own work at an exit.
 fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
-    let names = ["engine", "run", "registers", "flush", "remove", "dirty_log"];
+    let names = ["engine", "engine_and_soft_cpu", "run", "registers", "flush", "remove", "dirty_log"];
     let mut figures = names.map(|name| (name, Samples::default()));
     let text = |error: KvmError| error.to_string();
     let guest = Guest::spinning("parts", Ring::Zero, 1);
@@ -163,18 +163,22 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
         let memory = Arc::new(memory.map_err(|e| e.to_string())?);
         memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| e.to_string())?;
         let registers = guest.registers();
-        let processor = Box::new(Instant::new(registers.clone()));
-        let mut engine =
+        let engine = |bridged| {
+            let processor = Box::new(Instant::new(registers.clone(), bridged));
             KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, Arc::clone(&memory))
-                .map_err(text)?;
-        let vm = Arc::new(Vm::new(host, memory).map_err(text)?);
+                .map_err(text)
+        };
+        let exit = |engine: &mut KvmEngine| match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
+            Exit::Device(_) => Ok(()),
+            other => Err(format!("the engine ended with {other:?}")),
+        };
+        let (mut plain, mut bridged) = (engine(false)?, engine(true)?);
+        let vm = Arc::new(Vm::new(host, Arc::clone(&memory)).map_err(text)?);
         let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(text)?;
         vcpu.load(&registers).map_err(text)?;
         let ns = [
-            each_ns(EXITS, |_| match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
-                Exit::Device(_) => Ok(()),
-                other => Err(format!("{other:?}")),
-            })?,
+            each_ns(EXITS, |_| exit(&mut plain))?,
+            each_ns(RESETS, |_| exit(&mut bridged))?,
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
                 // After a finished instruction, registers were copied already: these are requests of their own.

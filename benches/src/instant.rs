@@ -1,5 +1,5 @@
 //! A processor whose guest writes to a port again and again, and which costs nothing. With it the kvm engine's own work at an
-//! exit can be measured, on any host.
+//! exit can be measured, on any host, and its work for an instruction that the soft CPU executes in KVM's place.
 
 use everett_cpu::CpuState;
 use everett_vmm::kvm::{KvmError, KvmExit, Processor, Queued, Saved};
@@ -14,19 +14,28 @@ pub struct Instant {
     data: [u8; 8],
     /// True if the last exit's instruction is unfinished.
     pending: bool,
+    /// True if an MSR access, which the soft CPU executes, comes before each port access.
+    bridged: bool,
+    /// True if the next exit is the MSR access.
+    msr: bool,
 }
 
 impl Instant {
-    /// Creates a processor that always has these registers.
+    /// Creates a processor that always has these registers. With `bridged`, an MSR access, which the soft CPU executes, comes
+    /// before each port access.
     #[must_use]
-    pub fn new(state: CpuState) -> Instant {
-        Instant { state, data: [0; 8], pending: false }
+    pub fn new(state: CpuState, bridged: bool) -> Instant {
+        Instant { state, data: [0; 8], pending: false, bridged, msr: bridged }
     }
 }
 
 impl Processor for Instant {
     fn run(&mut self) -> Result<KvmExit, KvmError> {
         self.pending = true;
+        if std::mem::take(&mut self.msr) {
+            return Ok(KvmExit::MsrRead { index: 0 });
+        }
+        self.msr = self.bridged;
         Ok(KvmExit::PioWrite { port: PORT, size: 1, count: 1 })
     }
     fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {

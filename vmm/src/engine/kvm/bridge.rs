@@ -1,7 +1,6 @@
 //! Executes single instructions on the soft CPU: those that KVM cannot execute, or would execute differently.
 //!
-//! Each instruction gets a new CPU, because KVM writes guest memory without notice. Only the look at the next instruction,
-//! which follows each exit and executes nothing, uses the same CPU each time.
+//! Each instruction gets a CPU with empty caches, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
@@ -10,9 +9,14 @@ use crate::engine::TscAnchor;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 use crate::kvm::KvmError;
 
-/// Minimal caches: one instruction has nothing to cache.
-const CACHES: CacheConfig =
-    CacheConfig { tlb_entries: 16, block_entries: 16, translate_after: None, edges: false, branches: true };
+/// Cache sizes for a stretch of some thousands of instructions. Emptying them is quick.
+const CACHES: CacheConfig = CacheConfig {
+    tlb_entries: 256,
+    block_entries: 1 << 12,
+    translate_after: None,
+    edges: false,
+    branches: true,
+};
 
 /// Maximum number of iterations of a repeated instruction. Only a hostile guest needs more; this many take seconds.
 const ITERATIONS_MAX: u64 = 1 << 26;
@@ -47,8 +51,10 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Memory {
     ram: Ram,
-    /// Reads code through the guest's page tables, and executes nothing.
+    /// Reads through the guest's page tables, and executes nothing.
     reader: Cpu,
+    /// A CPU whose work is done. A new one would take a hundred microseconds, most of it for tables of the guest's pages.
+    idle: Option<Cpu>,
 }
 
 impl Memory {
@@ -60,25 +66,31 @@ impl Memory {
         let ram = unsafe { Ram::new(base, len) };
         // SAFETY: as in `ram` below; this CPU never runs.
         let reader = Cpu::new(unsafe { ram.another() }, CACHES);
-        Memory { ram, reader }
+        Memory { ram, reader, idle: None }
     }
     pub(super) fn ram(&self) -> Ram {
         // SAFETY: the conditions of `Memory::new` hold, and an engine runs one CPU at a time, on its own thread.
         unsafe { self.ram.another() }
     }
-    fn cpu(&self, state: &CpuState) -> Cpu {
-        let mut cpu = Cpu::new(self.ram(), CACHES);
+    /// Returns a CPU in this state, whose caches are empty.
+    pub(super) fn cpu(&mut self, state: &CpuState) -> Cpu {
+        let mut cpu = self.idle.take().unwrap_or_else(|| Cpu::new(self.ram(), CACHES));
+        cpu.flush_caches();
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
+    /// Keeps a CPU for later. Its dirty pages were taken, and it did not fail.
+    pub(super) fn keep(&mut self, cpu: Cpu) {
+        self.idle = Some(cpu);
+    }
     /// Returns a bridge that executes the next instruction.
-    pub(super) fn step(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
+    pub(super) fn step(&mut self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         let mut cpu = self.cpu(state);
         cpu.set_tsc(TscAnchor { icount: 0, ..tsc });
         Bridge { cpu, exit: false, asking: false, counted: 0 }
     }
     /// Returns a bridge that executes the rest of a repeated instruction that belongs to an exit.
-    pub(super) fn repeat(&self, state: &CpuState, tsc: TscAnchor) -> Bridge {
+    pub(super) fn repeat(&mut self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         Bridge { exit: true, ..self.step(state, tsc) }
     }
     /// True if the next instruction belongs to the exit before it, provided that no exception comes between.
@@ -92,20 +104,23 @@ impl Memory {
     /// # Errors
     /// Returns an error if the soft CPU panicked.
     pub(super) fn deliver(
-        &self,
+        &mut self,
         state: &CpuState,
         deliver: impl FnOnce(&mut Cpu),
     ) -> Result<(CpuState, Vec<u64>), KvmError> {
         let mut cpu = self.cpu(state);
         deliver(&mut cpu);
-        match cpu.failure() {
-            Some(message) => Err(KvmError::Panic(message.to_owned())),
-            None => Ok((cpu.state(), cpu.take_dirty_pages())),
+        if let Some(message) = cpu.failure() {
+            return Err(KvmError::Panic(message.to_owned()));
         }
+        let delivered = (cpu.state(), cpu.take_dirty_pages());
+        self.keep(cpu);
+        Ok(delivered)
     }
     /// Reads memory through the guest's page tables.
-    pub(super) fn read_virtual(&self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
-        self.cpu(state).read_virtual(gva, buf)
+    pub(super) fn read_virtual(&mut self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
+        self.reader.set_state(state);
+        self.reader.read_virtual(gva, buf)
     }
 }
 
@@ -146,6 +161,10 @@ impl Bridge {
     /// Answers the device access.
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);
+    }
+    /// Returns the CPU of an instruction that is done.
+    pub(super) fn into_cpu(self) -> Cpu {
+        self.cpu
     }
     fn done(&mut self) -> Step {
         let (state, written) = (Box::new(self.cpu.state()), self.cpu.take_dirty_pages());

@@ -41,7 +41,8 @@ impl Inner {
                 state.rip = rip;
             }
         }
-        self.step(Box::new(self.memory.step(&state, self.tsc_now())))
+        let bridge = self.memory.step(&state, self.tsc_now());
+        self.step(Box::new(bridge))
     }
 
     /// Lets the soft CPU deliver an interrupt.

@@ -395,7 +395,8 @@ impl Inner {
         }
         let state = self.settled()?;
         self.stats.bridged += 1;
-        self.finish_by_soft(Box::new(self.memory.repeat(&state, self.tsc_now())))
+        let bridge = self.memory.repeat(&state, self.tsc_now());
+        self.finish_by_soft(Box::new(bridge))
     }
 
     /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
@@ -449,7 +450,8 @@ impl Inner {
         if let Some(vector) = saved.queued.interrupt {
             state = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         }
-        self.step(Box::new(self.memory.step(&state, self.tsc_now())))
+        let bridge = self.memory.step(&state, self.tsc_now());
+        self.step(Box::new(bridge))
     }
     /// Returns the TSC's value until the next exit.
     fn tsc_now(&self) -> TscAnchor {
@@ -461,6 +463,7 @@ impl Inner {
     fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
         match bridge.go_on() {
             Step::Done { state, written, branches } => {
+                self.memory.keep(bridge.into_cpu());
                 if self.counting.is_some() {
                     self.counted_branches(branches);
                 }
