@@ -85,7 +85,8 @@ const JUMP_MASK: usize = (1 << 18) - 1;
 /// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Reason for leaving, in the low byte of the word with which translated code returns: execution continues at RIP.
+/// Reason for leaving: execution continues at RIP. The reason is in the low byte of the word with which translated code
+/// returns.
 const NEXT: u8 = 0;
 /// Reason: the target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
 const UNLINKED: u8 = 1;

@@ -115,7 +115,8 @@ fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a separate block. If the interpreter must execute the load, it executes the rest of that block, too.
+    // The call is in a separate block. If the interpreter must execute the load, it executes the rest of the load's
+    // block, too.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
@@ -173,7 +174,7 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
                 // A load from the target, which may be readable but not executable.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
                 // The call is in a separate block. If the interpreter must execute the load, it executes the rest of
-                // that block, too.
+                // the load's block, too.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);

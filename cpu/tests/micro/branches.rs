@@ -63,7 +63,7 @@ fn a_branch_to_another_page_counts_unless_it_faults_itself() {
         let outside = to_the_next_page(0x8000_0000_0000, false, taken);
         assert_eq!(counted(&there), 1);
         assert_eq!(check(&gone).vectors().first().map(|v| v.0), Some(14));
-        assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the fetch of the next instruction faults");
+        assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the next fetch faults");
         assert_eq!(check(&outside).vectors().first().map(|v| v.0), Some(13));
         // A taken branch to a non-canonical address faults itself and is not counted. A branch that is not taken
         // retires, and the fetch of the next instruction faults.
