@@ -20,7 +20,7 @@ impl Mem {
             return 0;
         }
         // If the destination begins before the source, no element may be overwritten before it is read. That holds if
-        // they are at least one element apart.
+        // the two are at least one element apart.
         if from > to && from - to < size {
             return 0;
         }

@@ -90,8 +90,8 @@ pub(super) struct Routines {
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the site.
     /// The second variant also sets the stack pointer from R14.
     pub hop: [u64; 2],
-    /// As `hop`, for a page whose contents are expected to have the number in R12. If they do not, it jumps to the
-    /// target itself and does not return.
+    /// As `hop`, for a page whose contents are expected to have the number in R12. If this is not known to be so, the
+    /// routine itself jumps to the target and does not return.
     pub direct: [u64; 2],
     /// Records a call. R10 is the return address; R12 is the address of the translation there, or 0. R9 and R14 are
     /// preserved.
