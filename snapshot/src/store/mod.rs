@@ -72,7 +72,7 @@ pub struct StoreStats {
     pub known: usize,
     /// Number of values that are present.
     pub present: usize,
-    /// Size of these values in bytes, as stated by their owners.
+    /// Size of these values in bytes, as stated by the caller.
     pub bytes: u64,
     /// Number of values evicted so far.
     pub evicted: u64,
