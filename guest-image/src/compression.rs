@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(Format::detect(&data), Some(format));
             assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?}");
             data.extend((u32::try_from(text().len()).unwrap()).to_le_bytes());
-            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length");
+            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length appended");
         }
     }
 

@@ -51,7 +51,7 @@ struct Head {
     map_bytes: u64,
 }
 
-/// Position within the parts between the end of one entry's content and the beginning of the next one's.
+/// Position between the end of one entry's content and the beginning of the next entry's content.
 #[derive(Debug)]
 enum Stage {
     /// In the padding of the previous content, or in a header. Holds the bytes of the header read so far.

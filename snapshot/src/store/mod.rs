@@ -58,7 +58,7 @@ pub enum DeriveError<K: Debug, E> {
     /// The caller's derivation failed.
     #[error("{key:?} cannot be derived again")]
     Failed {
-        /// Key that was to be derived: the requested key, or one between it and an ancestor.
+        /// Key whose derivation failed: the requested key, or one between it and its nearest ancestor with a value.
         key: K,
         /// Cause.
         source: E,
