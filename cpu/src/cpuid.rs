@@ -201,7 +201,7 @@ mod tests {
             for ecx in 0..4 {
                 let found =
                     rows.iter().find(|r| r.leaf == eax && r.subleaf.is_none_or(|subleaf| subleaf == ecx));
-                // Subleaves of 0Bh beyond the last return their own number by a rule, so they have no row.
+                // Further subleaves of 0Bh have no row: each returns its own number in ECX.
                 if (eax, ecx > 1) != (0xb, true) {
                     assert_eq!(found.map_or([0; 4], |r| r.registers), leaf(eax, ecx, BASE), "{eax:x} {ecx}");
                 }

@@ -2,8 +2,8 @@
 //! process.
 //!
 //! Handlers run below translated code, through which nothing can unwind, and on threads that also run other machines.
-//! So panics are caught in the functions that translated code calls ([`crate::translate`]), and all others where a run
-//! begins. After a panic the CPU executes nothing more, because its state may be half changed.
+//! So panics below translated code are caught in the functions that it calls ([`crate::translate`]), and all other
+//! panics where a run begins. After a panic the CPU executes nothing more, because its state may be half changed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -105,7 +105,7 @@ pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
             Ended::Check
         }
         Stop::Exit => match core.mem.mmio.pending {
-            // The shadow and trap rules of `step` do not apply here, but the machine serves the request all the same.
+            // If the instruction was executed alone, `step` restores the shadow and RF for its second execution.
             Some(request) => Ended::Exit(Exit::Device(request)),
             None => Ended::Check,
         },

@@ -21,7 +21,7 @@ pub struct Until<'a> {
     pub icount: u64,
     /// True if the run stops at the first instruction boundary at which an external interrupt can be taken.
     pub window: bool,
-    /// Sorted linear addresses. The run stops before an instruction at one of them, except before its first
+    /// Sorted linear addresses. The run stops before an instruction at one of them, unless it is the run's first
     /// instruction.
     pub breakpoints: &'a [u64],
 }
@@ -322,8 +322,8 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // One iteration of a repeated instruction, if each iteration must be checked: a store to code may change the
-    // instruction itself.
+    // With `one`, a repeated instruction executes only one iteration: each iteration must be checked, and a store to
+    // code may change the instruction itself.
     let watched = core.dr7 & 0xff != 0;
     let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
     core.limit = if one { core.icount + 1 } else { limit };

@@ -11,7 +11,7 @@ mod tests {
     #[test]
     fn the_agent_is_a_static_program_without_paths_of_this_machine() {
         assert!(elf::check_x86_64(AGENT).is_ok());
-        assert!(!elf::has_interpreter(AGENT), "it needs a dynamic linker");
+        assert!(!elf::has_interpreter(AGENT), "the agent needs a dynamic linker");
         let here = env!("CARGO_MANIFEST_DIR").as_bytes();
         assert!(!AGENT.windows(here.len()).any(|window| window == here));
     }

@@ -97,7 +97,7 @@ fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        // After the last block, a kernel has its uncompressed length. Read as a block's length, it exceeds the rest.
+        // A kernel's uncompressed length follows the last block. Read as a block's length, it exceeds what remains.
         let Some((data, after)) = after.split_at_checked(length) else { break };
         let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..written]);
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(Format::detect(&data), Some(format));
             assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?}");
             data.extend((u32::try_from(text().len()).unwrap()).to_le_bytes());
-            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length");
+            assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length appended");
         }
     }
 

@@ -93,7 +93,7 @@ impl Configure for NoMachine {
     }
 }
 
-/// Files of a job, made before it.
+/// Files that a job needs.
 pub(crate) struct Files {
     pub(crate) vmlinux: PathBuf,
     pub(crate) initramfs: PathBuf,
@@ -152,8 +152,8 @@ fn join(time_s: u64) -> Join {
 }
 
 /// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
-/// already exist, which does no harm in a first installation (dpkg-divert itself ignores a diversion of its own
-/// package's files).
+/// already exist, which does no harm in a first installation (if the script calls dpkg-divert, the diversion does not
+/// apply to files of the script's own package).
 fn preinst(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];

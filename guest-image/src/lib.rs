@@ -18,7 +18,7 @@
 //! again, never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are
 //! untrusted input: a defect in one is an error that names it, never a panic.
 //!
-//! Not here: machines (`vmm`) and world files (`tools`).
+//! Not here: machines (`vmm`) and world files (`world-file`).
 
 pub mod agent;
 pub mod apt;

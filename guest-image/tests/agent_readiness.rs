@@ -116,7 +116,7 @@ fn a_silent_service_is_asked_several_times_before_its_limit() {
         assert!(probe.socket().is_none(), "the connection is closed: {waits:?}");
         now_ns = probe.wake_ns();
     }
-    // The limit is a minute.
+    // The time limit is a minute, and a connection waits at most an eighth of it.
     assert_eq!(waits[5..], [7500; 4]);
 }
 
@@ -125,7 +125,7 @@ fn a_service_with_another_answer_is_asked_again_soon_without_longer_waits() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let mut now_ns = 0;
-    // The service does not answer at first; the fourth connection would wait for two seconds.
+    // The first three connections get no answer, so the following ones wait for up to two seconds.
     let mut silent = Vec::new();
     for _ in 0..3 {
         let (_, stream) = ask(&mut probe, &server, now_ns, 6);
@@ -157,7 +157,7 @@ fn a_service_that_hangs_up_is_asked_again_without_longer_waits() {
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
     for _ in 0..20 {
-        // A proxy accepts, and closes connections that it cannot forward.
+        // The server closes each connection after it has accepted it, like a proxy that cannot forward it.
         let (_, stream) = ask(&mut probe, &server, now_ns, 1);
         assert_eq!(probe.wake_ns(), now_ns + 250 * MS);
         drop(stream);

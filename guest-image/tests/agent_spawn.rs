@@ -1,7 +1,7 @@
 //! Runs the agent's code for starting programs, in this process.
 //!
-//! The agent has one thread. So this is the only test of its process that opens descriptors, and it can predict their
-//! numbers.
+//! The agent has one thread, and this code relies on that. So this file has a single test, which can also predict the
+//! numbers of the descriptors that it opens.
 
 #![allow(dead_code, reason = "only the agent uses the other items")]
 
@@ -62,9 +62,9 @@ fn check(port: &OwnedFd, reader: &mut File) {
         output: true,
         history: Some(port.as_fd()),
     };
-    let Err(failure) = start(&program) else { panic!("it started") };
+    let Err(failure) = start(&program) else { panic!("a program that does not exist was started") };
     assert!(failure.to_string().starts_with("cannot start /bin/no-such-program: "), "{failure}");
-    // A mark, so that anything written before it would be seen.
+    // If the failed start had written anything to the port, the reader would get it together with this mark.
     rustix::io::write(port, b"mark").unwrap();
     let length = reader.read(&mut seen).unwrap();
     assert_eq!(&seen[..length], b"mark", "the error of the start was written to the port");
@@ -89,7 +89,7 @@ fn programs_get_the_history_port_as_descriptor_3() {
     // Descriptor 3 is another file.
     assert!(port.as_raw_fd() > HISTORY_FD);
     check(&port, &mut reader);
-    // Descriptor 3 is free: the next pipe would get it.
+    // Descriptor 3 is free, so the next pipe that is opened would get this number.
     drop(taken);
     check(&port, &mut reader);
     // Descriptor 3 is the port itself.

@@ -250,8 +250,8 @@ impl Configure for Pretend<'_> {
     }
 }
 
-/// Puts packages (name, further control fields) into the cache, with a lock of them, so that no mirror is needed. The
-/// world requests the last one.
+/// Puts packages (name, further control fields) into the cache, and writes a lock that lists them, so that no mirror is
+/// needed. Returns the specification of an image that requests the last one.
 fn locked_packages(lab: &Lab, packages: &[(&str, &str)]) -> ImageSpec {
     let tar = |path: &str, content: &str| {
         let mut builder = tar::Builder::new(Vec::new());
@@ -319,9 +319,9 @@ fn a_change_of_packages_leaves_the_base_as_it_is() {
     build(&lab, &mut machine, &[("program", ""), SHELL, ("server", "Depends: shell, program\n")]);
     assert_eq!(machine.asked, 2, "one job for the base and one for the rest");
     let changed = build(&lab, &mut machine, &[SHELL, ("other", "")]);
-    assert_eq!(machine.asked, 3, "one more job, for the rest");
+    assert_eq!(machine.asked, 3, "one more job, for the rest; the base is cached");
     let base_alone = build(&lab, &mut machine, &[SHELL]);
-    assert_eq!(machine.asked, 3, "no more jobs: the base is cached");
+    assert_eq!(machine.asked, 3, "no more jobs: the image consists of the cached base");
 
     // The content of the cache has no effect on the result.
     let fresh = Lab::new();

@@ -94,8 +94,8 @@ impl Image {
     /// # Panics
     /// Panics if `index` is not below [`Image::pages`].
     pub fn set_hashed(&mut self, pool: &Pool, index: u64, hash: Option<PageHash>, content: &PageBytes) {
-        assert!(index < self.pages, "page {index} of an image of {} pages", self.pages);
-        debug_assert_eq!(hash.is_none(), is_zero(content), "zeroes, and only they, have no hash");
+        assert!(index < self.pages, "page {index} is beyond the end of an image of {} pages", self.pages);
+        debug_assert_eq!(hash.is_none(), is_zero(content), "zero pages have no hash, others have one");
         if self.hash(index) == hash {
             // The page already has this content, so nothing is copied.
             return;

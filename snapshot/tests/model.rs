@@ -94,7 +94,7 @@ fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
 
 fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), TestCaseError> {
     let pool = Pool::default();
-    // Moments by key: the pages written between the parent and the moment, to derive it again, and a full copy.
+    // For each moment, by key: the pages written since its parent, from which it is derived again, and a full copy.
     let mut journal: BTreeMap<u32, (Vec<(u64, PageBytes)>, Copy)> = BTreeMap::new();
     let mut store: Store<u32, Image> = Store::new(20 * PAGE_COST);
     let root = Image::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
@@ -281,7 +281,7 @@ fn many_threads_share_a_base_and_a_pool() {
 }
 
 #[test]
-#[should_panic(expected = "page 3 of an image of 3 pages")]
+#[should_panic(expected = "page 3 is beyond the end of an image of 3 pages")]
 fn a_write_beyond_the_end_panics() {
     let mut image = Image::zero(3);
     assert_eq!(image.page(3), None);

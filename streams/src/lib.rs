@@ -11,8 +11,8 @@
 //! be mistaken for another owner, and no owner for a purpose. Boots have a domain of their own: a boot and the timeline
 //! that begins after it draw different values even if both seeds are the same number.
 //!
-//! A stream's position is its key *and* its word position; both are state. Everything that decides a guest's
-//! computation draws from these streams only.
+//! The state of a stream is its key *and* its word position. Everything that decides a guest's computation
+//! draws from these streams only.
 
 mod encode;
 mod owner;

@@ -29,7 +29,7 @@ impl Place {
     pub fn offset(self) -> u16 {
         (self.0 & OFFSET) as u16
     }
-    /// Returns both in one word: the page's name in bits 12 to 63, the offset in bits 0 to 11.
+    /// Returns the place as one word: the page's name in bits 12 to 63, the offset in bits 0 to 11.
     #[must_use]
     pub fn word(self) -> u64 {
         self.0
@@ -100,8 +100,8 @@ impl Edges {
         }
         self.fresh.clear();
     }
-    /// Inserts an edge number. Returns true if it is new. Returns false if the table is full. Returns false for the
-    /// number 0, too, which translated code also treats as known.
+    /// Inserts an edge number. Returns true if it is new and the table has room. The number 0 marks empty entries, so
+    /// it is never new; translated code treats it as known, too.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;

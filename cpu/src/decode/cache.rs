@@ -259,7 +259,7 @@ impl Cache {
         // The next page is accessed only if the instruction continues there: translating its address can fault and
         // sets A bits.
         let straddling = key | STRADDLES;
-        // A straddling block has the same slot.
+        // A straddling block at this place has the same slot.
         let old = self.blocks[slot];
         if old.key == straddling {
             let page = second(mem)?;

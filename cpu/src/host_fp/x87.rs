@@ -138,7 +138,8 @@ pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
     (a.into(), sw)
 }
 
-/// `fxtract`: returns the exponent and the significand of `a`. Meaningless if an unmasked exception was raised.
+/// `fxtract`: returns the exponent and the significand of `a`. Both are meaningless if an unmasked exception was
+/// raised.
 pub(crate) fn extract(cw: u16, a: Extended) -> (Extended, Extended, u16) {
     let mut a = Image::from(a);
     let mut exponent = Image::default();
@@ -187,7 +188,7 @@ pub(crate) fn com_double(cw: u16, a: Extended, b: u64) -> u16 {
 
 macro_rules! load {
     ($($name:ident $t:ty, $instruction:literal)*) => {$(
-        #[doc = concat!("`", $instruction, "`. Meaningless when an unmasked exception was raised.")]
+        #[doc = concat!("`", $instruction, "`. The value is meaningless if an unmasked exception prevented the load.")]
         pub(crate) fn $name(cw: u16, b: $t) -> (Extended, u16) {
             let mut a = Image::default();
             let sw: u16;
@@ -207,7 +208,7 @@ load! {
 
 macro_rules! store {
     ($($name:ident $t:ty, $instruction:literal)*) => {$(
-        #[doc = concat!("`", $instruction, "`: what was stored, or zero when an unmasked exception was raised.")]
+        #[doc = concat!("`", $instruction, "`: the stored value, or zero if an unmasked exception prevented the store.")]
         pub(crate) fn $name(cw: u16, a: Extended) -> ($t, u16) {
             let a = Image::from(a);
             let mut b: $t = 0;

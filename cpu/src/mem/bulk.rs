@@ -1,7 +1,7 @@
 //! Bulk execution of repeated string instructions, within one page on each side.
 //!
-//! Each function has the same effect as that number of single iterations, or none. It serves only addresses that hit
-//! the TLB.
+//! Each function has the same effect as single iterations for the number of bytes that it returns. It serves only
+//! addresses that hit the TLB, and returns 0 otherwise.
 
 use super::Mem;
 
@@ -19,8 +19,8 @@ impl Mem {
         if to > from && to - from < len {
             return 0;
         }
-        // With the other overlap an element must not be overwritten before it is read. That holds from a distance of
-        // one element on.
+        // If the destination begins before the source, no element may be overwritten before it is read. That holds if
+        // the two are at least one element apart.
         if from > to && from - to < size {
             return 0;
         }

@@ -48,9 +48,10 @@ pub(super) struct Marks {
     table_use: Zeroed<u64>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
-    /// TLB epoch (`epoch` below) in which the page last got a write tag.
+    /// Value of `epoch` below when the page last got a write tag.
     write_epoch: Zeroed<u32>,
-    /// Number of TLB flushes. Write tags of an older epoch are gone.
+    /// Number of TLB flushes, from 1. Write tags from before the last flush are gone. (Not the epoch of
+    /// [`Tlb`](super::tlb::Tlb).)
     epoch: u32,
 }
 
@@ -118,7 +119,7 @@ impl Mem {
         }
     }
     /// Returns true if the page may get a write tag, i.e. it is dirty and carries neither `CODE` nor `TABLE`. Then also
-    /// records that it gets one in this epoch.
+    /// records that it got one after the last TLB flush.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {

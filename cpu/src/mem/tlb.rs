@@ -71,7 +71,7 @@ pub(crate) struct Tlb {
     mode: Mode,
     /// True if every access misses: the table of `Mode::UserAligned`, which is never filled, is used for all modes.
     bypass: bool,
-    /// For each mode, the parts (64ths) of the table that may hold entries since their last flush.
+    /// For each mode, a bit for each part (64th) of the table that may hold entries.
     used: [u64; 4],
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
@@ -126,8 +126,8 @@ impl Tlb {
         // The epoch depends on the mode itself, even with `bypass`: the mode determines what may be executed.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Begins new epochs, because code may be at another address: in all modes, except `Mode::Kernel` unless `kernel`
-    /// is set.
+    /// Begins new epochs, because code may be at another address: in `Mode::Kernel` only if `kernel` is set, in all
+    /// other modes always.
     fn code_moves(&mut self, kernel: bool) {
         for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
             self.last_epoch += 1;

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn instructions_on_which_hosts_differ_are_not_translated() {
-        // adc dh, bl; movzx edi, bh.
+        // add al, 0xe9; adc dh, bl; and movzx edi, bh. They need no REX prefix, so they are translated.
         assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
         // movzx esp, ah: RSP is held in R8, which needs a REX prefix, and AH cannot be encoded with one. mov [rdi], ah:

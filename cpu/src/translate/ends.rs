@@ -106,8 +106,9 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::FROM), R11);
         }
     }
-    /// Emits a direct branch to an offset from the start of the page. Within the page the edge is known here, so it
-    /// is looked up first. All registers must be saved.
+    /// Emits a direct branch to an offset from the start of the page. If the target is on this page, both ends of the
+    /// edge are known now, so the emitted code first checks whether the edge is already recorded. All registers must be
+    /// saved.
     fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
         if self.source.expected.named != 0 && in_page(offset) {
             let place = |offset: u64| self.source.expected.named & !0xfff | offset;

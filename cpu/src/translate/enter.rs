@@ -65,7 +65,7 @@ impl Translator {
         lazy::settle(core);
         self.back(core, word)
     }
-    /// Interprets the word with which translated code returned.
+    /// Decodes the word with which translated code returned.
     #[inline]
     fn back(&self, core: &mut Core, word: u64) -> Back {
         let number = (word >> 8) as u32;
@@ -191,7 +191,7 @@ fn stop_number(stop: Stop) -> u64 {
 }
 
 /// Calls the handler of a repeated string instruction, which counts its own iterations and is the last of its block.
-/// Returns 0, the number of its stop, or 1 if the instruction is not finished and must continue from RIP.
+/// Returns 0 if the instruction is finished, 1 if it must continue from RIP, or the number of another stop.
 pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

@@ -89,7 +89,7 @@ impl Emitter<'_> {
                     self.known = None;
                 }
             }
-            // The flags that it leaves are not observed.
+            // The flags that this instruction leaves are not observed.
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }

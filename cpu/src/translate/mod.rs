@@ -24,9 +24,9 @@
 //!   byte: the same check, on the same entries, as in `mem::tlb`.
 //! - Translated code jumps only to addresses that this module placed. Its targets are positions within the same block,
 //!   [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from [`links`], from the jump
-//!   table, which only [`Translator`] writes, and from the tables of `core::native`, which get them from the former
-//!   two. Neither these tables nor the host's stack ever hold a guest address as a jump target. All stored targets are
-//!   dropped when all code is dropped.
+//!   table, which only [`Translator`] writes, and from the tables of `core::native`, whose addresses come from the
+//!   links and the jump table. Neither these tables nor the host's stack ever hold a guest address as a jump target. All
+//!   stored targets are dropped when all code is dropped.
 //! - Translated code changes the host's arithmetic flags and the registers that the entry routine has saved, and no
 //!   other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
@@ -85,7 +85,8 @@ const JUMP_MASK: usize = (1 << 18) - 1;
 /// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Reason for leaving, in the low byte of the word with which translated code returns: execution continues at RIP.
+/// Reason for leaving: execution continues at RIP. The reason is in the low byte of the word with which translated code
+/// returns.
 const NEXT: u8 = 0;
 /// Reason: the target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
 const UNLINKED: u8 = 1;

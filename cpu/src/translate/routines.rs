@@ -90,8 +90,8 @@ pub(super) struct Routines {
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the site.
     /// The second variant also sets the stack pointer from R14.
     pub hop: [u64; 2],
-    /// As `hop`, for a page whose contents are expected to have the number in R12. If they do not, it jumps to the
-    /// target itself and does not return.
+    /// As `hop`, for a page whose contents are expected to have the number in R12. If this is not known to be so, the
+    /// routine itself jumps to the target and does not return.
     pub direct: [u64; 2],
     /// Records a call. R10 is the return address; R12 is the address of the translation there, or 0. R9 and R14 are
     /// preserved.
@@ -244,8 +244,8 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     asm.jump_if(NOT_EQUAL, unknown);
     asm.ret();
     asm.bind(unknown);
-    // No page walk here: it would mark the page as accessed, but the rest of the instruction before the jump may
-    // still fault.
+    // No page walk here: it would mark the target page as accessed, although the push of the return address may still
+    // fault.
     asm.set(R10, IMPOSSIBLE);
     asm.jump_to(miss);
 }
@@ -463,7 +463,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     walk_for_code(asm, again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
-    // The instruction has taken effect, unless it faults itself because the target is not canonical.
+    // The jump has taken effect, unless the instruction itself faults because the target is not canonical.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
     asm.copy(R10, R13);
@@ -579,7 +579,7 @@ fn edge(asm: &mut Asm) {
     asm.ret();
 }
 
-/// The most frequent kinds of lazy flags, the most frequent first.
+/// The most frequent kinds of lazy flags, in the order in which they are tried.
 const USUAL: [(Operation, u8); 11] = [
     (Operation::Sub, 3),
     (Operation::Logic, 3),

@@ -83,6 +83,6 @@ impl Sites {
     pub(super) fn find(&self, at: u32) -> Site {
         let first = self.first[(at >> STRETCH_SHIFT) as usize] as usize;
         let found = self.sites[first..].iter().take_while(|site| site.at <= at).find(|site| site.at == at);
-        *found.expect("translated code came back from where it was called")
+        *found.expect("translated code is left only at its sites")
     }
 }

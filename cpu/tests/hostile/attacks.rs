@@ -44,7 +44,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // An instruction of the same unit, through another mapping. This also changes opcodes.
+            // A store to the unit's own instructions, through another mapping. It may also change opcodes.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -104,7 +104,8 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits a call of a function on a page that is executable most of the time and always readable.
+/// Emits a load from a function's page and a call of the function. In some rounds of the loop, the page's NX bit is
+/// toggled first, so that the page can be read but not executed.
 fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     let function = rng.pick(&world.functions);
     let entry = LARGE + window_entry((function - WINDOW) >> 12);
@@ -114,7 +115,8 @@ fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a separate block. Otherwise the interpreter, which executes the load, would also execute the call.
+    // The call is in a separate block. If the interpreter must execute the load, it executes the rest of the load's
+    // block, too.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
@@ -169,10 +171,10 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             let to = world.function(rng);
             c.set(0, to);
             if rng.one_in(2) {
-                // The target can be read, but perhaps not executed.
+                // A load from the target, which may be readable but not executable.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
-                // The call is in a separate block. Otherwise the interpreter, which executes the load, would also
-                // execute the call.
+                // The call is in a separate block. If the interpreter must execute the load, it executes the rest of
+                // the load's block, too.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);
@@ -253,7 +255,7 @@ fn mode(c: &mut Code, rng: &mut Rng) {
         }
         2 | 7 => c.raw(&[0x0f, 0x01, rng.pick(&[0xca, 0xcb])]), // clac, stac
         3 => c.raw(&[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d]), // pushfq; or dword [rsp], 0x100; popfq
-        4 => c.raw(&[0x9c, 0x81, 0x34, 0x24, 0, 0, 4, 0, 0x9d]), // the same with AC, and XOR
+        4 => c.raw(&[0x9c, 0x81, 0x34, 0x24, 0, 0, 4, 0, 0x9d]), // pushfq; xor dword [rsp], 0x40000; popfq
         _ => {
             // CR0.WP, CR4.SMEP or CR4.SMAP.
             let (cr, bit) = rng.pick(&[(0xc0, 16), (0xc0, 16), (0xe0, 20), (0xe0, 21)]);
@@ -262,7 +264,7 @@ fn mode(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits an address or an access that is RIP-relative and about 2^31 bytes away from the page.
+/// Emits a RIP-relative LEA or access whose target is about 2^31 bytes away from the page.
 fn far_operand(c: &mut Code, rng: &mut Rng) {
     let own = c.here();
     let page = FAR + (own.wrapping_sub(WINDOW) & !0xfff);

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Ring,
     /// Gives a page of the window all rights and retries.
     Repair,
-    /// Counts single steps, and ends them now and then.
+    /// Counts single steps, and ends single-stepping now and then.
     Step,
 }
 
@@ -146,7 +146,7 @@ fn next(c: &mut Code, error: i32) {
     c.op(4, &[0x8b], RAX, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.raw(&[0x83, 0xe0, TARGETS_COUNT as u8 - 1]); // and eax
-    // mov rax, [rax * 8 + targets]: a copy that guests cannot reach.
+    // mov rax, [rax * 8 + targets]: the handlers' own copy of the targets.
     c.raw(&[0x48, 0x8b, 0x04, 0xc5]);
     c.imm32((KERNEL + TSS + 0x400) as u32);
     c.op(8, &[0x89], RAX, Rm::At(RSP, frame));

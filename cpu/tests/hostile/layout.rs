@@ -29,7 +29,8 @@ pub(crate) const EDGE_PT: u64 = 0x1_2000;
 pub(crate) const KERNEL_END: u64 = 0x1_3000;
 /// Page with the addresses of units, the counter of begun units, and the stack on which they begin.
 pub(crate) const FIXED_PAGE: u64 = 0x1_3000;
-/// Pages with code. The second half are slightly different copies of the first.
+/// Pages with code. In half of the programs, the second half of these pages are slightly different copies of the first
+/// half.
 pub(crate) const CODE: u64 = 0x1_4000;
 pub(crate) const CODE_PAGES: u64 = 10;
 pub(crate) const TWIN_PAGES: u64 = CODE_PAGES / 2;
@@ -46,8 +47,8 @@ pub(crate) const VIEW_PAGES: u64 = 28;
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
 /// Linear address of a large page that maps RAM and the device after it.
 pub(crate) const LARGE: u64 = 0x80_0000;
-/// Linear address of pages 2^31 bytes above those of the window. A RIP-relative instruction reaches only the part of a
-/// page before its own offset.
+/// Linear address of pages 2^31 bytes above those of the window. A RIP-relative instruction in the window reaches its
+/// corresponding page only up to its own offset.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;
 /// Linear address of RAM up to `KERNEL_END`, for ring 0.

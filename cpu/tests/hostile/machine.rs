@@ -117,7 +117,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         tlb_entries: way.tlb,
         block_entries: way.blocks,
         translate_after: way.after,
-        // Each is on for half of all programs.
+        // Each of the two is on for half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
     };
@@ -147,7 +147,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
     drop(cpu);
     assert!(
         memory.intact(),
-        "program {:#x}, {}: host memory outside of the guest's was written",
+        "program {:#x}, {}: host memory outside of guest RAM was written",
         p.seed,
         way.name
     );

@@ -11,10 +11,10 @@
 //!   and [`handlers`]
 //! - [`events`]: stops, and external events
 //! - [`machine`]: running a program, in [`guarded`] memory
-//! - [`crash`]: prints the program that killed the process
+//! - [`crash`]: prints the seed of the program that killed the process
 //! - [`ground`], [`rng`]: descriptors, answers of devices and random numbers, shared with the other tests
 //!
-//! `EVERETT_HOSTILE_PROGRAMS=N` runs more programs, `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
+//! `EVERETT_HOSTILE_PROGRAMS=N` runs N programs, `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
 
 mod attacks;
 mod code;
@@ -43,13 +43,13 @@ use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
 use program::{Program, VECTORS};
 
-/// Default number of programs. One in `VECTORS_EACH` is also run with vector instructions.
+/// Default number of programs. For every `VECTORS_EACH` of them, one more program with vector instructions is run.
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
-/// Seeds of programs that found rare defects. In the first, an instruction's second page is the table that maps its
-/// destination, so that it sets a bit in itself. In the second, an ADC combines a second byte (AH and so on) with a
-/// register that needs a REX prefix.
+/// Seeds of programs that found rare defects. In the first, an instruction continues on the page table that maps its
+/// destination, so that the page walk of its store sets a bit in the instruction itself. In the second, an ADC combines
+/// a second byte (AH and so on) with a register that needs a REX prefix.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
 /// Lets only one program run at a time, so that a crash can be attributed.
@@ -155,7 +155,7 @@ fn translated_code_does_what_the_interpreter_does() {
     assert!(translated.iter().all(|&blocks| blocks > programs));
 }
 
-/// The comparison must detect the planted defect of stale translations.
+/// The comparison must detect the planted defect of stale TLB entries.
 #[test]
 fn a_stale_translation_is_caught() {
     let _alone = alone();

@@ -34,7 +34,7 @@ fn any(rng: &mut Rng) -> Rm {
     if rng.one_in(3) { memory(rng) } else { Rm::Reg(free(rng)) }
 }
 
-/// Emits one instruction after which the loop continues, unless it faults.
+/// Emits one ordinary instruction, or a few that belong together.
 pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
     if rng.one_in(24) {
         // A random prefix, which may have no effect.

@@ -148,7 +148,7 @@ impl Program {
             }
         }
         self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
-        // The twins have the same code with some changed constants.
+        // In half of the programs, the twins have the same code with some changed constants.
         let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
         if rng.one_in(2) {
             self.ram.copy_within(first..second, second);
@@ -181,7 +181,7 @@ impl Program {
         s.rip = rng.pick(&world.units);
         s.rflags = 2 | rng.next() & 0x8d5 | if rng.one_in(2) { 0x200 } else { 0 };
         s.cr3 = PML4;
-        // With SMEP, ring 0 cannot execute user pages, and little would happen.
+        // Programs in ring 0 get no SMEP: with SMEP they could not execute user pages, and little would happen.
         s.cr4 |=
             if user { rng.pick(&[0, 0x20_0000, 0x30_0000]) } else { rng.pick(&[0, 0, 0x20_0000, 0x20_0000]) };
         s.cr0 ^= rng.pick(&[0, 0, 0, 0x1_0000]);

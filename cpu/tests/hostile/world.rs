@@ -19,7 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a window with all kinds of pages.
+    /// Creates a world whose window has all kinds of pages.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
         // Pages of code come in short runs, so that an instruction that crosses a page's end continues in code.

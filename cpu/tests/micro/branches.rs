@@ -3,7 +3,7 @@
 use super::harness::check;
 use super::image::*;
 
-/// Returns the number of conditional branches that a guest retires, which is the same in every way.
+/// Returns the number of conditional branches that a guest retires. Checks that it is the same in every way of running.
 fn counted(guest: &Guest) -> u64 {
     check(guest).branches.expect("branches are counted")
 }
@@ -63,9 +63,10 @@ fn a_branch_to_another_page_counts_unless_it_faults_itself() {
         let outside = to_the_next_page(0x8000_0000_0000, false, taken);
         assert_eq!(counted(&there), 1);
         assert_eq!(check(&gone).vectors().first().map(|v| v.0), Some(14));
-        assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the fetch of its target faults");
+        assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the next fetch faults");
         assert_eq!(check(&outside).vectors().first().map(|v| v.0), Some(13));
-        // If the branch is not taken, the next instruction is fetched from a non-canonical address.
+        // A taken branch to a non-canonical address faults itself and is not counted. A branch that is not taken
+        // retires, and the fetch of the next instruction faults.
         let faults = u64::from(taken);
         assert_eq!(counted(&outside), 1 + handler - faults, "taken: {taken}");
     }

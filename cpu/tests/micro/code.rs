@@ -1,4 +1,5 @@
-//! Changing code: the CPU always executes the instructions that are currently in memory, as x86 does since the Pentium.
+//! Changing code: the CPU always executes the instructions that are currently in memory, as x86 CPUs have done since
+//! the Pentium.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
@@ -197,7 +198,7 @@ fn repeated_stores_may_overwrite_the_code_that_follows() {
 #[test]
 fn a_repeated_copy_may_overwrite_itself() {
     let mut g = Guest::new();
-    // REP MOVSB copies HLTs over its own encoding, byte by byte. After the first byte it is no longer repeated.
+    // REP MOVSB copies HLTs over its own encoding, byte by byte. The first byte that it copies replaces the REP prefix.
     g.code(CODE, |a| {
         let mut own = a.create_label();
         a.mov(rsi, DATA)?;

@@ -1,4 +1,4 @@
-//! Single-stepping, instruction breakpoints, debug registers (SDM vol. 3B, chapter 18).
+//! Single-stepping, breakpoints and debug registers (SDM vol. 3B, chapter 18).
 
 use super::harness::check;
 use super::image::*;
@@ -44,7 +44,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
         a.rep().stosb()?;
         a.hlt()
     });
-    // Three iterations, then HLT. The trap after HLT ends the halt.
+    // Three iterations, then HLT. The trap after HLT ends the halt, so the guest continues here.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;
@@ -198,11 +198,11 @@ fn a_data_breakpoint_traps_after_the_access() {
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
         a.mov(eax, dword_ptr(rbx + 8))?; // 3 bytes: a load, which DR1 ignores
-        a.mov(byte_ptr(rbx + 7), al)?; // 3: the byte before DR1's
-        a.mov(word_ptr(rbx + 7), ax)?; // 4: overlaps DR1's first byte
-        a.inc(dword_ptr(rbx + 0x1e))?; // 3: spans DR2's byte
+        a.mov(byte_ptr(rbx + 7), al)?; // 3: a store to the byte before DR1's range
+        a.mov(word_ptr(rbx + 7), ax)?; // 4: a store that overlaps DR1's first byte
+        a.inc(dword_ptr(rbx + 0x1e))?; // 3: a load and a store that span DR2's byte
         a.mov(al, byte_ptr(rbx + 0x20))?; // 3: a load
-        a.mov(byte_ptr(rbx + 12), al)?; // 3: after DR1's last byte
+        a.mov(byte_ptr(rbx + 12), al)?; // 3: a store after DR1's last byte
         a.hlt()
     });
     assert_eq!(traps(&g), [CODE + 10, CODE + 13, CODE + 16]);

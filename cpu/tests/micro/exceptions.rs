@@ -20,7 +20,7 @@ fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
     let r = out.log()[0];
     assert_eq!((r.vector, r.error, r.cs, r.ss), (6, 0, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(r.rsp, STACK - 3);
-    // SS, RSP, RFLAGS, CS, RIP, and the stub's zero in place of an error code.
+    // Five words: SS, RSP, RFLAGS, CS, RIP.
     assert_eq!(r.frame, ((STACK - 3) & !15) - 40);
     assert_eq!(r.rflags & RF, RF);
     assert_eq!(out.state.gpr[4], STACK - 3, "IRETQ restores RSP");

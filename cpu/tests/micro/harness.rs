@@ -72,11 +72,12 @@ impl Memory {
 struct Way {
     name: &'static str,
     caches: CacheConfig,
-    /// Maximum number of instructions of a run; the number is drawn at random from 1 to this.
+    /// Maximum number of instructions in one call of [`Cpu::run`], or [`WHOLE`]. The number for each call is drawn from
+    /// 1 to this.
     piece: u64,
-    /// True if all caches are dropped before some of the runs.
+    /// True if all caches are dropped before some of these calls.
     flush: bool,
-    /// True if the state is moved to a new CPU before some of the runs.
+    /// True if the state is moved to a new CPU before some of these calls.
     restore: bool,
     /// True if watchpoints are set on [`WATCHED`].
     watched: bool,
@@ -196,7 +197,8 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         cpu_now.set_watchpoints(&WATCHED);
     }
     let mut requests = Vec::new();
-    // An answered request is not part of the state, so the instruction is finished before anything else happens.
+    // True after a request was answered. The answer is not part of the state, so the instruction that needs it must
+    // finish before the state is moved to a new CPU.
     let mut completing = false;
     let end = loop {
         let now = cpu_now.icount();
@@ -303,15 +305,15 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     assert_eq!(differs, None, "{way}: RAM differs");
 }
 
-/// True if a CPU with the planted defect of stale translations gives another result than a correct CPU.
+/// True if a CPU with the planted defect of stale TLB entries gives another result than a correct CPU.
 pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
     let mut leaky = guest.clone();
     leaky.leak_stale_translations = true;
     run(&leaky, WAYS[0]) != run(guest, WAYS[0])
 }
 
-/// Runs the guest once for each count up to its end, and checks that each stop is exact and equals the single-stepped
-/// run.
+/// Runs the guest from its start to each count before its end, and checks that each stop is exact and that the state
+/// equals that of a CPU that runs one instruction at a time.
 pub(crate) fn check_every_count(guest: &Guest) {
     let total = run(guest, WAYS[0]).state.icount;
     let mut memory = Memory::new(&guest.ram);

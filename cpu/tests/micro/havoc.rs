@@ -1,7 +1,7 @@
 //! Guests that perform random ring-0 operations, mostly on themselves: their code, tables, stacks and registers.
 //!
 //! The tests have no expected results. All ways of running a guest must agree, and none may panic.
-//! `EVERETT_HAVOC_GUESTS=N` runs more guests.
+//! `EVERETT_HAVOC_GUESTS=N` runs N guests instead of 200.
 
 use everett_cpu::state::seg;
 use iced_x86::IcedError;
@@ -12,7 +12,7 @@ use super::image::*;
 
 /// Size of the code in bytes.
 const LENGTH: u64 = 0xc00;
-/// Counter of faults after which the guest continued, on its own page.
+/// Address of a counter, which the handlers of exceptions and interrupts increment. Nothing else is on its page.
 const COUNTER: u64 = 0x5_8000;
 
 /// Emits one random instruction. The registers point to data whose corruption has effects: see `guest`.
@@ -182,12 +182,12 @@ fn results_do_not_depend_on_the_caches() {
         lived += u64::from(out.end == End::Count);
         faults += out.word(COUNTER).min(1500);
     }
-    // The comparison must detect a defect: the same guests on a CPU that keeps stale translations.
+    // The comparison must detect a defect. So the same guests run on a CPU that keeps stale TLB entries.
     let caught = (1..=20).filter(|seed| stale_translations_show(&guest(*seed))).count();
     assert!(caught > 0, "a planted defect went unnoticed");
     println!("{guests} guests, {lived} ran to the limit, {faults} faults");
     assert!(
         lived > guests / 10 && faults > 10 * guests,
-        "most ended at once: {lived} ran to the limit, {faults} faults"
+        "too many guests ended early: {lived} ran to the limit, {faults} faults"
     );
 }

@@ -41,7 +41,7 @@ pub(crate) const USER_CS_32: u16 = 0x1b;
 pub(crate) const USER_SS: u16 = 0x23;
 pub(crate) const USER_CS: u16 = 0x2b;
 pub(crate) const TSS_SELECTOR: u16 = 0x30;
-/// First of the descriptors for the tests' own use.
+/// Selector of the first descriptor for the tests' own use.
 pub(crate) const FREE_SELECTOR: u16 = 0x40;
 
 pub(crate) const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
@@ -76,11 +76,11 @@ pub(crate) struct Record {
     pub(crate) rsp: u64,
     pub(crate) ss: u64,
     pub(crate) cr2: u64,
-    /// The handler's stack pointer on entry.
+    /// Address of the pushed RIP. An error code is pushed below it.
     pub(crate) frame: u64,
 }
 
-/// Vector of the INT that halts, from any ring.
+/// Vector whose handler halts. INT can raise it from any ring.
 pub(crate) const EXIT_VECTOR: u8 = 0xff;
 
 const RECORD_WORDS: u64 = 9;
@@ -94,7 +94,7 @@ pub(crate) struct Guest {
     pub(crate) interrupts: Vec<(u64, u8)>,
     /// Maximum number of instructions of the run.
     pub(crate) instructions_max: u64,
-    /// True to run on a CPU with the planted defect.
+    /// True to run on a CPU with the planted defect, which keeps stale TLB entries.
     pub(crate) leak_stale_translations: bool,
     tables: u64,
 }
@@ -102,7 +102,7 @@ pub(crate) struct Guest {
 impl Guest {
     /// Creates a guest with all of RAM identity-mapped in 4 KiB pages, a part of it accessible to ring 3, and a handler
     /// for each vector. A handler records the event and continues at R15 (faults) or at the return address (traps and
-    /// interrupts). With R15 zero it halts.
+    /// interrupts). A fault handler halts if R15 is zero.
     pub(crate) fn new() -> Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],

@@ -1,6 +1,6 @@
 //! Code that is reached repeatedly, and then moves or changes: by a change of its mapping, of the root of the page
-//! tables, or of the page's content. The next branch must reach the new code, even if it is the return of a call that
-//! was made before the change.
+//! tables, or of the page's content. The next branch must reach the new code, even if that branch returns from a call
+//! that was made before the change.
 
 use super::harness::check;
 use super::image::*;
@@ -12,15 +12,15 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Linear address of the page that does not change.
 const STAYS: u64 = CODE + 0x1000;
 const STAYS_FOR_RING_3: u64 = USER + 0x1000;
-/// Two pages with different code. One of them is mapped at the changing address at any time.
+/// Two pages with different code. At any time, one of them is mapped at the changing address.
 const BEFORE: u64 = DATA;
 const AFTER: u64 = DATA + 0x1000;
-/// Distance from the unchanged page to the changing one. It is within the reach of a direct call.
+/// Distance from the unchanged page to the changing one, except for [`Whose::Mixed`]. A direct call can reach this far.
 const DISTANCE: u64 = 0x1000_0000;
 /// Linear addresses at which ring 3 accesses the page table and the page whose content changes.
 const TABLE_FOR_RING_3: u64 = USER + 0x10_0000;
 const PAGE_FOR_RING_3: u64 = USER + 0x10_1000;
-/// Number that is added and subtracted again, so that an immediate operand takes four bytes.
+/// Number that is added and subtracted again, so that the immediate operand of ADD takes four bytes.
 const LONG: i32 = 0x1_0000;
 /// Vector of the gate through which ring 3 changes the root.
 const GATE: u8 = 0x80;
@@ -32,7 +32,7 @@ enum Whose {
     Low,
     /// Ring 0, both pages in the upper half.
     High,
-    /// Ring 0 in the upper half, with the changing page in the lower half, which is allowed without SMEP.
+    /// Ring 0, the unchanged page in the upper half, the changing page in the lower half.
     Mixed,
     /// Ring 3.
     User,
@@ -49,7 +49,8 @@ enum Way {
     Jump,
     /// By a return: the call was made on that page.
     Return,
-    /// By a return, after a jump that cannot be predicted left the unchanged page.
+    /// By a return that the ring of calls mispredicts, because the unchanged page made one more call and dropped its
+    /// return address.
     LateReturn,
 }
 
@@ -199,7 +200,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     } else {
         g.state.gpr[4] = data + STACK;
         g.code(CODE, |a| {
-            // Reloading CR3 drops the translations of the lower half.
+            // Reloading CR3 drops the TLB entries of the lower half.
             a.mov(rax, cr3)?;
             a.mov(cr3, rax)?;
             a.mov(rax, start)?;
@@ -229,7 +230,7 @@ fn code_that_moves_is_reached_at_its_new_place() {
     }
 }
 
-/// Ring 3 returns to an address that ring 0 has just called from. It may not execute the code there.
+/// Ring 3 executes RET to the return address of a call that ring 0 has just made. The fetch there must fault.
 #[test]
 fn one_ring_cannot_return_into_the_code_of_another() {
     let mut g = Guest::new();

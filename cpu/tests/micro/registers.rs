@@ -27,7 +27,7 @@ fn control_registers_refuse_invalid_values() {
     let four = 0x620u64;
     let cases = [
         ("CR0 unchanged", 0, zero, true),
-        ("CR0.ET cannot be cleared, which is no fault", 0, zero & !0x10, true),
+        ("CR0.ET cleared, which is ignored", 0, zero & !0x10, true),
         ("CR0 bits above 31", 0, zero | 1 << 32, false),
         ("CR0.PG without PE", 0, zero & !1, false),
         ("CR0.PG cleared in 64-bit mode", 0, zero & !(1 << 31), false),

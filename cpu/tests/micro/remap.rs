@@ -4,7 +4,8 @@ use super::harness::{check, stale_translations_show};
 use super::image::*;
 use iced_x86::code_asm::*;
 
-/// Returns a guest that accesses `ELSEWHERE`, stores RDX to its entry at `level`, and accesses it again.
+/// Returns a guest that accesses `ELSEWHERE`, changes its paging entry at `level` from `before` to `after`, and
+/// accesses it again. Also returns the address of the entry.
 fn change(
     level: u32,
     before: u64,
@@ -124,7 +125,7 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
             a.mov(rax, qword_ptr(rdi))?;
             a.lock().cmpxchg(qword_ptr(rdi), rdx)
         }),
-        ("from the entry before", |a| {
+        ("8 bytes that begin in the entry before", |a| {
             a.mov(rax, qword_ptr(rdi - 4))?;
             a.mov(rcx, 0xffff_fffe_ffff_ffffu64)?;
             a.and(rax, rcx)?;
@@ -275,7 +276,8 @@ fn another_cr3_is_another_address_space() {
 }
 
 /// A guest that changes page tables at random, as kernels do, and accesses pages all the time. There is no expected
-/// result: only the ways of running it are compared. With tiny or flushed caches the CPU acts as one without a TLB.
+/// result: only the ways of running it are compared. With tiny or flushed caches the CPU acts almost like one without a
+/// TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {
@@ -300,7 +302,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;
-            // About every fourth time: flip one of P, W, A, D or an address bit of one of eight entries.
+            // In 7 of 16 rounds: flip P, W, A, D or an address bit of one of eight entries.
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
             a.mov(edx, ecx)?;
@@ -312,7 +314,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rsi, DATA + 0x10000)?;
             a.mov(rax, qword_ptr(rsi + rax * 8))?;
             a.xor(qword_ptr(rdi), rax)?;
-            // Access another page: read, write or add, and fold the value into the random number.
+            // Read a word of one of the eight pages, fold it into the random number, and add to another word.
             a.mov(edx, ecx)?;
             a.shr(edx, 7)?;
             a.and(edx, 0x7ff8)?;
@@ -329,7 +331,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
             g.put(DATA + 0x10000 + 8 * i as u64, flip);
         }
-        // Faults are counted, not recorded, because the log would overflow.
+        // Page faults are not recorded, because the log would overflow. Instead, the handler adds CR2 to R8.
         g.code(0x7800, |a| {
             a.add(rsp, 8)?;
             a.push(rax)?;

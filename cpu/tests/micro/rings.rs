@@ -22,6 +22,7 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
         a.int(i32::from(EXIT_VECTOR))
     });
     after += USER + 4;
+    // SYSCALL leaves RSP unchanged, so PUSHFQ writes to the stack of ring 3.
     g.code(CODE, |a| {
         a.pushfq()?;
         a.pop(rbx)?;
@@ -31,7 +32,6 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
         a.mov(r12d, ss)?;
         a.db(&[0x48, 0x0f, 0x07])
     });
-    // The stack is still that of ring 3.
     let out = check(&g);
     let s = &out.state;
     assert!(out.log().is_empty());
@@ -112,7 +112,8 @@ fn ways_into_32_bit_code_end_the_run() {
 #[test]
 fn sysenter_and_sysexit_do_what_the_msrs_say() {
     let mut g = Guest::new();
-    // SYSEXIT takes CS and SS at fixed distances, which are free selectors here. Their descriptors are not read.
+    // SYSEXIT sets CS and SS to SYSENTER_CS plus 32 and plus 40. It does not read their descriptors, so SS need not be
+    // a stack segment.
     g.state.msrs.sysenter_cs = u64::from(KERNEL_CS);
     g.state.msrs.sysenter_esp = STACK;
     g.state.msrs.sysenter_eip = CODE;

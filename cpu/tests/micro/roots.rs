@@ -1,8 +1,8 @@
-//! Page table roots with equal upper halves, like those of all processes of a kernel. Translations of the upper half
-//! may survive a change of CR3, which must not be observable.
+//! Page table roots with equal upper halves, like those of all processes of a kernel. TLB entries of the upper half may
+//! survive a change of CR3, which must not be observable.
 //!
 //! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set. Accesses with AC set
-//! use a TLB table of their own, so kernel mode has no translations of the lower half.
+//! use a TLB table of their own, so the table of ordinary kernel mode has no entries of the lower half.
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -18,8 +18,8 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Guest-physical address of the code that runs in the upper half.
 const BODY: u64 = CODE + 0x1000;
 
-/// Returns a guest with DATA, which holds 0x1111, mapped at ABOVE and ELSEWHERE, and a copy of its root with accessed
-/// bits set.
+/// Returns a guest with DATA, which holds 0x1111, mapped at ABOVE and ELSEWHERE, and the address of a copy of its root.
+/// Both roots have accessed bits set.
 fn guest() -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ABOVE, DATA, P | W);
@@ -53,7 +53,7 @@ fn above(
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // Switching roots drops the translations of the lower half. The other root has not been used yet.
+        // Switching roots drops the TLB entries of the lower half. `other` has not been used as a root yet.
         a.mov(rcx, cr3)?;
         a.mov(rax, third)?;
         a.mov(cr3, rax)?;
@@ -97,7 +97,7 @@ fn the_accessed_bit_of_a_new_root_is_set() {
     let (mut g, other) = guest();
     let entry = g.word(other + ENTRY);
     g.put(other + ENTRY, entry & !A);
-    // Lets `run` read the entry itself.
+    // RSI then points to the new root's entry, so that `run` reads this entry.
     let seen = run(g, other, |a| {
         a.mov(cr3, rdx)?;
         a.mov(rcx, qword_ptr(rsi))?;
@@ -155,7 +155,8 @@ fn a_table_of_both_halves_remains_marked_for_the_upper_half() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// A table of the lower half is no longer used after a switch of roots, is written as data, and is walked again.
+/// After a switch of roots, a table of the lower half is no longer used and is written as data. After the switch back,
+/// it is walked again.
 #[test]
 fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     let (mut g, other) = guest();
@@ -170,7 +171,7 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
         a.mov(rcx, qword_ptr(r8))?;
         a.clac()?;
         a.mov(cr3, rdx)?;
-        // Twice, because the first store may fill a TLB entry.
+        // Two stores, because the first one may take the slow path and fill a TLB entry for the second.
         a.add(qword_ptr(rdi), 0x800)?;
         a.add(qword_ptr(rdi), 0x800)?;
         a.mov(cr3, r9)?;

@@ -272,7 +272,7 @@ fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
         a.mov(eax, 0x1003)?;
         a.mov(ds, eax)
     });
-    // The second page of the GDT.
+    // The page after the GDT is mapped, but the page after its new address ELSEWHERE is not.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

@@ -28,7 +28,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.adc(rbx, 3)?;
         a.shr(eax, 1)?;
         a.pushfq()?;
-        // OF of a longer shift, read before another instruction writes it.
+        // OF after a shift by more than one bit, read before another instruction writes it.
         a.shl(edx, 3)?;
         a.setl(r8b)?;
         a.seto(r9b)?;
@@ -37,7 +37,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.add(r8, r9)?;
         a.sar(rbx, 63)?;
         a.setc(dl)?;
-        // The count is sometimes zero.
+        // The count in CL is sometimes zero.
         a.cmp(eax, ebx)?;
         a.rol(ebx, cl)?;
         a.shl(edx, cl)?;
@@ -107,8 +107,8 @@ fn blocks_can_end_and_begin_at_a_page_boundary() {
     assert_eq!(done.state.gpr[2], 20 * 5000);
 }
 
-/// A handler finds an operand more than 2^31 bytes from the page's start, on a page that was reached in translated
-/// code.
+/// A handler computes the address of an operand that is more than 2^31 bytes from the start of the page with the
+/// instruction. Translated code has jumped to this page.
 #[test]
 fn far_operands_are_found_from_any_page() {
     let function = CODE + 0x1800;
@@ -137,8 +137,9 @@ fn far_operands_are_found_from_any_page() {
     assert_eq!(check(&g).state.gpr[3], 20 * 5);
 }
 
-/// Code is changed through another mapping, so that its own mapping stays executable. Then a call from another page and
-/// a jump from its own page reach it. It changes only rarely, so that it becomes hot in between.
+/// Code is changed through another mapping, so that its own mapping stays executable. In the first guest a call from
+/// another page leads to it, in the second a jump from its own page. It changes every 64 iterations, so that it becomes
+/// hot in between.
 #[test]
 fn changed_code_is_not_mistaken_for_the_old_code() {
     let sum = (1..=500).map(|n| n & !63).sum::<u64>();
@@ -243,7 +244,7 @@ fn vector_registers_are_stored_and_reloaded() {
         a.pshufd(xmm0, xmm0, 0)?;
         a.pshuflw(xmm8, xmm8, 0x1b)?;
         a.paddd(xmm1, xmm0)?;
-        // A handler, which needs all registers stored, and a TLB miss, which must preserve the cached registers.
+        // The handler of CPUID needs all registers stored. A TLB miss must preserve the cached registers.
         a.cpuid()?;
         a.mov(ecx, dword_ptr(rsi + 0x200))?;
         a.pxor(xmm2, xmm1)?;
@@ -277,8 +278,8 @@ fn vector_registers_are_stored_and_reloaded() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
-/// Flags that are taken from the host, because they cannot be computed from the operands: of instructions with an
-/// incoming CF, with second-byte registers, and with memory operands.
+/// Flags of instructions with an incoming CF, second-byte registers (AH to BH) or memory operands. Translated code
+/// stores the host's flags for most of them, instead of operands from which to compute the flags later.
 #[test]
 fn flags_of_other_operations_are_the_same() {
     let mut g = Guest::new();
@@ -327,7 +328,7 @@ fn flags_of_other_operations_are_the_same() {
     assert_ne!(check(&g).state.gpr[14], 0);
 }
 
-/// Each mode has a TLB table of its own: an entry that was made while RFLAGS.AC was set is not found when it is clear.
+/// Each mode has a TLB table of its own: an entry that was made while RFLAGS.AC was set is not found while AC is clear.
 #[test]
 fn a_tlb_entry_of_another_mode_is_not_used() {
     // The low bits of the page number (0x102) exceed the 256 entries that a mode has at most. An index that is not
@@ -432,8 +433,7 @@ fn an_instruction_on_two_pages_needs_both() {
     }
 }
 
-/// Repeated string instructions in loops: across pages, into a fault, into code, with counts of zero and with stops
-/// in between.
+/// Repeated string instructions in loops: across pages, into a fault, with counts of zero and with stops in between.
 #[test]
 fn repeated_string_instructions_stop_and_continue_anywhere() {
     let mut g = Guest::new();

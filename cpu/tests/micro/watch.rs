@@ -16,8 +16,8 @@ fn only_completed_instructions_and_deliveries_make_hits() {
         a.db(&[0xb9, 2, 0, 0, 0])?; // 05: mov ecx, 2
         a.db(&[0x48, 0x8b, 0x47, 0x08])?; // 0a: mov rax, [rdi + 8]
         a.db(&[0xff, 0x47, 0x48])?; // 0e: inc dword [rdi + 48h]
-        a.db(&[0x88, 0x47, 0x02])?; // 11: mov [rdi + 2], al: beside it
-        a.db(&[0x66, 0x89, 0x47, 0x02])?; // 14: mov [rdi + 2], ax: on its first byte
+        a.db(&[0x88, 0x47, 0x02])?; // 11: mov [rdi + 2], al: before the watched range
+        a.db(&[0x66, 0x89, 0x47, 0x02])?; // 14: mov [rdi + 2], ax: overlaps its first byte
         a.db(&[0xff, 0xc9, 0x75, 0xee])?; // 18: dec ecx; 1a: jnz 0a
         a.db(&[0x48, 0x8d, 0x7f, 0x10])?; // 1c: lea rdi, [rdi + 10h]
         a.db(&[0xb9, 3, 0, 0, 0])?; // 20: mov ecx, 3

@@ -93,13 +93,14 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending without setting them.
+    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending without setting the
+    // pointers.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes the pointers canonical: the model with 48 address bits, some hosts with 57.
+    // FXRSTOR64 makes the pointers canonical: for addresses of 48 bits in the model, of 57 bits on some hosts.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);
     // A host that hides the pointers clears the data pointer if an instruction without a memory operand makes an

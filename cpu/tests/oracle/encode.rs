@@ -105,8 +105,8 @@ impl<'a> Draft<'a> {
         if info.operand_size() == 16 && info.mandatory_prefix() != MandatoryPrefix::P66 {
             self.bytes.push(0x66);
         }
-        // Prefixes that the instruction may ignore. If it does not ignore one, it decodes to another form, and the
-        // draft is dropped.
+        // A prefix that the instruction may ignore. If it does not ignore the prefix, the bytes decode to another form,
+        // and the draft is dropped.
         if self.rng.one_in(32) {
             let ignored = self.rng.pick(&[0x66, 0xf2, 0xf3, 0x66]);
             self.bytes.push(ignored);

@@ -118,14 +118,14 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
         address: has_image(i),
         // The transition to MMX state comes before the operand is loaded or stored, and before #XM of a conversion.
         mmx_state: mmx,
-        // This is not documented, and a processor may behave differently for MOVS and CMPS. It happens even if RCX is
-        // zero.
+        // Processors may cut the registers to 32 bits even if RCX is zero. This is not documented, and a processor may
+        // treat MOVS and CMPS differently.
         string_registers: repeats_short(i),
     }
 }
 
-/// True if the bytes are not a valid instruction, and may also be longer than 15 bytes. Then both #GP(0) and #UD are
-/// correct: the choice depends on the lengths of opcodes that do not exist.
+/// True if the bytes are not a valid instruction, and may be the start of one of more than 15 bytes. Then both #GP(0)
+/// and #UD are correct: the choice depends on the lengths of opcodes that do not exist.
 pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(first);

@@ -25,8 +25,8 @@ fn is_form(code: Code) -> bool {
     if !info.is_instruction() || !info.mode64() || info.encoding() != EncodingKind::Legacy {
         return false;
     }
-    // Forms with WAIT (such as `9B D9 /7`) are two instructions, and the second one has its own form. The others exist
-    // only on processors that are not modelled.
+    // Forms with WAIT (such as `9B D9 /7`) are two instructions, and the second one has its own form. Forms that
+    // Intel's 64-bit decoder lacks or that need a decoder option exist only on processors that are not modelled.
     if info.fwait() || !info.intel_decoder64() || info.decoder_option() != 0 || is_old_nop(code) {
         return false;
     }
@@ -35,7 +35,7 @@ fn is_form(code: Code) -> bool {
     verdict(&i) == Verdict::Compare && code != Code::INVALID
 }
 
-/// True for reserved NOPs, which the decoder's table has in addition to the forms to which it decodes.
+/// True for reserved NOPs, which the decoder's table has in addition to the forms that the decoder returns.
 fn is_old_nop(code: Code) -> bool {
     code.mnemonic() == Mnemonic::Reservednop
 }

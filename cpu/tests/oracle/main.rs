@@ -11,8 +11,8 @@
 //! - [`oracle`]: one case, from the seed to the verdict
 //! - [`state`]: registers and outcomes; [`flag`]: bits of RFLAGS; [`rng`]: random numbers
 //!
-//! Environment: `EVERETT_ORACLE_CASES`, `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (a mnemonic),
-//! `EVERETT_ORACLE_CASE` (one case). See `docs/instruction-tests.md`.
+//! Environment: `EVERETT_ORACLE_CASES` (number of cases), `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (mnemonic of the
+//! only forms to test), `EVERETT_ORACLE_CASE` (number of the only case to run). See `docs/instruction-tests.md`.
 
 mod arena;
 mod compare;
@@ -103,9 +103,9 @@ fn instructions_agree_with_the_host() {
         println!("  this host differs: {}, {n} cases excused ({})", difference.name, difference.reason);
     }
     let least = hits.iter().min_by_key(|(_, n)| **n).expect("there are forms");
-    println!("  every form at least {} times ({:?})", least.1, least.0);
+    println!("  fewest cases of one form: {} ({:?})", least.1, least.0);
     for (code, (n, text)) in failed.iter().take(PRINTED_MAX) {
-        println!("--- {code:?}: {n} of {}\n{text}", hits.get(code).unwrap_or(&raw));
+        println!("--- {code:?}: {n} of {} cases differ\n{text}", hits.get(code).unwrap_or(&raw));
     }
     assert!(
         failed.is_empty(),
@@ -187,7 +187,8 @@ fn a_difference_between_makes_hides_no_other() {
     assert_eq!(Oracle::new().lax(&changes), Vec::<String>::new());
 }
 
-/// Every line of the tables of exceptions concerns an instruction that is tested or would be tested without the line.
+/// Every line of `undefined::TABLE` and `exempt::TABLE` concerns an instruction that is tested or would be tested
+/// without the line.
 #[test]
 fn every_line_of_the_tables_concerns_an_instruction() {
     let forms = forms::forms();

@@ -53,7 +53,7 @@ pub(crate) struct Difference {
     pub(crate) shown: fn(&Case, &Outcome, &[u8]) -> bool,
     /// True if the difference can affect this instruction.
     pub(crate) concerns: fn(&Encoded) -> bool,
-    /// True if it explains why these outcomes differ.
+    /// True if the difference explains why these outcomes differ.
     pub(crate) explains: fn(&Seen<'_>) -> bool,
 }
 
@@ -189,7 +189,7 @@ fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
 pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "near branches with prefix 66",
-        reason: "ignored (SDM vol. 1, 3.3.7.1), or a branch of 16 bits (APM vol. 3, near branches in 64-bit mode)",
+        reason: "prefix ignored (SDM vol. 1, 3.3.7.1), or branch of 16 bits (APM vol. 3, near branches in 64-bit mode)",
         bytes: &[0x66, 0xeb, 0x00],
         prepare: |_| {},
         shown: |case, host, _| host.state.rip == (case.state.rip + 3) & 0xffff,
@@ -318,7 +318,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
     Difference {
         name: "return address of a call to a non-canonical address",
-        reason: "it is pushed before the target's #GP, or not; RSP is unchanged",
+        reason: "the return address is pushed before the target's #GP, or not at all; RSP is unchanged",
         // call rsi
         bytes: &[0xff, 0xd6],
         prepare: |s| s.gpr[RSI] = WILD,

@@ -21,7 +21,7 @@ use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Maximum number of draws for one case until a draw is usable.
+/// Maximum number of draws for one case. The first usable draw is tested.
 const DRAWS: usize = 200;
 /// Cases in a round: one of them is raw bytes, one is a sequence, and the others are forms.
 const ROUND: u64 = 8;
@@ -115,8 +115,8 @@ impl Oracle {
         shown
     }
     /// Runs the test cases of this host's differences, and returns the names of differences that excuse too much. A
-    /// difference must explain the actual outcome of its case. It must not explain that outcome after any of these
-    /// changes to it.
+    /// difference must explain the actual outcome of its case. It must not explain that outcome after any of `changes`
+    /// to it.
     pub(crate) fn lax(&mut self, changes: &[fn(&mut Outcome)]) -> Vec<String> {
         let mut lax = Vec::new();
         for difference in self.differences.iter().map(|(difference, _)| *difference).collect::<Vec<_>>() {
@@ -310,7 +310,7 @@ impl Oracle {
         let listing: String = sequence.instructions.iter().map(listing).collect();
         Result::Differs(tested, format!("{listing}{}  => {}\n", describe(case), wrong.join("\n  => ")))
     }
-    /// Tests an instruction outside of the model: the guest must raise #UD, and nothing else may happen.
+    /// Tests an instruction outside of the model: the guest must raise #UD at the instruction.
     fn undefined(&mut self, case: &Case) -> Result {
         let tested = Tested { code: Code::INVALID, kind: Kind::Raw, faulted: true };
         let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };
@@ -325,8 +325,8 @@ impl Oracle {
         conclude(case, tested, &wrong)
     }
     /// Copies those parts of a memory image that depend on the host CPU from the host's memory to the guest's:
-    /// MXCSR_MASK, and the x87 pointers if the host hides them. (They may also be missing from an FNSAVE image, if the
-    /// kernel interrupted the process before and saved its state with FXSAVE.)
+    /// MXCSR_MASK, and the x87 pointers if the host hides them. (On such a host, the pointers may also be missing from
+    /// an FNSAVE image, if the kernel interrupted the process earlier and saved its state with FXSAVE.)
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,

@@ -123,8 +123,8 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
         fpu.r[rng.below(8) as usize] = fpu.r[n & 7];
     }
     if (i.has_rep_prefix() || i.has_repne_prefix()) && rng.one_in(2) {
-        // Sets bits above 32: the count is huge, but with prefix 67 it is small. Cases with more than `ITERATIONS_MAX`
-        // iterations are dropped.
+        // Sets upper bits of RCX: the count becomes huge, except with prefix 67, which ignores them. Cases with more
+        // than `ITERATIONS_MAX` iterations are dropped.
         gpr[RCX] |= rng.next() << 32;
     }
     let mut rflags = 0x202 | rng.next() & flag::ARITH;

@@ -5,7 +5,7 @@ use crate::encode::{LEN_MAX, encode};
 use crate::rng::Rng;
 use iced_x86::Code;
 
-/// Prefixes, including three of REX.
+/// Prefixes, including three REX prefixes.
 const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
 
 /// Draws fifteen bytes.

@@ -40,7 +40,7 @@ pub(crate) enum End {
 /// Amount of work to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// One instruction; a repeated string instruction to its end, or for this many iterations.
+    /// One instruction. A repeated string instruction is executed to its end, but for at most this many iterations.
     Iterations(u64),
     /// This many instructions.
     Instructions(u64),

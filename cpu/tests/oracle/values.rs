@@ -89,7 +89,7 @@ pub(crate) fn extended(rng: &mut Rng) -> (u64, u16) {
             let (significand, exponent) = from_u64(rng.next() >> rng.below(64));
             (significand, exponent.saturating_sub(rng.below(70) as u16))
         }
-        // Around the ranges of double and single precision and of integers.
+        // Near the ends of the ranges of double and single precision, and integers.
         12 => (INTEGER | fraction, 0x3fff - 1080 + rng.below(70) as u16),
         13 => (INTEGER | fraction, 0x3fff + rng.below(70) as u16),
         14 => (INTEGER | fraction, 0x3fff - 155 + rng.below(310) as u16),

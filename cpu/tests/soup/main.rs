@@ -54,7 +54,8 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
 }
 
-/// Runs a soup in two ways. Describes the first instruction after which they differ, and the state before it.
+/// Runs a soup in two ways. If the runs differ, describes the first instruction after which they do, and the state
+/// before it.
 fn disagreement(soup: &Soup, way: Way) -> Option<String> {
     let differ = |n| difference(&run(soup, Way::Plain, n), &run(soup, way, n));
     differ(INSTRUCTIONS_MAX)?;
@@ -113,7 +114,7 @@ fn soups_are_rich() {
     assert!(table_writes >= 16);
 }
 
-/// The test must detect the planted defect of stale translations.
+/// The test must detect the planted defect of stale TLB entries.
 #[test]
 fn a_stale_translation_is_caught() {
     let caught = (0..2000).any(|seed| {

@@ -13,7 +13,7 @@ pub(crate) const RAM_LEN: usize = 0x5_0000;
 pub(crate) const WINDOW: u64 = 0x40_0000;
 /// Number of the soup's pages.
 pub(crate) const WINDOW_PAGES: u64 = 64;
-/// Linear address of a large page over the beginning of RAM.
+/// Linear address of a large page. It maps the beginning of RAM or, in some soups, addresses of a device.
 const LARGE: u64 = 0x80_0000;
 
 const PML4: u64 = 0x1000;
@@ -31,7 +31,7 @@ const TSS: u64 = 0xa000;
 const HANDLERS: u64 = 0xb000;
 const STACKS: u64 = 0xd000;
 const KERNEL_END: u64 = 0x1_0000;
-/// Range of RAM that can hold soup.
+/// Start of the range of RAM that can hold soup.
 const SOUP: u64 = 0x1_0000;
 const SOUP_END: u64 = 0x5_0000;
 
@@ -122,7 +122,7 @@ impl Soup {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 and seven stacks, some of which are in the soup.
+        // RSP0 to RSP2, a reserved word, and IST1 to IST6. Some of these stacks are in the soup.
         for n in 0..10 {
             let top =
                 if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use super::distribution::DistributionError;
 use super::{Distribution, Fault, PPM, Ppm};
 
-/// Allowed bandwidth of a link, in bits per second. On a slower link one frame would take days.
+/// Allowed bandwidth of a link, in bits per second. With a lower minimum, one frame could occupy a link for hours.
 pub const BITS_PER_S: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 /// Allowed remaining speed of a slowed CPU, in parts per million. A CPU that stands still is a pause instead.
 pub const SLOW_CPU_PPM: RangeInclusive<Ppm> = 1_000..=PPM;

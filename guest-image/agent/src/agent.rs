@@ -39,7 +39,7 @@ pub(crate) struct Agent {
     pub(crate) services: BTreeMap<String, Watched>,
     /// Services whose threads have real-time priorities set by the host.
     pub(crate) prioritized: BTreeSet<String>,
-    /// True if [`Message::Ready`] was sent since the last start of services. Initially true: none was requested yet.
+    /// True if [`Message::Ready`] was sent since the last start of services. Initially true, as there was no start.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
     captures: Vec<Capture>,

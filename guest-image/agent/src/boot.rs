@@ -30,7 +30,7 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     let mut note = |result: Result<(), Failure>| failures.extend(result.err());
 
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
-    // The kernel may have mounted devtmpfs already; a second mount over it is the same filesystem.
+    // The kernel may have mounted devtmpfs already; a second mount over it shows the same filesystem.
     note(mount_at("devtmpfs", "/dev", MountFlags::NOSUID, c"mode=0755"));
     note(mount_at("proc", "/proc", quiet, c""));
     note(mount_at("sysfs", "/sys", quiet, c""));
@@ -66,7 +66,7 @@ pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) 
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-/// Loads the modules. Unless the virtio bus is built in, a module creates it; from then on, devices wait for a driver.
+/// Loads the modules. Turns off automatic driver binding as soon as the virtio bus exists (built in or from a module).
 fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {

@@ -74,7 +74,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Sends later output to the log port: the command was answered, but its children may still print.
+    /// Sends later output to the log port: the command's request is answered, but its children may still print.
     pub(crate) fn outlive(&mut self) {
         self.to = ExecOutput::Log;
     }

@@ -15,8 +15,8 @@ use crate::kernel_log;
 use crate::users;
 use crate::virtio::Bus;
 
-/// Bytes at the start of a disk that must be zero for it to count as blank. Every filesystem that Linux mounts has its
-/// superblock within them, except btrfs, whose superblock is at exactly 64 KiB and which is never made here.
+/// Number of bytes at the start of a disk that must be zero for the disk to count as blank. The filesystems that are
+/// made here have their superblock within these bytes. (btrfs, which is never made here, has it at exactly 64 KiB.)
 const BLANK_BYTES: u64 = 64 << 10;
 
 /// Returns the device node of the disk with this serial number. A serial number can be read only after the disk has a
@@ -53,7 +53,7 @@ fn among_bound(serial: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
 }
 
-/// Block size of new filesystems in bytes: that of the largest sectors, so that a block is one sector on such a disk.
+/// Block size of new filesystems, in bytes. A disk's largest sectors have this size, and a block is then one sector.
 const BLOCK_BYTES: u32 = 4096;
 
 /// Errors of mount(2) that do not concern the disk's content: no driver for the filesystem, no memory.
@@ -92,7 +92,7 @@ fn blank(device: &str) -> Result<bool, Failure> {
     Ok(start.iter().all(|&byte| byte == 0))
 }
 
-/// Runs the root's own mkfs. Values that it would draw at random are derived from the serial number, and nothing is
+/// Runs the mkfs of the root. Values that it would draw at random are derived from the serial number, and nothing is
 /// left for the kernel to initialise later in the background. Blocks have 4 KiB whatever the size of the disk and its
 /// sectors: by default mke2fs makes 1 KiB blocks on a small disk, and a superblock that spans two sectors of 512 bytes.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {

@@ -19,7 +19,7 @@ const HEADER_BYTES: usize = 16;
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// Starts a request that wants an acknowledgement. `body` is the type's fixed part.
+    /// Starts a request that wants an acknowledgement. `body` is the fixed part of this type of message.
     pub(crate) fn new(kind: u16, sequence: u32, body: &[u8]) -> Self {
         let flags = match kind {
             NEW_LINK => REQUEST | ACK,

@@ -21,7 +21,7 @@ use crate::failure::{Context as _, Failure};
 /// Bytes written to the device at once.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Overlay attribute of a folder whose content in the lower folder is hidden.
+/// Overlay attribute of an opaque folder, which hides the content of the lower folder.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
 /// Longest packed value of an extended attribute, in bytes. `security.capability` has 24 bytes.
@@ -33,7 +33,7 @@ pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
     let what = || format!("write the changes to the disk {}", pack.serial);
     let file = OpenOptions::new().write(true).open(&device).context(what)?;
     let counter = Counter { inner: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 };
-    // The folder has no path any more: the root was moved over the initramfs in which it lies.
+    // The folder has no path any more: the root was moved over the initramfs, which contains it.
     let root = PathBuf::from(format!("/proc/self/fd/{}", upper.as_raw_fd()));
     let mut packer = Packer { tar: Builder::new(counter), root, links: BTreeMap::new(), entries: 0 };
     packer.folder(Path::new(""))?;

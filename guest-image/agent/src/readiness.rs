@@ -13,14 +13,14 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// Time that the first connection waits for its answer, in milliseconds of guest time. After a connection without any
-/// answer, the next one waits twice as long: the service may have dropped input that came too early, or may be slow to
-/// answer. A connection that has received something, but not the expected text, waits at most this long for more.
+/// Time that the first connection waits for its answer, in milliseconds of guest time. If no byte arrives in this time,
+/// the next connection waits twice as long: the service may have dropped input that came too early, or may be slow. A
+/// connection that has received something, but not the expected text, waits at most this long for more.
 const ANSWER_MS: u64 = 250;
 /// Divisor of the time limit: a connection waits at most the limit divided by this number, or [`ANSWER_MS`] if that is
 /// longer, so that several silent connections fit within the limit.
 const PATIENCE_PARTS: u64 = 8;
-/// Maximum number of bytes of an answer that are examined; a longer answer ends the attempt.
+/// Length of an answer, in bytes, beyond which the attempt ends unless the expected text was found.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of bytes read from the socket at once.
 const READ_BYTES: usize = 4 << 10;
@@ -38,11 +38,11 @@ pub(crate) struct Probe {
 }
 
 enum Attempt {
-    /// Waiting for the next attempt at this time.
+    /// Waiting until `until_ns`, when the next attempt is made.
     Pause { until_ns: u64 },
     /// Connecting; the socket becomes writable when the connection succeeds or fails.
     Connecting(OwnedFd),
-    /// Connected; the expected answer has not arrived.
+    /// Connected; the expected text has not arrived yet.
     Talking(Talk),
     /// Running the command with this process ID.
     Command(Pid),
@@ -68,7 +68,7 @@ enum Heard {
 }
 
 impl Talk {
-    /// Sends and receives until the socket would block or the answer is decided.
+    /// Sends and receives until the socket would block or the outcome is known.
     fn go_on(&mut self, send: &[u8], expect: &[u8]) -> Heard {
         while let Some(rest) = send.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
@@ -144,7 +144,7 @@ impl Probe {
         }
     }
 
-    /// Makes an attempt if it is due, and ends one that takes too long. Returns true if the service is ready.
+    /// Makes an attempt if it is due. Ends a connection whose answer is overdue. Returns true if the service is ready.
     pub(crate) fn tick(&mut self, service: &Service, now_ns: u64) -> Result<bool, Failure> {
         if let Attempt::Talking(talk) = &self.attempt
             && talk.until_ns <= now_ns

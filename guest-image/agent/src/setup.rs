@@ -36,8 +36,8 @@ impl Agent {
 
     /// Performs the steps after the restart point, except files and services. Stops at a damaged filesystem.
     ///
-    /// Entropy comes first, so that all random values drawn here depend on it. The clock comes next, so that no file
-    /// made here has an older timestamp.
+    /// Entropy comes first, so that all random values drawn here depend on it. The clock comes next, so that files
+    /// made here have timestamps of the new time.
     pub(crate) fn join(&mut self, join: &Join) -> Result<Reply, Failure> {
         let Stage::Mounted(hostname) = &self.stage else {
             return Err(Failure::new("the machine is not at its restart point"));

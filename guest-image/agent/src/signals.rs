@@ -31,7 +31,7 @@ impl ChildSignals {
 
     /// Discards the pending signals. Signals coalesce, so the caller must reap until no exited child is left.
     pub(crate) fn drain(&self) {
-        // Larger than a signalfd_siginfo (128 bytes each). An error means that nothing is left to read.
+        // Room for several signalfd_siginfo, of 128 bytes each. An error means that nothing is left to read.
         let mut buffer = [0u8; 1024];
         while matches!(rustix::io::read(&self.0, &mut buffer), Ok(length) if length > 0) {}
     }

@@ -58,7 +58,7 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
     // Duplicates the port to the first free number from HISTORY_FD on. HISTORY_FD is then in use, so no pipe of `spawn`
-    // gets it: the child's dup2 to HISTORY_FD would close that pipe while the child still needs it.
+    // gets this number. If one did, the child's dup2 to HISTORY_FD would close it while the child still needs it.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind with this device ID; `None` for an ID that no machine of Everett's has.
+    /// Returns the kind with this device ID; `None` for an ID that no Everett machine has.
     fn of_id(id: u32) -> Option<Kind> {
         match id {
             1 => Some(Kind::Card),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of its Linux driver.
+    /// Returns the name of the kind's Linux driver.
     fn driver(self) -> &'static str {
         match self {
             Kind::Card => "virtio_net",
@@ -55,7 +55,7 @@ pub(crate) struct Device {
     pub(crate) kind: Kind,
     /// True if the device is bound to a driver.
     pub(crate) bound: bool,
-    /// True if the kernel has a driver for it. A device without one is ignored; a step that needs it fails later.
+    /// True if the kernel has a driver for the device. If not, the device is ignored; a step that needs it fails later.
     drivable: bool,
 }
 

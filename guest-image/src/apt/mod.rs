@@ -1,8 +1,8 @@
 //! Debian packages by name, through the host's `apt-get` with a state of its own.
 //!
-//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder of
-//! Everett's. Everett needs write access only there, and installs nothing. From the host's configuration it uses only
-//! the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
+//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder that
+//! belongs to Everett. Everett needs write access only there, and installs nothing. From the host's configuration it
+//! uses only the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
 //!
 //! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
 

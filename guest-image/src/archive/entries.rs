@@ -51,7 +51,7 @@ struct Head {
     map_bytes: u64,
 }
 
-/// Position within the parts between the end of one entry's content and the beginning of the next one's.
+/// Position between the end of one entry's content and the beginning of the next entry's content.
 #[derive(Debug)]
 enum Stage {
     /// In the padding of the previous content, or in a header. Holds the bytes of the header read so far.
@@ -148,8 +148,8 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage after a header, which is a whole block. PAX records are read here, before the `tar` crate sees
-    /// any byte of them.
+    /// Returns the stage that follows the header in `block`. PAX records are read here, before the `tar` crate sees any
+    /// byte of them.
     fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };

@@ -128,7 +128,7 @@ fn names_and_attributes_may_have_newlines() {
 #[test]
 fn damaged_records_are_refused_with_their_entry() {
     let mut bytes = Archive::new().xattr("user.a", b"value").file("x", "content").bytes();
-    // The first record's length.
+    // Damages the length of the first record.
     bytes[512] = b'9';
     let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
     assert_eq!(error, "x: its PAX records are damaged");

@@ -112,7 +112,7 @@ impl Cache {
                 result => result.map_err(|source| Error::of(&path, source))?,
             }
         }
-        // Absolute, because its paths are given to commands that run in other folders.
+        // Absolute, because paths within the cache are given to commands that run in other folders.
         let folder = folder.canonicalize().map_err(|source| Error::of(folder, source))?;
         Ok(Cache { folder })
     }
@@ -184,7 +184,7 @@ impl Cache {
         let text = serde_json::to_vec(&Record { bytes, blake3: blake3.clone() }).map_err(io::Error::other);
         beside.write_all(&text.map_err(failed)?).map_err(failed)?;
         beside.as_file().sync_all().map_err(failed)?;
-        // Between the two renames, the old record does not match the new file, so the entry would be made again.
+        // After a crash between the two renames, the old record does not match the new file: the entry is made again.
         persist(file, &path).map_err(failed)?;
         persist(beside, &record).map_err(failed)?;
         Ok(Entry { path, bytes, blake3 })

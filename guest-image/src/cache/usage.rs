@@ -8,7 +8,7 @@
 //! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
 //!
 //! A cache that this process may read but not write (another user's, or on a file system that is mounted read-only) is
-//! used without notes, and without a gate if it has none. Its owner's `prune` does not know of such a process.
+//! used without notes, and without a gate if it has none. A `prune` by its owner does not know of such a process.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -46,7 +46,7 @@ pub struct Use {
 
 /// The gate's lock, held for the life of this value. `None` for a cache that cannot be written and has no gate.
 #[derive(Debug)]
-pub struct Gate(#[expect(dead_code, reason = "the lock is the file's")] Option<File>);
+pub struct Gate(#[expect(dead_code, reason = "the open file holds the lock")] Option<File>);
 
 impl Cache {
     fn gate_path(&self) -> PathBuf {

@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// A chain of dependencies is too long.
     #[error(
-        "the module {module} of the kernel {release} is needed through a chain of more than {CHAIN_MAX} dependencies"
+        "the module {module} of the kernel {release} is needed through a chain of more than {CHAIN_MAX} modules"
     )]
     TooDeep {
         /// Release of the kernel.
@@ -386,7 +386,7 @@ mod tests {
         for length in [CHAIN_MAX + 1, 200_000] {
             let error = chain(length).unwrap_err().to_string();
             let expected = format!(
-                "the module m{CHAIN_MAX} of the kernel 6.1 is needed through a chain of more than {CHAIN_MAX} dependencies"
+                "the module m{CHAIN_MAX} of the kernel 6.1 is needed through a chain of more than {CHAIN_MAX} modules"
             );
             assert_eq!(error, expected);
         }

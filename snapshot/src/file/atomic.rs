@@ -19,8 +19,8 @@ use super::FileError;
 
 /// Prefix of the names of temporary files.
 pub const TEMPORARY_PREFIX: &str = ".everett-temporary-";
-/// Maximum number of names that a writer tries. Each taken name means another writer or sweeper in the same folder at
-/// that moment.
+/// Maximum number of names that a writer tries. It tries the next one if a file with the name exists, or if a sweeper
+/// takes the new file.
 const ATTEMPTS_MAX: u32 = 1000;
 
 /// A file that is being written.

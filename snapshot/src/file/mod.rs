@@ -21,7 +21,7 @@
 //! ```
 //!
 //! **Invariants.**
-//! - Every byte is covered by a blake3 that is checked before it is used, or must be zero.
+//! - Every byte either must be zero or is covered by a blake3 that is checked before the byte is used.
 //! - No memory is allocated for a length or count beyond its named maximum.
 //! - Files are written once, under another name, and never in place. **A caller that opens a file promises that it is
 //!   not truncated or changed while it is mapped.** Unlinking it is allowed.

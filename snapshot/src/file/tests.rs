@@ -145,7 +145,7 @@ proptest! {
         }
         prop_assert_eq!(entries(&back.trees["blocks"]), entries(&parts.trees["blocks"]));
 
-        // Writing it again gives the same file. Without its base, reading fails and names the base.
+        // Writing what was read gives the same file. Without the base, reading fails and names the base.
         let again = folder.path().join("again");
         MomentFile::write(&again, &info, &back).unwrap();
         prop_assert_eq!(fs::read(&again).unwrap(), fs::read(&path).unwrap());
@@ -261,7 +261,7 @@ fn zeroes_take_no_room() {
     assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
-/// A page replaced by a hole has no bytes to compare, so it is found through the index.
+/// A page replaced by a hole is not among the ranges with data, so the damage is found through the index.
 #[test]
 fn missing_pages_are_found() {
     let folder = tempfile::tempdir().unwrap();

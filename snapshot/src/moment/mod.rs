@@ -81,9 +81,9 @@ pub struct MomentInfo {
     pub vtime: u64,
     /// Seed of the timeline.
     pub seed: u64,
-    /// Identity of what the moment was taken of, for the caller to compare.
+    /// Identifier of the machines that the moment was taken of. The caller makes and compares it.
     pub key: [u8; 32],
-    /// Version of the states, for the caller to compare.
+    /// Version of the states. The caller sets and compares it.
     pub state_version: u32,
 }
 
@@ -96,7 +96,7 @@ pub struct MomentHeader {
     pub state_bytes: u64,
     /// Number of entries of all images and trees.
     pub delta_pages: u64,
-    /// Number of distinct page contents among them.
+    /// Number of distinct page contents among these entries.
     pub distinct_pages: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,

@@ -213,7 +213,7 @@ impl List<'_> {
 
     fn entry(&mut self, content: u64) -> Result<Entry, FileError> {
         let Some(number) = content.checked_sub(1) else { return Ok(Entry::Zero) };
-        // Pages must first be named in ascending order, so that a moment has only one encoding.
+        // The first references to distinct pages must be in ascending order, so that a moment has only one encoding.
         let page = if number <= self.named { self.pages.get(number as usize) } else { None };
         let page = page.ok_or_else(|| self.damaged("it names a page out of order"))?;
         self.named = self.named.max(number + 1);

@@ -97,7 +97,7 @@ impl Table {
 
     fn find_or_insert(self: &Arc<Table>, hash: PageHash, content: &PageBytes) -> PageRef {
         let prefix = prefix(&hash);
-        // Declared before the lock, and so dropped after it.
+        // Declared before the lock guard, so that these references are dropped after it.
         let (mut found, mut others) = (None, Vec::new());
         let mut shard = self.shard(&hash);
         shard.find(prefix, |slot| {

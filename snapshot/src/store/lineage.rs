@@ -1,10 +1,10 @@
 //! Keys, parents, costs and values of a store, and the queue of values that can be evicted.
 //!
 //! **Invariants.** The queue holds exactly the values that may be evicted, each with the cost of deriving it from the
-//! nearest ancestor that has a value. When a value is added or removed, the costs of all values whose nearest ancestor
-//! it is are updated. To find these values quickly, each key knows its *live* children, which have a value or a live
-//! child themselves; all other subtrees are skipped. No function here is recursive, because lineages may be long
-//! chains.
+//! nearest ancestor that has a value. When a value is added or removed, the costs of the values below it are updated,
+//! on each path down to the next value. To find these values quickly, each key knows its *live* children, which have a
+//! value or a live child themselves; all other subtrees are skipped. No function here is recursive, because lineages
+//! may be long chains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -169,8 +169,8 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
         }
     }
 
-    /// Updates the costs of the values whose nearest ancestor is, or was, `key`. `start` is the cost of deriving `key`
-    /// from the nearest value, or 0 if `key` has a value itself.
+    /// Updates the costs of the values below `key`, on each path down to the next value. `start` is the cost of
+    /// deriving `key` from its nearest ancestor with a value, or 0 if `key` has a value itself.
     fn update_below(&mut self, key: &K, start: u64) {
         let Some(node) = self.nodes.get(key) else { return };
         let mut open: Vec<(K, u64)> = node.live.iter().map(|child| (child.clone(), start)).collect();

@@ -58,7 +58,7 @@ pub enum DeriveError<K: Debug, E> {
     /// The caller's derivation failed.
     #[error("{key:?} cannot be derived again")]
     Failed {
-        /// Key that was to be derived: the requested key, or one between it and an ancestor.
+        /// Key whose derivation failed: the requested key, or one between it and its nearest ancestor with a value.
         key: K,
         /// Cause.
         source: E,
@@ -72,7 +72,7 @@ pub struct StoreStats {
     pub known: usize,
     /// Number of values that are present.
     pub present: usize,
-    /// Size of these values in bytes, as stated by their owners.
+    /// Size of these values in bytes, as stated by the caller.
     pub bytes: u64,
     /// Number of values evicted so far.
     pub evicted: u64,

@@ -56,7 +56,8 @@ impl Naive {
     }
 }
 
-/// A known key or an unknown one. Known keys are mostly among the newest, so that lineages get deep.
+/// A known key, by its distance from the newest known key. `None` is an unknown key. Most distances are small, so that
+/// lineages get deep.
 #[derive(Debug, Clone, Copy)]
 struct Key(Option<u8>);
 
@@ -182,7 +183,7 @@ proptest! {
     }
 }
 
-/// A chain as long as a timeline can be: nothing recurses, and an evicted value is derived again from the root.
+/// A chain of 50,000 keys: nothing recurses, and an evicted value is derived again from the root.
 #[test]
 fn long_chains() {
     let mut store: Store<u32, u32> = Store::new(10);
@@ -199,7 +200,7 @@ fn long_chains() {
     };
     assert_eq!(store.get_or_derive(&30_000, &mut derive), Ok(&30_000));
     assert_eq!(calls, 30_000);
-    assert!(store.stats().bytes <= 10, "deriving keeps the budget");
+    assert!(store.stats().bytes <= 10, "derived values exceed the budget");
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn errors_name_the_key() {
         "3 has the parent 9, which is not in the store"
     );
     store.insert(3, Some(2), 1, 1, ()).unwrap();
-    assert!(store.get(&2).is_none(), "over the budget");
+    assert!(store.get(&2).is_none(), "the value of key 2 was not evicted");
     let failed = store.get_or_derive(&2, &mut |_, (), _| Err::<(), _>("no")).unwrap_err();
     assert_eq!(failed, DeriveError::Failed { key: 2, source: "no" });
     assert_eq!(store.forget(&3), Ok(Some(())));

@@ -2,10 +2,10 @@
 //! changes afterwards.
 //!
 //! It is a radix tree of fan-out 8. Changing an entry copies the nodes on its path that are shared with another tree,
-//! and changes unshared nodes in place. A fan-out of eight keeps many sparse versions small: of a hundred entries
-//! spread over 65,536 pages, each copies about 2.8 nodes of 96 bytes; with a fan-out of 16 it would be 2.3 nodes of
-//! 160 bytes. Nodes have no hashes for the same reason: equal subtrees that are not shared are compared entry by
-//! entry.
+//! and changes unshared nodes in place. A fan-out of eight keeps many sparse versions small: if a version changes
+//! a hundred entries spread over 65,536 pages, each change copies about 2.8 nodes of 96 bytes; with a fan-out of 16 it
+//! would be 2.3 nodes of 160 bytes. To keep nodes small, they have no hashes. Equal subtrees that are not shared are
+//! therefore compared entry by entry.
 //!
 //! An entry may state that a page is zero ([`Entry::Zero`]). This differs from having no entry, because the base
 //! under the tree ([`crate::base`](mod@crate::base)) may have other content there.

@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// Shared nodes of two versions stay shared (the same by pointer) when one version changes elsewhere.
+/// When one of two versions changes, the nodes that are not on the path to the change stay shared (equal pointers).
 #[test]
 fn changes_copy_only_their_path() {
     let pool = Pool::default();

@@ -43,12 +43,14 @@ fn store_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(va, v)
 }
 
-/// Zero extension from `S`. `D` has 16 or 32 bits; for a 64-bit destination, writing 32 bits clears the upper half.
+/// Zero extension of a register from `S` to `D`.
 fn zx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = S::read(core, op.src);
     D::write(core, op.dst, v);
     Ok(())
 }
+/// Zero extension of memory from `S`. `D` has 16 or 32 bits; for a 64-bit destination, writing 32 bits clears the upper
+/// half.
 fn zx_mem<S: Width, A: Address, D: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = core.mem.load::<S>(A::of(core, op))?.to_u64();
     D::write(core, op.dst, v);

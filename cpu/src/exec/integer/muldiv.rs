@@ -18,7 +18,7 @@ struct Imul;
 struct Div;
 struct Idiv;
 
-/// Writes a double-width result to AX or rDX:rAX.
+/// Writes two results to AL and AH, or to rAX and rDX: the halves of a product, or quotient and remainder.
 #[inline(always)]
 fn write_pair<W: Width>(core: &mut Core, low: u64, high: u64) {
     if W::BITS == 8 {

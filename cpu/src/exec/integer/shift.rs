@@ -43,8 +43,8 @@ impl Shift for Shr {
     fn apply<W: Width>(a: u64, count: u32, _: &Flags) -> (u64, Flags) {
         let cf = a >> (count - 1) & 1 != 0;
         let r = a >> count;
-        // OF is defined for counts of one, where it is the operand's top bit. Hardware applies this to the last step,
-        // which for greater counts has a top bit of 0.
+        // OF is defined for counts of one, where it is the operand's top bit. For greater counts, hardware gives the
+        // top bit before the last one-bit step, which is 0.
         let of = top::<W>(a) && count == 1;
         (r, Flags::result(W::sext(r), cf, of))
     }

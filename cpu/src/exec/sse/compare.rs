@@ -122,7 +122,8 @@ fn flags<C: Ordered>(i: &Instruction, op: &mut Op) -> Option<Kind> {
         let (x, y) = (C::Bits::narrow(a), C::Bits::narrow(b));
         if x.comparable() && y.comparable() {
             let (less, equal) = C::less_equal(x, y);
-            // A nonzero result of odd parity unless equal. PF is clear in both cases, through its inversion bit.
+            // ZF is set if equal. PF must be clear: the result 1 has odd parity, and for the result 0 the inversion bit
+            // makes the parity odd.
             let (res, parity) = if equal { (0, 1 << 8) } else { (1, 0) };
             core.flags = Flags { res, carry: u64::from(less) * (3 << 62), aux: parity };
             return Ok(());

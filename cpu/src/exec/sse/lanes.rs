@@ -47,7 +47,7 @@ elementwise! {
     sign32 i32, 4, |a, b| if b == 0 { 0 } else if b < 0 { a.wrapping_neg() } else { a };
     /// PMULHRSW.
     mulhrs16 i16, 8, |a, b| ((((i32::from(a) * i32::from(b)) >> 14) + 1) >> 1) as i16;
-    /// PMADDUBSW: unsigned bytes of the first operand by signed ones of the second.
+    /// PMADDUBSW: multiplies unsigned bytes of the first operand by signed bytes of the second.
     maddubs16 i16, 8, |a, b| {
         let low = i32::from(a as u8) * i32::from(b as i8);
         let high = i32::from((a >> 8) as u8) * i32::from((b >> 8) as i8);

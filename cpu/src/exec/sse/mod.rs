@@ -4,7 +4,7 @@
 //! - `moves`, `element`: moves of all kinds; single elements; PTEST
 //! - `integer`, with the pure functions in `lanes` and `shuffle`: packed integers, logic, shuffles
 //! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: instructions
-//!   that use it
+//!   that use them
 //! - `round`, `horizontal`, `approximate`, `strings`: instructions newer than SSE2, and approximations; composed of
 //!   SSE2 arithmetic or computed in software
 //! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints

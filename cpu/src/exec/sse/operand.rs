@@ -42,7 +42,7 @@ fn mmx_unusable(core: &mut Core) -> Stop {
     }
 }
 
-/// Applies the effect of every MMX instruction on the x87 state (SDM vol. 3A, table 12-1).
+/// Applies the effect that every MMX instruction has on the x87 state (SDM vol. 3A, table 12-1).
 #[inline(always)]
 pub(super) fn enter_mmx(core: &mut Core) {
     core.fpu.fsw &= !TOP;

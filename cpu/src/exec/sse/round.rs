@@ -1,4 +1,4 @@
-//! ROUNDPS, ROUNDPD, ROUNDSS, ROUNDSD. These are SSE4.1 instructions, so they are computed here on bits.
+//! ROUNDPS, ROUNDPD, ROUNDSS, ROUNDSD, computed in software because a host may lack SSE4.1.
 
 use super::float;
 use super::operand::{merge, set_xmm, usable, xmm, xmm_op};

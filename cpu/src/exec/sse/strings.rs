@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn the_four_ways_to_compare() {
-        // CF: a match exists. ZF, SF: the second or the first operand ends. OF: the first element matches.
+        // CF: a match exists. ZF: the second operand is shorter than the register. SF: the first one is. OF: the first
+        // element matches.
         let ends = bits::ZF | bits::SF;
         assert_eq!(found(text("ei"), text("everett"), 0), (0b10101, ends | bits::CF | bits::OF));
         assert_eq!(found(text("azAZ"), text("a-Z9z"), RANGES), (0b10101, ends | bits::CF | bits::OF));

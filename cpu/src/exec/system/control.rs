@@ -117,7 +117,7 @@ fn write_cr8(core: &mut Core, op: &Op) -> Flow {
 fn write_cr0(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let v = core.regs[(op.src & 15) as usize];
-    // 64-bit code cannot leave paging or protected mode.
+    // 64-bit code cannot turn off paging or protected mode.
     let impossible = v & (cr0::PE | cr0::PG) != cr0::PE | cr0::PG;
     if v >> 32 != 0 || impossible || (v & cr0::NW != 0 && v & cr0::CD == 0) {
         return Err(core.gp());

@@ -40,8 +40,8 @@ fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
 /// Bit of the status word returned by [`remainder`], where hardware has TOP: a quotient was computed.
 const QUOTIENT: u16 = 1 << 11;
 
-/// Returns the remainder of `a` by `b`, or a step towards it, and the status word. This holds exceptions, and either
-/// C2 for a step or the quotient's last three bits in C0, C3 and C1.
+/// Returns the remainder of `a` by `b`, or a step towards it, and the status word. The status word holds exceptions,
+/// and either C2 for a step or the quotient's last three bits in C0, C3 and C1.
 fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16) {
     let (class_a, class_b) = (classify(a), classify(b));
     if matches!(class_a, Class::Nan | Class::Unsupported)

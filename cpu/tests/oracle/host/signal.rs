@@ -1,9 +1,10 @@
 //! Execution of a test instruction by signals and the trap flag.
 //!
 //! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with
-//! the trap flag set, and returns. The kernel loads all of it, FXSAVE state and RSP included. The CPU executes one
-//! instruction and traps. The handler then copies the context (registers, vector, error code, CR2) and restores the
-//! saved one. So no code surrounds the instruction that could disturb it, and branches need no special case.
+//! the trap flag set, and returns. The kernel loads all of these registers, FXSAVE state and RSP included. The CPU
+//! executes one instruction and traps. The handler then copies the context (registers, vector, error code, CR2) and
+//! restores the saved one. So there is no surrounding code that could disturb the instruction, and branches need no
+//! special case.
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;

@@ -120,8 +120,8 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
 /// Bytes of a malformed line that an error shows.
 const SHOWN_BYTES: usize = 80;
 
-/// The unfinished line that a [`LineSplitter`] or a [`crate::LineCutter`] holds between two writes; its complete saved
-/// state.
+/// The unfinished line that a [`LineSplitter`] or a [`crate::LineCutter`] holds between two writes. It is the complete
+/// saved state of either.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartialLine {
     /// Bytes of the line received so far.

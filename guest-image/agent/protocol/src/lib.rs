@@ -53,8 +53,8 @@ pub const ROOT_DISK_SERIAL: &str = "everett-root";
 /// Serial number of the virtio-blk device that [`Operation::Pack`] writes to, by convention.
 pub const OUT_DISK_SERIAL: &str = "everett-out";
 
-/// Descriptor of the history port in programs that were given it.
+/// Descriptor of the history port in programs that get the port.
 pub const HISTORY_FD: i32 = 3;
 
-/// Environment variable that tells these programs the descriptor; its value is [`HISTORY_FD`].
+/// Environment variable with the number of this descriptor, for these programs; its value is [`HISTORY_FD`].
 pub const HISTORY_VARIABLE: &str = "EVERETT_HISTORY";

@@ -27,10 +27,10 @@ pub const LISTED_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX / 8;
 /// Maximum number of bytes of file content in one [`crate::PutFile`]; a longer file is sent in pieces.
 pub const PUT_FILE_BYTES_MAX: usize = 512 << 10;
 
-/// Minimum length of [`crate::Operation::Reseed`], in bytes: with 256 bits the kernel considers its generator seeded.
+/// Minimum length of entropy in a request, in bytes: with 256 bits the kernel considers its generator seeded.
 pub const ENTROPY_BYTES_MIN: usize = 32;
 
-/// Maximum length of [`crate::Operation::Reseed`], in bytes.
+/// Maximum length of entropy in a request ([`crate::Operation::Reseed`], [`crate::Join`]), in bytes.
 pub const ENTROPY_BYTES_MAX: usize = 512;
 
 /// Maximum number of priorities in one [`crate::Operation::Prioritize`].

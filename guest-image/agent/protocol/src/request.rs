@@ -78,14 +78,14 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// The root filesystem. Its disk is the only one that gets a driver.
+    /// The root filesystem. Disks get drivers in the order of slots up to its disk, which should be in the first slot.
     pub root: Root,
     /// Host name of the machine; also written to `/etc/hostname`.
     pub hostname: String,
 }
 
-/// Configuration of a machine after its restart point. It is applied in the order of the fields; before that, no data
-/// disk and no network card has a driver.
+/// Configuration of a machine after its restart point. It is applied in the order of the fields. When this begins, no
+/// data disk and no network card has a driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -243,7 +243,7 @@ pub enum ReadyCheck {
         /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the service speaks first.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         send: String,
-        /// Text that the answer must contain, at most as long. If empty, a connection suffices and nothing is sent.
+        /// Text that the answer must contain, with the same bound. If empty, a connection suffices and nothing is sent.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         expect: String,
     },

@@ -284,7 +284,7 @@ fn the_longest_allowed_texts_fit_their_ports_however_json_writes_them() {
         data: Bytes(vec![0xff; PUT_FILE_BYTES_MAX]),
     };
     encode_request(&Request { id: u64::MAX, op: Operation::PutFile(put) }).unwrap();
-    // As many and as long names as allowed, made of the byte with the longest JSON escape.
+    // The maximum number of names with the maximum total length, made of the byte with the longest JSON escape.
     let names = (0..LISTED_NAMES_MAX)
         .map(|i| format!("{i:04}{}", "\u{1}".repeat(LISTED_BYTES_MAX / LISTED_NAMES_MAX - 4)));
     let reply = Reply::Names(names.collect());

@@ -197,7 +197,7 @@ fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
         _ => {
             let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
             let r = series::arctangent(v, w);
-            // A quotient below the range of the format is its own arctangent, to far more than the format's
+            // If the quotient is below the range of the format, the arctangent equals it to far more than the format's
             // precision.
             finish(cw, r, PE | denormal(a) | denormal(b))
         }
