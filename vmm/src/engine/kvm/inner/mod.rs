@@ -544,10 +544,8 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but
-    /// not Everett's, so a shadow table would stay stale, even after INVLPG. So everything that KVM derived from page
-    /// tables is dropped. This is expensive, but only on hosts that are slow anyway: where the processor executes
-    /// kernels, the soft CPU has next to nothing to do.
+    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so KVM has to drop what it derived
+    /// from these ([`crate::kvm::Processor::forget_memory`]).
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
