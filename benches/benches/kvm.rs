@@ -1,5 +1,6 @@
 //! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
-//! of moments. Then measures the parts of an exit, and of a restore, from which `docs/kvm.md` projects both to other hosts.
+//! of moments. Also measures the parts of an exit and of a restore, from which `docs/design/engines.md` projects both to
+//! other hosts.
 //!
 //! On a host that emulates `/dev/kvm` in software, ring 0 is slow, and the figures of restores are not representative.
 //! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.
@@ -35,7 +36,7 @@ const RESTORES: usize = 50;
 const EXITS: u64 = 20_000;
 /// Resets of a virtual machine's memory in a round.
 const RESETS: u64 = 200;
-/// Memory of the virtual machine whose requests are measured, in bytes.
+/// Memory of the virtual machine on which KVM's requests are measured, in bytes.
 const PARTS_BYTES: usize = 512 << 20;
 /// Instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
@@ -48,9 +49,11 @@ const ROUNDS_MAX: u64 = 10_000_000_000;
 /// measured. Counting branches and holding the TSC are not used.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
-/// Number of exits for which `dirty` runs the machine before it looks again, on the kvm engine.
+/// Number of exits for which `dirty` runs the machine before it checks again whether the batch has ended, on the kvm
+/// engine.
 const ONE_EXIT: u64 = 1;
-/// Number of instructions for which `dirty` runs the machine before it looks again, on the soft engine.
+/// Number of instructions for which `dirty` runs the machine before it checks again whether the batch has ended, on the
+/// soft engine.
 const SOME_INSTRUCTIONS: u64 = 100;
 
 /// OUT to a port without a device, RCX times.
@@ -125,7 +128,7 @@ fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
     }
 }
 
-/// Measures millions of instructions per second in a loop.
+/// Returns the speed of a loop, in millions of instructions per second.
 fn mips<E: Engine>(
     ring: Ring,
     engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
@@ -152,7 +155,7 @@ fn exits_per_s<E: Engine>(
     Ok(asked as f64 / seconds)
 }
 
-/// Measures the requests of an exit and of a restore one by one, and the engine's own work at an exit.
+/// Measures one by one the requests to KVM that an exit and a restore need, and the engine's own work at an exit.
 fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let names = ["engine", "engine_and_soft_cpu", "run", "registers", "flush", "remove", "dirty_log"];
     let mut figures = names.map(|name| (name, Samples::default()));
@@ -181,7 +184,8 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
             each_ns(RESETS, |_| exit(&mut bridged))?,
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
-                // After a finished instruction, registers were copied already: these are requests of their own.
+                // The measurement before this one left the registers in the shared page, from which `save_place` would
+                // read them without a request. `load` makes that page stale, so each `save_place` makes its requests.
                 if n == 0 {
                     vcpu.load(&registers).map_err(text)?;
                 }

@@ -1,8 +1,8 @@
 //! Measures the costs of moments: restoring, taking, branching in another worker, keeping many.
 //!
-//! A guest of 256 MiB, of which 128 MiB are written, dirties N uniformly random pages and is restored, including device
-//! state and caches. In the same run, this is compared with QEMU's `loadvm` of a guest of the same size, and with a
-//! bare memcpy of the pages.
+//! A guest of 256 MiB, of which 128 MiB are written, dirties about N random pages and is restored. The time includes
+//! the restoring of device state and the invalidation of caches. In the same run, it is compared with QEMU's `loadvm`
+//! of a guest of the same size, and with a bare memcpy of N pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -24,11 +24,12 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
 
-/// Number of pages that the guest dirties: a power of two, so that a mask selects one.
+/// Number of pages among which the guest picks each page to write: a power of two, so that a mask selects a page.
 const PAGES: u64 = 1 << 15;
 /// Restores in a round.
 const RESTORES: usize = 200;
-/// Restores with cold caches in a round. Each needs a walk through the host's caches first.
+/// Restores with cold caches in a round. Before each, a walk through a large buffer evicts everything from the host's
+/// caches.
 const COLD_RESTORES: usize = 20;
 /// Moments to which workers are restored.
 const BRANCHES: u64 = 16;
@@ -39,7 +40,8 @@ const CHAIN: u64 = 50;
 /// Branches that are created and dropped.
 const CYCLES: usize = 100_000;
 
-/// Environment variable that makes a process of this bench measure memory, on the root in the given folder.
+/// Environment variable that makes this process measure memory and nothing else. Its value is the folder that contains
+/// the root moment and the kernel.
 const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
 
 const MIB: f64 = (1 << 20) as f64;
@@ -119,6 +121,7 @@ fn median_us(times: usize, mut once: impl FnMut() -> Result<f64, String>) -> Res
     Ok(Samples::from(samples?).median() * 1e6)
 }
 
+/// Lets the guest write to `pages` pages that it picks at random. Some may coincide.
 fn dirty(worker: &mut Worker, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
 }
@@ -130,7 +133,7 @@ fn draw(worker: &mut Worker, number: u64) {
     worker.engine_mut().set_state(&cpu);
 }
 
-/// Returns the seconds that a restore takes after `pages` pages were dirtied.
+/// Returns the seconds that a restore takes after `pages` page writes.
 fn restored(
     worker: &mut Worker,
     root: &Moment,
@@ -146,7 +149,7 @@ fn restored(
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns the seconds that taking a moment takes after `pages` pages were dirtied.
+/// Returns the seconds that taking a moment takes after `pages` page writes.
 fn taken(worker: &mut Worker, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
     worker.restore(root).map_err(|e| e.to_string())?;
     dirty(worker, pages);
@@ -287,7 +290,7 @@ fn qemu(report: &mut Report, options: &Options, folder: &Path) -> Result<(), Str
     const QEMU_IMG: &str = "qemu-img";
     if !peer::installed(QEMU) || !peer::installed(QEMU_IMG) {
         eprintln!(
-            "moments: no {QEMU} and {QEMU_IMG}, so there is no peer: apt-get install qemu-system-x86 qemu-utils"
+            "moments: {QEMU} or {QEMU_IMG} is missing, so nothing is compared with QEMU; install both with: apt-get install qemu-system-x86 qemu-utils"
         );
         return Ok(());
     }

@@ -9,10 +9,10 @@ use iced_x86::code_asm::{CodeAssembler, al, qword_ptr, r8, r9, r10, rax, rbx, rc
 
 /// Number of the first page that the guest dirties. It is above the code, so that all dirtied pages are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
-/// Instructions per dirtied page.
-pub const INSTRUCTIONS_A_PAGE: u64 = 10;
+/// Instructions per page write of [`kernel`]'s guest: those of its loop.
+pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 
-/// Assembles the guest: an endless loop of a xorshift step and a store to the page that it selects. `pages` must be a
+/// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that it selects. `pages` must be a
 /// power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
 /// zero.
 fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
@@ -49,7 +49,8 @@ pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, false))
 }
 
-/// Writes the kernel file of a guest that writes to a port without a device after each RCX pages.
+/// Writes the kernel file of a guest that also counts its page writes down in RCX and writes to a port without a device
+/// when RCX reaches zero.
 ///
 /// # Errors
 /// Returns a one-line message if the file cannot be assembled or written.

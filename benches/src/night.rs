@@ -1,7 +1,7 @@
 //! A scripted world for measuring the search: no branch is executed. A branch's result is computed from its path, and
 //! resembles that of a cluster of three nodes.
 //!
-//! The search, the journal and the run directory are the real ones. A branch reaches about 900 points, nearly all of
+//! The search, the journal and the run directory are the real ones. A branch reaches about 750 points, nearly all of
 //! which other branches reach, too. One branch in eleven has this world's finding.
 
 use std::collections::VecDeque;
@@ -102,7 +102,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Creates a worker that takes a sample after each `every` results.
+    /// Creates a worker that takes a sample each time another `every` results have arrived.
     #[must_use]
     pub fn new(every: u64) -> Scripted {
         Scripted {
@@ -122,7 +122,7 @@ impl Scripted {
     /// Explores up to `branches` branches.
     ///
     /// # Errors
-    /// Returns an error if the run directory cannot be written.
+    /// Returns an error if the run directory cannot be written, or if the size of the process's memory cannot be read.
     pub fn explore(
         &mut self,
         journal: Option<&mut Journal>,
@@ -185,9 +185,9 @@ impl Watch for Nobody {
     }
 }
 
-/// Points that branches can reach.
+/// Order points that branches can reach.
 struct World {
-    /// Points for orders of events, indexed by the types of both events and by whether they are on two nodes.
+    /// The points, indexed by the types of both events and by whether these are on two nodes.
     orders: Vec<(PointId, Point)>,
 }
 
@@ -240,7 +240,7 @@ impl World {
         let (mut vtime_ns, mut last) = (begin_ns, 0);
         for _ in 0..EVENTS {
             vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
-            // An event is often followed by its successor type, and small type numbers are common.
+            // An event's type is often the previous one's plus one; otherwise small type numbers are more frequent.
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {

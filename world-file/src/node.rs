@@ -46,7 +46,7 @@ pub struct Node {
     pub packages: Vec<String>,
     /// Files that are put in place before the services start.
     pub files: Vec<FileEntry>,
-    /// Data disks, in the file's order.
+    /// Data disks, in the order of the world file.
     pub disks: Vec<DataDisk>,
     /// Programs that are started when the node is up, in this order.
     pub services: Vec<Service>,
@@ -134,7 +134,10 @@ fn host_name(item: &Item<'_>) -> Result<String, Error> {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     let ends_ok = !text.starts_with('-') && !text.ends_with('-');
     if !(1..=63).contains(&text.len()) || !text.bytes().all(inner) || !ends_ok {
-        return Err(item.error(format!("\"{text}\" is not a host name: 1 to 63 of a-z, 0-9 and inner '-'")));
+        return Err(item.error(format!(
+            "\"{text}\" is not a host name, which has 1 to 63 characters out of a-z, 0-9 and '-', and neither begins nor \
+             ends with '-'"
+        )));
     }
     if text == "localhost" {
         return Err(item.error("\"localhost\" is every node's own name for itself"));
@@ -186,7 +189,7 @@ fn file_entry(guest_path: String, entry: &Item<'_>, reader: &mut files::Reader) 
 
 fn mode(item: &Item<'_>) -> Result<u32, Error> {
     let text =
-        item.str().map_err(|error| Error { what: format!("{}; write \"0400\"", error.what), ..error })?;
+        item.str().map_err(|error| Error { what: format!("{}; write the mode as a string, such as \"0400\"", error.what), ..error })?;
     let octal = (1..=4).contains(&text.len()) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| octal && *mode <= MODE_MAX);
     mode.ok_or_else(|| {

@@ -323,7 +323,7 @@ fn a_file_can_have_an_owner_and_a_mode() {
     }
     assert_eq!(
         refused("{ from = \"s\", mode = 400 }"),
-        "node[0].files.\"/s\".mode: expected a string, found an integer; write \"0400\""
+        "node[0].files.\"/s\".mode: expected a string, found an integer; write the mode as a string, such as \"0400\""
     );
     assert_eq!(refused("{ owner = \"b\" }"), "node[0].files.\"/s\": \"from\" is missing");
     assert!(refused("{ from = \"s\", owner = \"a b\" }").contains("is not the name of a user"));

@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// Returns the hint after an unknown name: the nearest known name, or `all` followed by a list of the known names.
+/// Returns the hint after an unknown name: the nearest known name, or `all` followed by the first known names.
 pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),

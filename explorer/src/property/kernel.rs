@@ -1,8 +1,8 @@
 //! Problems of the kernel and of programs, as Linux reports them on its console.
 //!
 //! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`,
-//! `arch/x86/mm/fault.c`, `kernel/watchdog.c`, `kernel/hung_task.c`, `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`,
-//! `fs/ext4/super.c`, `fs/xfs`).
+//! `arch/x86/kernel/traps.c`, `arch/x86/mm/fault.c`, `kernel/watchdog.c`, `kernel/workqueue.c`, `kernel/hung_task.c`,
+//! `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`, `fs/ext4/super.c`, `fs/jbd2`, `fs/xfs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Trouble {
     Oops,
     /// The kernel printed a warning about itself.
     Warning,
-    /// A CPU ran one task for many seconds without a reschedule.
+    /// A CPU ran one task for many seconds without a reschedule, or a workqueue made no progress.
     SoftLockup,
     /// A task waited uninterruptibly for many seconds.
     HungTask,
@@ -24,7 +24,7 @@ pub enum Trouble {
     RcuStall,
     /// Memory ran out and a program was killed.
     OutOfMemory,
-    /// A program made an invalid access.
+    /// A program was stopped by an exception, such as an invalid access.
     Crash,
     /// A file system is damaged or was shut down.
     FileSystem,
@@ -47,7 +47,8 @@ impl Trouble {
         }
     }
 
-    /// Returns true if a correct machine may report this problem after a standstill.
+    /// Returns true if a correct kernel may report this problem after its node stood still, for example because it was
+    /// paused.
     #[must_use]
     pub fn is_of_watchdogs(self) -> bool {
         matches!(self, Trouble::SoftLockup | Trouble::HungTask | Trouble::RcuStall)

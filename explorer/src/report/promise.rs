@@ -48,7 +48,8 @@ impl fmt::Display for Promise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guarantee.fmt(f)?;
         if !self.whole {
-            f.write_str("; no timeline reached the horizon, so a run may have more messages than that")?;
+            let messages = self.guarantee.messages;
+            write!(f, ". No timeline reached the horizon, so a run may have more than {messages} messages")?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use everett_protocol::limits::PRIORITY_MAX;
 use crate::agent::Agent;
 use crate::failure::{Context as _, Failure};
 
-/// The agent's own priority while services have priorities: above theirs, so that no spinning service can block it.
+/// The agent's raised priority while services have priorities: above theirs, so that no spinning service can block it.
 const OWN: u8 = PRIORITY_MAX + 1;
 /// The calling thread, for `sched_setscheduler(2)`.
 const SELF: i32 = 0;

@@ -227,7 +227,7 @@ pub(super) fn go(
         ui.say(style::paint(style::NOTE, line))?;
     }
     if let Some(promise) = promise {
-        ui.say(format!("guarantee of random priorities: a {promise}"))?;
+        ui.say(format!("the guarantee of random priorities is {promise}"))?;
     }
     tell_unsuccessful(ui, &unsuccessful)?;
     tell_findings(ui, &outcome, &folder)?;

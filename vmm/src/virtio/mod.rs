@@ -1,12 +1,13 @@
 //! Virtio 1.2 over MMIO: the transport, queues, and the devices blk, net, rng and console.
 //!
-//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state; everything else that
-//! it accesses comes as a [`Cx`]. Work starts at a queue notification and completes at once or, with a latency, at an
-//! event.
+//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state; its queues and
+//! everything else that it accesses (a [`Cx`]) come as arguments. A driver's request starts at a queue notification and
+//! completes at once or, with a latency, at an event.
 //!
 //! **Invariant.** The guest is an attacker. A queue outside RAM, or a descriptor chain that loops, lies about its
 //! length or lacks what its device needs, ends in an error status where the device has one, else in
-//! DEVICE_NEEDS_RESET: never in a panic, an unbounded loop or unbounded memory.
+//! DEVICE_NEEDS_RESET: never in a panic, an unbounded loop or unbounded memory. The network card instead drops a frame
+//! of a bad length, or for which a valid chain lacks room.
 
 pub mod blk;
 pub mod console;
@@ -24,7 +25,7 @@ use crate::output::Output;
 use crate::ram::Ram;
 use queue::{QueueError, VirtQueue};
 
-/// Everything that a device may access besides its own state.
+/// Everything that a device may access besides its own state and its queues.
 pub struct Cx<'a> {
     /// Current vtime, in nanoseconds.
     pub now: u64,

@@ -24,7 +24,7 @@ const END: u64 = MS;
 pub(crate) struct Outcome {
     /// Digests of the other nodes' machines.
     pub(crate) neighbours: [Digest; 2],
-    /// Frames that arrived at the last node: broadcasts of the middle one.
+    /// Frames that arrived at the last node. If the hostile node sends none, they are broadcasts of the middle one.
     pub(crate) heard: Vec<Delivery>,
     /// Number of frames that the hostile node sent.
     pub(crate) sent: usize,
@@ -110,7 +110,7 @@ fn runts_and_jumbo_frames_go_nowhere() {
     let whole = (RAM - DATA) as u32;
     let scripts = [("runts", runts), ("jumbo", jumbo), ("all of RAM", vec![whole])];
     only_hurt_themselves(false, scripts.map(|(what, bytes)| (what.to_owned(), lengths(&bytes))));
-    // A chain of maximal length and size.
+    // A chain of maximal length, and of nearly maximal size.
     let link = |i: u16| (0, 16_000_000, if i + 1 < SIZE { NEXT } else { 0 }, i + 1);
     let chain: Vec<_> = (0..SIZE).map(link).collect();
     let parts: Vec<_> = (0..13u16).map(|i| (DATA, 1, if i < 12 { NEXT } else { 0 }, i + 1)).collect();
@@ -152,7 +152,7 @@ fn bogus_descriptors_break_the_card() {
     only_hurt_themselves(true, scripts);
 }
 
-/// Adds indirect tables at `DATA` with endless chains.
+/// Adds an indirect table at `DATA` whose chain never ends.
 fn indirect_loop(mut script: Script) -> Script {
     for i in 0..4 {
         script.lay(DATA + 16 * i, &encoded((DATA, 16, NEXT | WRITE, (i as u16 + 1) % 4)));
@@ -163,8 +163,8 @@ fn indirect_loop(mut script: Script) -> Script {
 #[test]
 fn wrong_directions_go_nowhere() {
     let scripts = [
-        ("a frame to write", offered(TRANSMIT, &[(DATA, 64, WRITE, 0)], &[0])),
-        ("nothing to write to", offered(RECEIVE, &[(DATA, 2_000, 0, 0)], &[0])),
+        ("a frame to send in a writable buffer", offered(TRANSMIT, &[(DATA, 64, WRITE, 0)], &[0])),
+        ("a readable buffer to receive into", offered(RECEIVE, &[(DATA, 2_000, 0, 0)], &[0])),
         ("no room", offered(RECEIVE, &[(DATA, HEADER + 59, WRITE, 0)], &[0])),
         ("nothing at all", offered(RECEIVE, &[(0, 0, WRITE, 0)], &[0])),
         ("the end of RAM", offered(RECEIVE, &[(RAM, 0, WRITE | NEXT, 1), (RAM - 1, 1, WRITE, 0)], &[0])),

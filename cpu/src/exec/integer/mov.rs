@@ -30,13 +30,14 @@ fn mem_imm<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(A::of(core, op), W::from_u64(op.imm))
 }
 
-/// MOV between the accumulator and a 64-bit absolute address, which is in `Op::imm`.
+/// MOV from a 64-bit absolute address, which is in `Op::imm`, to the accumulator.
 fn load_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
     let v = core.mem.load::<W>(va)?;
     W::write(core, 0, v.to_u64());
     Ok(())
 }
+/// MOV from the accumulator to a 64-bit absolute address, which is in `Op::imm`.
 fn store_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
     let v = W::from_u64(core.regs[0]);
@@ -87,11 +88,11 @@ fn xlat(core: &mut Core, op: &Op) -> Flow {
 
 fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     let w = width(i, 0);
-    // A 64-bit absolute address, without base and index, that does not fit into `Op::disp`. (With 32-bit addresses,
-    // the displacement is zero-extended.)
     let absolute =
         i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
     let displacement = i.memory_displacement64();
+    // True for a 64-bit absolute address that does not fit into `Op::disp`. A 32-bit address always fits: `Op::offset`
+    // sign-extends it, but then keeps only the lower 32 bits.
     let wide = absolute && i.memory_displ_size() == 8 && displacement != displacement as i32 as u64;
     let far = |n| wide && is_memory(i, n);
     if is_memory(i, 0) {

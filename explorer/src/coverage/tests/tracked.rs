@@ -116,8 +116,8 @@ fn faults_are_counted_in_the_phase_just_before_them() {
     assert_eq!(of(expected[1]), Some(7));
 }
 
-/// Two faults on one node are a pair in the phase in which the second begins, and in later phases. Faults on two nodes
-/// are not a pair.
+/// Two faults on one node are a pair in the phase in which the second begins, and in each later phase that begins while
+/// both last. Faults on two nodes are not a pair.
 #[test]
 fn faults_that_meet_on_a_node_are_pairs() {
     let abstraction = raft_of(2);

@@ -77,9 +77,9 @@ fn a_hard_key_does_not_starve_others() {
 /// if it has not).
 type Asked = (Option<u64>, Option<Option<u64>>);
 
-/// Returns the lines of a correct history of `keys` registers with five clients each. Operations begin, take effect and
-/// end in random order. `different` is the number of values, `unknown` the number of operations of unknown outcome per
-/// thousand.
+/// Returns the lines of a correct history of `keys` registers with five clients each. The steps of different operations
+/// (begin, take effect, end) are interleaved at random. `different` is the number of values, `unknown` the number of
+/// operations of unknown outcome per thousand.
 fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
     let mut draws = ChaCha8Rng::seed_from_u64(7);
     let mut values: Vec<Option<u64>> = vec![None; keys as usize];

@@ -9,7 +9,7 @@ use super::*;
 /// Maximum number of operations of a history. It is small, because the oracle tries all of their orders.
 const OPERATIONS: usize = 7;
 
-/// Returns a client's request, from two small numbers.
+/// Returns a client's request, chosen by three numbers.
 fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
     // Few arguments are used, so that clients interact; none equals an initial value.
     let (one, other) = (json!(1 + a % 3), json!(1 + b % 3));
@@ -241,6 +241,6 @@ fn histories_with_and_without_an_order_are_drawn() {
             spoil(kind, &mut operations, which, what);
             right += usize::from(linearizable(kind, &operations));
         }
-        assert!((20..=190).contains(&right), "{kind}: {right} of 200");
+        assert!((20..=190).contains(&right), "{kind}: {right} of 200 histories are linearizable");
     }
 }

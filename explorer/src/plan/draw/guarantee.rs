@@ -39,20 +39,21 @@ impl Guarantee {
     }
 }
 
+/// Sentences whose first one lacks its subject: "only heuristic, because …".
 impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Guarantee { chains, messages, depth, runs } = self;
-        f.write_str("heuristic: latency does not order messages strictly; ")?;
+        f.write_str("only heuristic, because latency does not order messages strictly. ")?;
         let Some(expected) = self.bound().runs_expected() else {
             return write!(
                 f,
-                "there is no bound for depth {depth}, {chains} nodes and {messages} messages a run"
+                "There is no bound for depth {depth}, {chains} nodes and {messages} messages a run"
             );
         };
         write!(
             f,
-            "if it did, a run would find a bug of depth {depth} among {messages} messages of {chains} nodes \
-             with a probability of at least 1/{expected}, and {runs} runs with {}",
+            "If it did, a run with {messages} messages of {chains} nodes would find a bug of depth {depth} with a \
+             probability of at least 1/{expected}. The bound for all runs together ({runs}) is {}",
             percent(self.accumulated())
         )
     }
@@ -89,12 +90,13 @@ mod tests {
     fn the_text_says_that_it_is_a_heuristic() {
         assert_eq!(
             FEW.to_string(),
-            "heuristic: latency does not order messages strictly; if it did, a run would find a bug of depth \
-             2 among 100 messages of 3 nodes with a probability of at least 1/300, and 300 runs with 63.3 %"
+            "only heuristic, because latency does not order messages strictly. If it did, a run with 100 messages of \
+             3 nodes would find a bug of depth 2 with a probability of at least 1/300. The bound for all runs together \
+             (300) is 63.3 %"
         );
         let shown = |runs| Guarantee { runs, ..FEW }.to_string();
-        assert!(shown(0).ends_with("0 runs with 0.0 %"));
-        assert!(Guarantee { depth: 4, runs: 1, ..FEW }.to_string().ends_with("1 runs with less than 0.1 %"));
+        assert!(shown(0).ends_with("together (0) is 0.0 %"));
+        assert!(Guarantee { depth: 4, runs: 1, ..FEW }.to_string().ends_with("together (1) is less than 0.1 %"));
         assert!(shown(9_000).ends_with("more than 99.9 %"), "{}", shown(9_000));
         for nothing in [Guarantee { depth: 0, ..FEW }, Guarantee { messages: u64::MAX, depth: 9, ..FEW }] {
             assert!(nothing.to_string().contains("heuristic") && nothing.to_string().contains("no bound"));

@@ -18,7 +18,7 @@ fn merged(records: &[Record]) -> Merged {
     merged
 }
 
-/// Returns records of eight branches in three subtrees. `word` is part of all texts from guests.
+/// Returns records of eight branches in three subtrees. `word` is part of most texts from guests.
 fn records(word: &str) -> Vec<Record> {
     let froms = [None, None, Some(0), Some(2), None, Some(1), Some(3), Some(4)];
     let paths = [
@@ -159,13 +159,14 @@ fn random_priorities_have_a_guarantee() {
     let (pct, mut records) = (named("pct"), records("x"));
     let text = of(&pct, &records).markdown();
     // The longest timeline has four branches with 20 messages each.
-    let line = "Their guarantee is a heuristic: latency does not order messages strictly; if it did, a run would find \
-                a bug of depth 2 among 80 messages of 2 nodes with a probability of at least 1/160, and 3 runs with 1.9 %; no \
-                timeline reached the horizon, so a run may have more messages than that.";
+    let line = "The guarantee of random priorities is only heuristic, because latency does not order messages strictly. \
+                If it did, a run with 80 messages of 2 nodes would find a bug of depth 2 with a probability of at least \
+                1/160. The bound for all runs together (3) is 1.9 %. No timeline reached the horizon, so a run may have \
+                more than 80 messages.";
     assert!(text.contains(&format!("\n## Random priorities\n\n{line}\n\n## Not seen\n")), "{text}");
     records[7].open_ns = None;
     let report = of(&pct, &records);
-    assert!(report.markdown().contains("and 3 runs with 1.9 %.\n"), "{}", report.markdown());
+    assert!(report.markdown().contains("together (3) is 1.9 %.\n"), "{}", report.markdown());
     let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
     let promise = &json["promise"];
     assert_eq!(
@@ -173,7 +174,7 @@ fn random_priorities_have_a_guarantee() {
         [2, 80, 2, 3]
     );
     assert_eq!((&promise["probability"], &promise["whole"]), (&(1.0 / 160.0).into(), &true.into()));
-    assert!(of(&pct, &[]).markdown().contains("there is no bound for depth 2, 2 nodes and 0 messages a run"));
+    assert!(of(&pct, &[]).markdown().contains("There is no bound for depth 2, 2 nodes and 0 messages a run"));
     let unknown = Header { world: Value::Null, ..named("pct") };
     for other in [named("novelty"), named("uniform"), unknown] {
         let report = of(&other, &records);
@@ -204,7 +205,7 @@ fn numbers_equal_those_computed_by_hand() {
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
-    // The clean time in minutes is 29 (1 / 0.05 - 1).
+    // The time without a hit after which the bug counts as gone is 29 * (1 / 0.05 - 1) minutes.
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let states = &report.coverage[0];

@@ -224,7 +224,7 @@ fn branches(run: &File) -> std::path::PathBuf {
 fn all(run: &File) -> Vec<Record> {
     let reading = Reading::open(run).unwrap();
     let records: Vec<Record> = (0..).map_while(|choice| reading.get(choice).unwrap()).collect();
-    assert_eq!(records.len() as u64, reading.len(), "no choice is missing");
+    assert_eq!(records.len() as u64, reading.len(), "a choice is missing");
     records
 }
 
