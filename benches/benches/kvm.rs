@@ -1,6 +1,6 @@
 //! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
-//! of moments. Also measures the parts of an exit and of a restore, from which `docs/design/engines.md` projects both to
-//! other hosts.
+//! of moments. Also measures the parts of an exit and of a restore, from which `docs/design/engines.md` projects both
+//! to other hosts.
 //!
 //! On a host that emulates `/dev/kvm` in software, ring 0 is slow, and the figures of restores are not representative.
 //! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.

@@ -12,8 +12,8 @@ pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
 /// Instructions per page write of [`kernel`]'s guest: those of its loop.
 pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 
-/// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that it selects. `pages` must be a
-/// power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
+/// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that it selects. `pages` must
+/// be a power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
 /// zero.
 fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
     let mut a = CodeAssembler::new(64)?;

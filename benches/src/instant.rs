@@ -1,5 +1,6 @@
-//! A processor whose guest writes to a port again and again, and which costs nothing. With it the kvm engine's own work at an
-//! exit can be measured, on any host, and its work for an instruction that the soft CPU executes in KVM's place.
+//! A processor that takes no time, and whose guest writes to a port again and again. With it, two figures can be
+//! measured on any host: the kvm engine's own work at an exit, and its work for an instruction that the soft CPU
+//! executes in KVM's place.
 
 use everett_cpu::CpuState;
 use everett_vmm::kvm::{KvmError, KvmExit, Processor, Queued, Saved};

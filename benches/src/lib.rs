@@ -1,7 +1,7 @@
 //! Shared parts of the benches: options, samples and their medians, and printing of figures.
 //!
-//! Each bench under `benches/` measures Everett and its peers in turn, in one run, on one host, several times over, and
-//! prints medians and ratios. Nothing is asserted: these are measurements, not tests.
+//! A bench under `benches/` measures Everett on one host, and prints medians. Where there are peers, it measures them
+//! in the same run and prints ratios, too. No figure is compared with a bound: these are measurements, not tests.
 //!
 //! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
 //! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks

@@ -127,7 +127,7 @@ mod tests {
             let needed: Vec<usize> = needed.into_iter().filter(|&item| item < items).collect();
             let (kept, tried) = shrink(items, |set| needed.iter().all(|item| set.contains(item)));
             prop_assert_eq!(&kept, &needed);
-            prop_assert!(tried <= items * items + 3 * items + 1, "{} of {}", tried, items);
+            prop_assert!(tried <= items * items + 3 * items + 1, "{} runs for {} items", tried, items);
         }
 
         /// Whichever sets reproduce the finding, the kept items reproduce it, and no longer do if any one of them is
@@ -141,7 +141,7 @@ mod tests {
             prop_assert!(shows(&kept));
             for item in &kept {
                 let fewer: Vec<usize> = kept.iter().copied().filter(|other| other != item).collect();
-                prop_assert!(!shows(&fewer), "{:?} without {}", kept, item);
+                prop_assert!(!shows(&fewer), "{:?} still shows the finding without {}", kept, item);
             }
         }
     }

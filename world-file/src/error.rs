@@ -1,4 +1,4 @@
-//! Errors in world files, as one line: `file:line: key: what`.
+//! Errors in world files, as one line: `file:line: key: what`, without a line or key if it concerns the whole file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
-//! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`. Reading never panics,
-//! whatever the bytes; every list and text has a named bound. Only host files that the world file names are read, and a
-//! relative path never leaves the world file's folder.
+//! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`, without a line or key
+//! if it concerns the whole file. Reading never panics, whatever the bytes; every list and text has a named bound. Only
+//! host files that the world file names are read, and a relative path never leaves the world file's folder.
 
 mod command;
 mod cursor;

@@ -188,8 +188,10 @@ fn file_entry(guest_path: String, entry: &Item<'_>, reader: &mut files::Reader) 
 }
 
 fn mode(item: &Item<'_>) -> Result<u32, Error> {
-    let text =
-        item.str().map_err(|error| Error { what: format!("{}; write the mode as a string, such as \"0400\"", error.what), ..error })?;
+    let text = item.str().map_err(|error| Error {
+        what: format!("{}; write the mode as a string, such as \"0400\"", error.what),
+        ..error
+    })?;
     let octal = (1..=4).contains(&text.len()) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| octal && *mode <= MODE_MAX);
     mode.ok_or_else(|| {

@@ -25,7 +25,9 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub fn has_qemu(bench: &str) -> bool {
     let installed = installed(QEMU);
     if !installed {
-        eprintln!("{bench}: {QEMU} is missing, so nothing is compared with it; install it with: apt-get install qemu-system-x86");
+        eprintln!(
+            "{bench}: {QEMU} is missing, so nothing is compared with it; install it with: apt-get install qemu-system-x86"
+        );
     }
     installed
 }

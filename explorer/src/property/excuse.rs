@@ -81,7 +81,7 @@ mod tests {
         let last = 5 + WATCHDOG_NS;
         assert!(excuses.explain(1, Trouble::HungTask, last) && excuses.explain(1, Trouble::SoftLockup, 0));
         assert!(!excuses.explain(1, Trouble::HungTask, last + 1), "the excuse has ended");
-        assert!(!excuses.explain(2, Trouble::HungTask, 5), "another node");
+        assert!(!excuses.explain(2, Trouble::HungTask, 5), "another node is not excused");
         assert!(!excuses.explain(1, Trouble::Panic, 5));
         excuses.restarted(1);
         assert!(!excuses.explain(1, Trouble::RcuStall, 5));
@@ -95,7 +95,7 @@ mod tests {
         assert!(explain(&excuses, 1) && !explain(&excuses, 2));
         assert!(!excuses.explain_found(1, "service exit"));
         excuses.restarted(1);
-        assert!(explain(&excuses, 1), "requests still fail");
+        assert!(explain(&excuses, 1), "an excuse lasts while requests still fail");
         excuses.disk_errors(1, false);
         assert!(explain(&excuses, 1), "the mount may have begun before");
         excuses.restarted(1);

@@ -99,7 +99,10 @@ fn another_seed_is_another_world() {
     let launcher = launcher_of(WORLD);
     let (one, other) = (run(&launcher, 1).0, run(&launcher, 2).0);
     let same = one.points().iter().zip(other.points()).take_while(|(a, b)| a == b).count();
-    assert!(same > 0 && same < one.points().len(), "the boots are equal, and the rest is not");
+    assert!(
+        same > 0 && same < one.points().len(),
+        "{same} points are equal: those of the boots must be, and the rest must not"
+    );
 }
 
 /// Checks that Everett makes from outside, between the world's own checks.
@@ -176,7 +179,7 @@ fn the_host_talks_to_nodes() {
         at_ns += if at_ns < within { 777_777 } else { 7_777_777 };
     }
     let talks = stored.iter().filter(|stored| stored.session.talks()).count();
-    assert!(talks > 10, "{talks} of {} moments have an open connection", stored.len());
+    assert!(talks > 10, "only {talks} of {} moments have an open connection", stored.len());
     let mut worker = launcher.start(1).unwrap();
     for (number, stored) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(stored)), ..launcher.clone() };

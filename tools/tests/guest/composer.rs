@@ -123,7 +123,10 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
                 }
                 let is_last = is(unit, "eventually_") || is(unit, "finally_");
                 assert_eq!(is_last, is_over, "{event:?}");
-                assert!(first_over || is(unit, "first_"), "{event:?} before the first command has ended");
+                assert!(
+                    first_over || is(unit, "first_"),
+                    "{event:?} comes before the first_ command has ended"
+                );
                 assert!(running.insert((node, unit)), "{event:?} runs already");
             }
             What::Exit { unit, .. } if unit.contains('_') => {
@@ -137,7 +140,7 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
             _ => {}
         }
     }
-    assert!(is_over && running.is_empty(), "{running:?} at the end");
+    assert!(is_over && running.is_empty(), "{running:?} still run at the end");
     seen
 }
 
@@ -175,9 +178,9 @@ fn commands_run_as_their_names_say() {
     assert_eq!(endings.len(), 2, "both kinds of ending occur");
     assert!(works > 10, "{works}");
     for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
-        assert!(has(&all, unit), "{unit} among {all:?}");
+        assert!(has(&all, unit), "{unit} is not among {all:?}");
     }
-    assert!(has(&all, "parallel_driver_work.sh#2"), "two of them at a time: {all:?}");
+    assert!(has(&all, "parallel_driver_work.sh#2"), "two parallel drivers never run at a time: {all:?}");
 }
 
 /// The first fault is due while the first command runs, so it must not be applied. Later node b loses power, and node a

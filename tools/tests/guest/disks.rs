@@ -141,6 +141,6 @@ fn losses_of_power_leave_a_small_disk_mountable() {
             }
         }
     }
-    assert!(starts > 5 && last > 100, "{starts} starts, {last} numbers");
+    assert!(starts > 5 && last > 100, "the program started {starts} times and wrote {last} numbers");
     assert_eq!(findings(&events), Vec::<&str>::new());
 }

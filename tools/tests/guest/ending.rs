@@ -56,11 +56,20 @@ fn a_world_that_settles_in_time_has_no_finding() {
         (findings(&events).len(), end_and_next(&events).1 - back)
     };
     let (found, after_ns) = run("settle = \"0s\"");
-    assert!(found == 1 && after_ns < 100 * MS, "{found} findings, {after_ns}");
+    assert!(
+        found == 1 && after_ns < 100 * MS,
+        "{found} findings; the checks began {after_ns} ns after the node was ready"
+    );
     let (found, after_ns) = run("");
-    assert!(found == 0 && (2_000 * MS..2_100 * MS).contains(&after_ns), "{found} findings, {after_ns}");
+    assert!(
+        found == 0 && (2_000 * MS..2_100 * MS).contains(&after_ns),
+        "{found} findings; the checks began {after_ns} ns after the node was ready"
+    );
     let (found, after_ns) = run("settle = \"5s\"");
-    assert!(found == 0 && (5_000 * MS..5_100 * MS).contains(&after_ns), "{found} findings, {after_ns}");
+    assert!(
+        found == 0 && (5_000 * MS..5_100 * MS).contains(&after_ns),
+        "{found} findings; the checks began {after_ns} ns after the node was ready"
+    );
 }
 
 #[test]

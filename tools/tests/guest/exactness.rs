@@ -125,7 +125,7 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
         let stored = pieces.save().to_bytes().unwrap();
         pieces.restore(SessionState::from_bytes(&stored).unwrap()).unwrap();
         if pieces.machine(0).vtime() >= end_ns {
-            assert!(piece > 500, "only {piece} pieces");
+            assert!(piece > 500, "the run had only {piece} pieces");
             break;
         }
     }

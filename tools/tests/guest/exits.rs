@@ -33,7 +33,7 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     assert_eq!(findings(&events), [] as [&str; 0]);
     let [slept, drawn] = lines(&events, "waits")[..] else { panic!("{events:?}") };
     let slept: u64 = slept.split(' ').nth(1).and_then(|ms| ms.parse().ok()).expect(slept);
-    assert!((500..520).contains(&slept), "half a second took {slept} ms");
+    assert!((500..520).contains(&slept), "a sleep of 500 ms took {slept} ms");
     let [clocksource, instants] = lines(&events, "works")[..] else { panic!("{events:?}") };
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "50", "each read of the clock gives a later time");

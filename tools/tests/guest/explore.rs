@@ -161,7 +161,11 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     );
     assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches continue others");
 
-    assert!(one.merged.messages_most() > 100, "{} messages", one.merged.messages_most());
+    assert!(
+        one.merged.messages_most() > 100,
+        "the longest timeline has only {} messages",
+        one.merged.messages_most()
+    );
 
     findings_are_right(&one.merged);
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
@@ -205,7 +209,12 @@ fn interrupted_shrinking_keeps_the_best_plan(
     });
     let cut = cut.expect("a plan that shows the finding");
     assert_eq!((cut.why, cut.faults_before), (Why::Interrupted, whole.faults_before));
-    assert!(cut.runs < whole.runs, "{} runs when interrupted, and {} otherwise", cut.runs, whole.runs);
+    assert!(
+        cut.runs < whole.runs,
+        "shrinking took {} runs when interrupted, and {} otherwise",
+        cut.runs,
+        whole.runs
+    );
     assert_eq!(cut.found.hit.property, whole.found.hit.property);
     let branches = PathRunner::new(setting).unwrap().journey(&cut.route, &mut ()).unwrap();
     let last = branches.last().expect("a branch");
@@ -556,7 +565,7 @@ fn workloads_that_go_wrong_are_findings() {
     assert!(flood.iter().any(|(_, text)| text.contains("16 MiB of history")), "{flood:?}");
     let (chatty, bytes, cut) = found("exec yes a rather long line of log that says nothing");
     assert!(chatty.is_empty(), "{chatty:?}");
-    assert!(bytes > 100_000 && cut > 0, "{bytes} bytes of log, {cut} cut");
+    assert!(bytes > 100_000 && cut > 0, "{bytes} bytes of log were kept, {cut} logs were cut");
     let (failing, ..) = found("exit 3");
     assert_eq!(failing[0].0, "driver exit", "{failing:?}");
 }

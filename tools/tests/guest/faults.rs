@@ -117,7 +117,11 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
     assert!(faulty.start_again(&mut worker, seed).unwrap());
     assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events));
-    assert_ne!(run_to_end(&mut faulty.start(2).unwrap(), DURATION_NS).0, trail, "another seed");
+    assert_ne!(
+        run_to_end(&mut faulty.start(2).unwrap(), DURATION_NS).0,
+        trail,
+        "another seed must give another trail"
+    );
 
     // With small caches and random flushes.
     let options = EngineOptions {
@@ -148,7 +152,7 @@ fn moments_during_faults_change_nothing_and_can_be_continued() {
         stored.push(Stored::of(&mut timeline, &pool, so_far.clone(), vec![Vec::new(); 2]));
     }
     assert_eq!((timeline.trail(), so_far), (&trail, events));
-    assert!(in_flight > 5, "{in_flight} moments with a request to the disk in flight");
+    assert!(in_flight > 5, "only {in_flight} moments have a disk request in flight");
     for (number, chosen) in stored.into_iter().enumerate().filter(|(number, _)| number % 11 == 4) {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         assert!(from.start_again(&mut worker, 1).unwrap());
@@ -204,7 +208,7 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot has an ID of its own");
     // The boot takes about the same vtime, whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
-    assert!(apart_ns < 20 * MS, "{} ms apart", apart_ns / MS);
+    assert!(apart_ns < 20 * MS, "the restarts differ by {} ms", apart_ns / MS);
     assert!(
         warm_count + 300_000_000 < cold_count,
         "{warm_count} instructions with a warm restart, {cold_count} with a cold one"
@@ -268,7 +272,7 @@ fn a_slow_cpu_stays_slow_after_a_restart() {
     };
     let slow = count(r#"{"at": "45ms", "for": "1050ms", "fault": "slow_cpu", "node": "a", "ppm": 100000}"#);
     let whole = count("");
-    assert!(2 * slow < whole, "{slow} instructions, and {whole} at full speed");
+    assert!(2 * slow < whole, "{slow} instructions on the slow CPU, and {whole} at full speed");
 }
 
 #[test]

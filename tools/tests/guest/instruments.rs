@@ -68,7 +68,7 @@ fn edges_are_the_same_however_code_is_executed() {
     }
     assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
     // Returns from system calls pass through this function in every kernel.
-    assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no such name");
+    assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no edge has the name of this function");
 
     let interpreted = CacheConfig { translate_after: None, ..noted };
     let eagerly = CacheConfig { translate_after: Some(0), tlb_entries: 64, block_entries: 4096, ..noted };

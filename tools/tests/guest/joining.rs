@@ -47,7 +47,10 @@ fn a_service_is_not_ready_before_it_answers() {
     };
     let (at_ns, serves_ns) = ready_ns(SLOW);
     let serves_ns = serves_ns.expect("the service served before the node was ready");
-    assert!((serves_ns..serves_ns + 4_000 * MS).contains(&at_ns), "serves at {serves_ns}, ready at {at_ns}");
+    assert!(
+        (serves_ns..serves_ns + 4_000 * MS).contains(&at_ns),
+        "the service serves at {serves_ns}, the node is ready at {at_ns}"
+    );
     let (_, serves) = ready_ns(&SLOW.replace(", send = \"PING\\r\\n\", expect = \"+PONG\"", ""));
     assert_eq!(serves, None, "an open port is enough if nothing else is asked for");
 }

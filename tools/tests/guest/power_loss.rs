@@ -39,10 +39,13 @@ fn sqlite_keeps_acknowledged_data_unless_it_does_not_flush() {
         events.iter().filter_map(|event| if let What::Loss(loss) = &event.what { Some(loss) } else { None });
     let (all, of_data) =
         losses.fold((0, 0), |(all, of_data), loss| (all + 1, of_data + u32::from(loss.lost_anything())));
-    assert!(all >= 6 && of_data * 10 >= all * 8, "{all} losses of power, {of_data} with unflushed sectors");
+    assert!(
+        all >= 6 && of_data * 10 >= all * 8,
+        "{all} losses of power, of which {of_data} lost unflushed sectors"
+    );
     assert_eq!(findings(&events), Vec::<&str>::new());
     let events = run("unsafe.toml");
-    assert!(!findings(&events).is_empty(), "without flushes something is lost");
+    assert!(!findings(&events).is_empty(), "a program that does not flush must lose data");
 }
 
 #[test]

@@ -43,11 +43,11 @@ fn a_race_of_two_threads_is_reached_by_stalls() {
     let seeds = 1..=4;
     assert!(
         seeds.clone().all(|seed| counted(&launcher, seed) == 400),
-        "without a fault no seed reaches the race"
+        "without the fault no seed may reach the race"
     );
     let stalls = r#"{"at": "0s", "for": "55s", "fault": "stalls", "node": "a", "every_instructions": 20000, "stall": {"uniform": ["1ms", "10ms"]}}"#;
     let stalled = under(&launcher, &points, stalls);
-    assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "stalls reach it");
+    assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "no seed reaches the race under stalls");
 }
 
 /// Two processes that compute and print from time to time.
@@ -76,11 +76,18 @@ fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
     let healed = events.iter().position(|event| matches!(event.what, What::Healed { .. })).unwrap();
     let (during, after) = events.split_at(healed);
     let during = lines(during, "both");
-    assert!(longest(&during) > 4 * fair, "{} in a row, {fair} without the fault", longest(&during));
+    assert!(
+        longest(&during) > 4 * fair,
+        "the longest series of lines of one process has {} lines, and {fair} without the fault",
+        longest(&during)
+    );
     // New priorities are drawn while the processes spin; at the end the processes have the ordinary priority again.
     let turns = during.chunk_by(|a, b| a == b).filter(|said| said.len() > 2 * fair).count();
-    assert!(turns > 1, "{turns} turns: {during:?}");
+    assert!(turns > 1, "{turns} long series of lines of one process: {during:?}");
     let last = lines(after, "both");
-    assert!(last.len() > 10 && longest(&last) <= fair + 1, "fair again at the end: {last:?}");
+    assert!(
+        last.len() > 10 && longest(&last) <= fair + 1,
+        "the processes do not alternate again at the end: {last:?}"
+    );
     assert_eq!(findings(after), Vec::<&str>::new());
 }

@@ -72,7 +72,7 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
         told.append(&mut timeline.take_events());
         stored.push(Stored::of(&mut timeline, &pool, told.clone(), vec![Vec::new()]));
     }
-    assert!(stored.len() > 60, "only {} moments", stored.len());
+    assert!(stored.len() > 60, "the run stored only {} moments", stored.len());
     assert_eq!(timeline.trail(), &expected);
     assert_eq!(told, events);
 
@@ -154,7 +154,7 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
     // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks are decoded
     // again.
-    assert!(warm * 20 < cold, "{warm} blocks after a restore, {cold} in a new machine");
+    assert!(warm * 20 < cold, "decoded {warm} blocks after a restore, and {cold} in a new machine");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_damaged_boot_is_made_anew() {
     let (_, again) = boot_in(folder.path());
     assert_eq!(again.ready.digest, first.ready.digest);
     for (file, content) in files.iter().zip(&sound) {
-        assert!(fs::read(file).unwrap() == *content, "{} is as it was", file.display());
+        assert!(fs::read(file).unwrap() == *content, "{} was not repaired", file.display());
     }
 }
 

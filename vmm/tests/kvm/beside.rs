@@ -182,7 +182,10 @@ impl Processor for Beside {
             match self.real.run()? {
                 KvmExit::Interrupted => {}
                 exit => {
-                    assert!(is_it(exit, foreseen), "{exit:x?} / {foreseen:x?}");
+                    assert!(
+                        is_it(exit, foreseen),
+                        "KVM exits with {exit:x?}, the soft CPU with {foreseen:x?}"
+                    );
                     self.entered.fetch_add(1, Ordering::Relaxed);
                     return Ok(exit);
                 }

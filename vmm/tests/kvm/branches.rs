@@ -138,10 +138,22 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
         let soft = bench.trail(&[On::Soft], None);
         let host = On::Host(Shared::sound(seed));
         let kvm = bench.trail(std::slice::from_ref(&host), None);
-        assert_eq!(difference(&soft, &kvm), None, "seed {seed}: soft and the host");
+        assert_eq!(
+            difference(&soft, &kvm),
+            None,
+            "seed {seed}: the soft engine and the scripted host differ"
+        );
         let both = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 8)));
-        assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
-        assert_eq!(kvm.disturbed + both.disturbed, 0, "seed {seed}: nothing went wrong");
+        assert_eq!(
+            difference(&soft, &both),
+            None,
+            "seed {seed}: the soft engine, and both engines by turns, differ"
+        );
+        assert_eq!(
+            kvm.disturbed + both.disturbed,
+            0,
+            "seed {seed}: entries were disturbed although the host is sound"
+        );
         swaps += both.swapped;
         interrupts += soft.interrupts;
         points += soft.lines.lines().count() / 3;
@@ -163,10 +175,14 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
         let soft = bench.trail(&[On::Soft], None);
         let kvm = On::Kvm(Arc::clone(&host), Shared::sound(seed), Arc::clone(&entered));
         let all = bench.trail(std::slice::from_ref(&kvm), None);
-        assert_eq!(difference(&soft, &all), None, "seed {seed}: soft and /dev/kvm");
+        assert_eq!(difference(&soft, &all), None, "seed {seed}: the soft engine and /dev/kvm differ");
         let scripted = On::Host(Shared::sound(seed));
         let turns = bench.trail(&[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
-        assert_eq!(difference(&soft, &turns), None, "seed {seed}: by turns");
+        assert_eq!(
+            difference(&soft, &turns),
+            None,
+            "seed {seed}: the soft engine, and all engines by turns, differ"
+        );
         swaps += turns.swapped;
         interrupts += soft.interrupts;
     }
@@ -315,10 +331,14 @@ fn whoever_executes_the_last_stretch_it_is_the_same() {
     let expected = run(&On::Soft, u64::MAX >> 1);
     assert_eq!((&expected.0, expected.3), (&Some(End::HaltedForever), 5));
     for step in [1, 2, 7, MARGIN - 1, MARGIN, MARGIN + 1, 100, 1000] {
-        assert_eq!(run(&On::Soft, step), expected, "soft, in steps of {step}");
+        assert_eq!(run(&On::Soft, step), expected, "the soft engine, in steps of {step}");
         for skid in [0, 1, MARGIN - 1] {
             let host = On::Host(Shared::new(move |_| Trouble::Late(skid)));
-            assert_eq!(run(&host, step), expected, "the host, in steps of {step}, with a skid of {skid}");
+            assert_eq!(
+                run(&host, step),
+                expected,
+                "the scripted host, in steps of {step}, with a skid of {skid}"
+            );
         }
     }
 }
@@ -337,11 +357,14 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let plan =
                     move |entry| if wrong.contains(&entry) { trouble } else { Trouble::Late(MARGIN - 1) };
                 let mut machine = bench.machine(&On::Host(Shared::new(plan)));
-                assert_eq!(finish(&mut machine), expected, "{trouble:?} at entry {at}, {times} times");
+                assert_eq!(finish(&mut machine), expected, "{trouble:?} from entry {at} on, {times} times");
                 let seen = machine.stats().disturbed;
                 // A late or lost signal has no effect if the guest exits before.
                 let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
-                assert!(seen <= times && (seen > 0 || may_be_nothing), "{trouble:?} at entry {at}: {seen}");
+                assert!(
+                    seen <= times && (seen > 0 || may_be_nothing),
+                    "{trouble:?} from entry {at} on, {times} times: {seen} disturbances were counted"
+                );
             }
         }
     }
@@ -368,7 +391,7 @@ fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
         assert_eq!(
             bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
             stop,
-            "also on another engine"
+            "the machine stays ended on another engine, too"
         );
     }
 }

@@ -44,7 +44,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     let until = Until { icount: u64::MAX, window: true, breakpoints: &[] };
     assert!(!kvm.interruptible());
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
-    assert!(!kvm.interruptible(), "in the middle of an instruction");
+    assert!(!kvm.interruptible(), "no interrupt is possible in the middle of an instruction");
     // The guest allows interrupts long before its next exit.
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 2 }));
     assert_eq!(kvm.icount(), 1);
@@ -53,7 +53,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     assert_eq!(kvm.run(until), Exit::Window, "the window is still open");
     let before = kvm.state();
     kvm.interrupt(0x77);
-    assert!(!kvm.interruptible(), "one at a time");
+    assert!(!kvm.interruptible(), "no second interrupt can be queued");
     let after = kvm.state();
     assert_eq!(before.rflags & INTERRUPTS_ENABLED, INTERRUPTS_ENABLED);
     assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "the interrupt's handler is about to begin");

@@ -360,8 +360,16 @@ fn a_status_flag_is_compared_wherever_it_is() {
         comparable(state)
     };
     for flag in (0..64).map(|bit| 1 << bit).filter(|flag| flag & STATUS_FLAGS != 0) {
-        assert_ne!(state(0x202, 0x202), state(0x202 ^ flag, 0x202), "flag {flag:#x} in RFLAGS");
-        assert_ne!(state(0x202, 0x202), state(0x202, 0x202 ^ flag), "flag {flag:#x} in RAX");
+        assert_ne!(
+            state(0x202, 0x202),
+            state(0x202 ^ flag, 0x202),
+            "flag {flag:#x} in RFLAGS must make a difference"
+        );
+        assert_ne!(
+            state(0x202, 0x202),
+            state(0x202, 0x202 ^ flag),
+            "flag {flag:#x} in RAX must make a difference"
+        );
     }
 }
 

@@ -87,9 +87,9 @@ fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
     assert_eq!(finish(&mut machine).1, expected, "stops and moments change nothing");
     for index in [2, 0, 1, 1, 2] {
         machine.restore(&moments[index]).unwrap();
-        assert_eq!(finish(&mut machine).1, expected, "from moment {index}, in the machine");
+        assert_eq!(finish(&mut machine).1, expected, "from moment {index}, in the machine that made it");
         let mut other = from_moment(&host, &moments[index]);
-        assert_eq!(finish(&mut other).1, expected, "from moment {index}, in another one");
+        assert_eq!(finish(&mut other).1, expected, "from moment {index}, in another machine");
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ fn registers_behind_an_exit_are_the_present_ones() -> Ran {
         assert_eq!(vcpu.finish().unwrap(), None);
         let shown = vcpu.save_place().unwrap();
         let mut state = vcpu.save().unwrap().state;
-        assert_eq!(place(&shown), place(&state), "behind exit {exit}");
+        assert_eq!(place(&shown), place(&state), "after exit {exit}");
         match exit % 3 {
             0 => {}
             1 => vcpu.flush_translations().unwrap(),
@@ -149,7 +149,11 @@ fn registers_behind_an_exit_are_the_present_ones() -> Ran {
                 vcpu.load(&state).unwrap();
             }
         }
-        assert_eq!(place(&vcpu.save_place().unwrap()), place(&state), "{exit}: flushed, or replaced");
+        assert_eq!(
+            place(&vcpu.save_place().unwrap()),
+            place(&state),
+            "exit {exit}: after a flush, or with other registers"
+        );
     }
     Ok(())
 }

@@ -113,9 +113,13 @@ fn machines_have_one_trail(gates: Gates) -> Ran {
         let bench = Bench { host: &host, gates, code: wander::guest(seed) };
         let soft = bench.trail(On::Soft, None);
         let kvm = bench.trail(On::Kvm, None);
-        assert_eq!(difference(&soft, &kvm), None, "seed {seed}: soft and kvm");
+        assert_eq!(difference(&soft, &kvm), None, "seed {seed}: the soft and the kvm engine differ");
         let both = bench.trail(On::Soft, Some(Rng::for_case(seed, 8)));
-        assert_eq!(difference(&soft, &both), None, "seed {seed}: soft, and both by turns");
+        assert_eq!(
+            difference(&soft, &both),
+            None,
+            "seed {seed}: the soft engine, and both engines by turns, differ"
+        );
         swaps += both.swapped;
         interrupts += soft.interrupts;
         points += soft.lines.lines().count() / 3;

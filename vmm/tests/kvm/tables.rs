@@ -68,7 +68,7 @@ fn guest(user: bool, change: Change) -> Guest {
     g.handle(6, CHANGER);
     g.ram[FROM as usize] = 0x11;
     g.ram[TO as usize] = 0x77;
-    assert_eq!(ENTRY % 16, 0, "two entries that CMPXCHG16B can reach");
+    assert_eq!(ENTRY % 16, 0, "CMPXCHG16B can reach both entries");
     g
 }
 

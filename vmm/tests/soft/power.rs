@@ -51,7 +51,10 @@ fn a_drift_that_begins_during_a_pause_applies_from_then_on() {
     run(&mut world, 5 * MS);
     world.resume(0);
     let shown = world.nodes()[0].machine().vtime();
-    assert!((4 * MS..4 * MS + 10).contains(&shown), "3 ms at full speed and 2 ms at half speed: {shown}");
+    assert!(
+        (4 * MS..4 * MS + 10).contains(&shown),
+        "the clock shows {shown} ns after 3 ms at full speed and 2 ms at half speed"
+    );
 }
 
 /// All frames that were sent to a node while it was paused arrive when it continues. None is lost or duplicated.
@@ -142,9 +145,9 @@ fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut Soft)) -> Vec
 #[test]
 fn an_idle_node_is_as_if_it_were_off() {
     let silent = beside(&player(), &Script::default(), |_| {});
-    assert_eq!(silent, beside(&player(), &Script::default(), |world| world.power_off(1)), "off");
-    assert_eq!(silent, beside(&player(), &Script::default(), |world| world.pause(1)), "paused");
-    assert_eq!(silent, beside(&player(), &Script::up(), |_| {}), "with its card up");
+    assert_eq!(silent, beside(&player(), &Script::default(), |world| world.power_off(1)), "node 1 is off");
+    assert_eq!(silent, beside(&player(), &Script::default(), |world| world.pause(1)), "node 1 is paused");
+    assert_eq!(silent, beside(&player(), &Script::up(), |_| {}), "node 1's card is up");
     let halts = assemble(|a| {
         a.cli()?;
         a.hlt()
@@ -153,7 +156,7 @@ fn an_idle_node_is_as_if_it_were_off() {
         run(world, US);
         assert_eq!(world.nodes()[1].machine().end(), Some(&End::HaltedForever));
     });
-    assert_eq!(silent, over, "ended by itself");
+    assert_eq!(silent, over, "node 1 has ended by itself");
     let mut sends = Script::driver(&frame(mac(2), mac(1), 60));
     sends.available(TRANSMIT, 1);
     sends.notify(TRANSMIT);
@@ -197,9 +200,9 @@ fn arrives_in_time(off: usize) {
         assert_eq!(
             sends_one(&[at + 1], off, off_at),
             frames,
-            "off at {off_at}, and a round ends directly after the frame was sent"
+            "powered off at {off_at}, and a round ends directly after the frame was sent"
         );
-        assert_eq!(sends_one(&[], off, off_at), frames, "off at {off_at}");
+        assert_eq!(sends_one(&[], off, off_at), frames, "powered off at {off_at}");
     }
 }
 

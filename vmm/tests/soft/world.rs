@@ -86,7 +86,7 @@ fn every_action_of_the_plan_matters() {
         let act = plan.remove(left_out);
         let mut course = Course::new(trio(), plan);
         course.run(END);
-        assert_ne!(course.world.breakdown(), expected, "without {act:?}");
+        assert_ne!(course.world.breakdown(), expected, "leaving out {act:?} must make a difference");
     }
 }
 
@@ -122,9 +122,9 @@ fn where_a_run_ends_is_invisible() {
             cut.run(end);
             let mut whole = course();
             whole.run(end);
-            assert_eq!(cut.world.breakdown(), whole.world.breakdown(), "at {end}");
+            assert_eq!(cut.world.breakdown(), whole.world.breakdown(), "ends at {end}");
             let pool = Pool::default();
-            assert_eq!(cut.world.moment(&pool).state(), whole.world.moment(&pool).state(), "at {end}");
+            assert_eq!(cut.world.moment(&pool).state(), whole.world.moment(&pool).state(), "ends at {end}");
         }
     }
 }
@@ -140,7 +140,10 @@ fn frames_to_a_node_that_has_ended_are_lost() {
     let lost = |step: &&Step| step.kind == StepKind::Drop { why: Why::Detached } && step.to == Some(2);
     let (first, count) = (steps.iter().find(lost).unwrap().vtime, steps.iter().filter(lost).count());
     let noticed = at + course.world.wire().lookahead_ns();
-    assert!(first >= noticed && first < noticed + 100_000 && count > 20, "{count} from {first} on");
+    assert!(
+        first >= noticed && first < noticed + 100_000 && count > 20,
+        "{count} frames were dropped, the first at {first}"
+    );
     assert!(
         !steps
             .iter()
@@ -165,7 +168,7 @@ fn moments_do_not_depend_on_the_end_of_a_run() {
                 let moment = stored(&course.world.moment(&pool));
                 course.reborn(&moment, make());
                 course.run(end);
-                assert_eq!(course.world.breakdown(), expected, "{before} before {end}");
+                assert_eq!(course.world.breakdown(), expected, "a moment {before} ns before {end}");
             }
         }
     }
@@ -204,7 +207,7 @@ fn worlds_created_from_moments_continue_as_before() {
             let moment = stored(&course.world.moment(&pool));
             let digest = course.world.digest();
             course.reborn(&moment, trio());
-            assert_eq!(course.world.digest(), digest, "cut {i}");
+            assert_eq!(course.world.digest(), digest, "after cut {i}");
         }
     }
     course.run(END);

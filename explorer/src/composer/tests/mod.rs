@@ -43,7 +43,7 @@ fn next_start(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Start
         match starts(&acts).as_slice() {
             [] => {}
             [start] => return (now_ns, *start),
-            more => panic!("{more:?} at once"),
+            more => panic!("{more:?} are started at once"),
         }
     }
 }

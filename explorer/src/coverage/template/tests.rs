@@ -324,9 +324,14 @@ fn pieces() -> impl Strategy<Value = String> {
 /// Checks that the template of a line is bounded, has no digits, and is its own template.
 fn sound(line: &str) -> Result<(), TestCaseError> {
     let once = template(line);
-    prop_assert_eq!(template(&once), once.clone(), "of {:?}", line);
+    prop_assert_eq!(template(&once), once.clone(), "the template of {:?} is not its own template", line);
     prop_assert!(once.len() <= TEMPLATE_BYTES_MAX);
-    prop_assert!(!once.bytes().any(|byte| byte.is_ascii_digit()), "{:?} of {:?}", once, line);
+    prop_assert!(
+        !once.bytes().any(|byte| byte.is_ascii_digit()),
+        "the template {:?} of {:?} has a digit",
+        once,
+        line
+    );
     Ok(())
 }
 

@@ -232,7 +232,7 @@ fn values_are_equal_in_whatever_form_they_are_written() {
             format!(r#"{{"type":"ok","process":1,"f":"get","value":{other}}}"#),
         ];
         let report = report_on(Spec::new(ModelKind::Kv), texts.iter().map(|text| line(text)).collect());
-        assert_eq!(report.is_fine(), equal, "{one} and {other}");
+        assert_eq!(report.is_fine(), equal, "writing {one} and reading {other}");
     }
 }
 

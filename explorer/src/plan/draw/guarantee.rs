@@ -96,7 +96,9 @@ mod tests {
         );
         let shown = |runs| Guarantee { runs, ..FEW }.to_string();
         assert!(shown(0).ends_with("together (0) is 0.0 %"));
-        assert!(Guarantee { depth: 4, runs: 1, ..FEW }.to_string().ends_with("together (1) is less than 0.1 %"));
+        assert!(
+            Guarantee { depth: 4, runs: 1, ..FEW }.to_string().ends_with("together (1) is less than 0.1 %")
+        );
         assert!(shown(9_000).ends_with("more than 99.9 %"), "{}", shown(9_000));
         for nothing in [Guarantee { depth: 0, ..FEW }, Guarantee { messages: u64::MAX, depth: 9, ..FEW }] {
             assert!(nothing.to_string().contains("heuristic") && nothing.to_string().contains("no bound"));

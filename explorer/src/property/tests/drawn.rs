@@ -177,14 +177,16 @@ proptest! {
             let mut rest = expected(&steps, now);
             for hit in &hits {
                 let place = rest.iter().position(|name| *name == hit.property);
-                prop_assert!(place.is_some(), "{:?} at {:?}", hit, step);
+                prop_assert!(place.is_some(), "unexpected {:?} at {:?}", hit, step);
                 rest.remove(place.unwrap());
-                prop_assert!(reported.insert((hit.property.clone(), hit.signature.clone())), "twice: {:?}", hit);
+                let is_new = reported.insert((hit.property.clone(), hit.signature.clone()));
+                prop_assert!(is_new, "reported twice: {:?}", hit);
                 prop_assert!(hit.text.len() <= limits::TEXT_BYTES_MAX && hit.vtime_ns == now as u64 * APART_NS);
             }
             // Hits that are not reported now were reported before.
             for name in rest {
-                prop_assert!(reported.iter().any(|(property, _)| property == name), "{} at {:?}", name, step);
+                let before = reported.iter().any(|(property, _)| property == name);
+                prop_assert!(before, "a hit of {} is missing at {:?}", name, step);
             }
         }
         let seen = |is: fn(&Step) -> bool| steps.iter().any(is);

@@ -9,7 +9,9 @@ use crate::run::HistoryCount;
 /// Returns the section on the guarantee of random priorities. Empty if nodes have none.
 pub(super) fn promise(report: &Report) -> String {
     match &report.promise {
-        Some(promise) => format!("## Random priorities\n\nThe guarantee of random priorities is {promise}.\n"),
+        Some(promise) => {
+            format!("## Random priorities\n\nThe guarantee of random priorities is {promise}.\n")
+        }
         None => String::new(),
     }
 }

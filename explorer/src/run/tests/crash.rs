@@ -60,7 +60,7 @@ proptest! {
         fs::write(branches(run.path()), &bytes).unwrap();
         match Journal::resume(run.path(), &header()) {
             Err(RunError::Damaged { record: found, offset, .. }) => {
-                prop_assert!(record <= synced, "{record} of {synced}");
+                prop_assert!(record <= synced, "record {record} is reported as damaged, but only {synced} were synced");
                 prop_assert_eq!((found, offset), (record as u64, places[record - 1] as u64));
                 // The run can be resumed as the message says.
                 bytes.truncate(offset as usize);
@@ -69,7 +69,7 @@ proptest! {
             }
             Err(other) => prop_assert!(false, "{}", other),
             Ok(journal) => {
-                prop_assert!(record > synced, "{record} of {synced}");
+                prop_assert!(record > synced, "damage to record {record} is not reported, and {synced} were synced");
                 let cut = journal.cut().unwrap();
                 prop_assert_eq!((cut.record, cut.more), (record as u64, (records.len() - record) as u64));
                 prop_assert_eq!(all(run.path()), &records[..record - 1]);

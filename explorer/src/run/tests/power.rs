@@ -157,7 +157,7 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
             assert_eq!(merged.digest(), whole, "{most} {loss:?}");
             drop(resumed);
             let read = Reading::open_merged(run.path()).unwrap().1;
-            assert_eq!(read.digest(), whole, "{most} {loss:?}: the file, read again");
+            assert_eq!(read.digest(), whole, "{most} {loss:?}: the file, when read again");
         }
     }
     assert!(cuts > branches, "only {cuts} losses left a damaged record");
@@ -336,7 +336,7 @@ fn the_first_error_of_an_exploration_is_reported() {
     // Once there is room, the exploration continues from the records that were written.
     fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
     let mut journal = resumed(folder.path());
-    assert!(journal.len() > 5, "{} records", journal.len());
+    assert!(journal.len() > 5, "only {} records survive", journal.len());
     let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch).unwrap();
     assert_eq!(end.merged.digest(), whole.merged.digest());
 }

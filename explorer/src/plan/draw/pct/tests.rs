@@ -88,7 +88,7 @@ proptest! {
         for at in drawn.falls.iter().flat_map(|(at, _)| around(*at)).chain(around(from)).chain(around(to - 1)) {
             let inside = (from..to).contains(&at);
             let expected = levels(&drawn, at).into_iter().map(|level| if inside { level * drawn.step_ns } else { 0 });
-            prop_assert!(latencies(&entries, &names, at).into_iter().eq(expected), "at {}", at);
+            prop_assert!(latencies(&entries, &names, at).into_iter().eq(expected), "wrong latencies at {}", at);
         }
         prop_assert!(entries.is_sorted_by_key(|entry| entry.at_ns));
         prop_assert!(entries.len() < count + depth as usize);
