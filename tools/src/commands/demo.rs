@@ -18,7 +18,7 @@ use everett_session::show;
 use serde::Serialize;
 
 use super::exploration::{self, Run};
-use super::{Outcome, common, explore, findings, shrink};
+use super::{Outcome, common, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
@@ -108,7 +108,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let clean = explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {})?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
-        findings::tell(ui, finding)?;
+        findings::tell(ui, &control.header.nodes, finding)?;
     }
 
     let seconds = clock.seconds();
@@ -126,8 +126,20 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         host_seconds: seconds,
     })?;
     ui.say("")?;
-    if args.output.is_some() {
-        ui.say(format!("everett findings {0}, everett report {0} and others show more", folder.display()))?;
+    match &args.output {
+        Some(_) => {
+            report::page_of(ui, &folder, None)?;
+            ui.say(format!(
+                "everett findings {0}, everett report {0} and others show more",
+                folder.display()
+            ))?;
+        }
+        None => {
+            // The run directory is temporary, and the page outlives it.
+            let file = tempfile::Builder::new().prefix("everett-demo-").suffix(".html").tempfile()?;
+            let (_, file) = file.keep()?;
+            report::page_of(ui, &folder, Some(&file))?;
+        }
     }
     if control_findings > 0 {
         ui.say(style::paint(style::BAD, "something was found in the control, where nothing should be"))?;
