@@ -6,8 +6,9 @@
 //! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
 //! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
 //! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
-//! - [`night`]: a scripted world for measuring the search
+//! - [`night`]: a scripted world for measuring the search; [`browser`]: a browser for its report
 
+pub mod browser;
 pub mod debian;
 pub mod everett;
 pub mod figures;

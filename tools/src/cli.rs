@@ -463,6 +463,9 @@ pub struct Replay {
     /// Print only how it ended
     #[arg(short, long)]
     pub quiet: bool,
+    /// Keep all lines and messages of a finding's timeline in the run directory, for its report
+    #[arg(long)]
+    pub record: bool,
     /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,

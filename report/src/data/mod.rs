@@ -66,6 +66,8 @@ pub struct Sources<'r> {
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
     /// Recorded timelines, by the number of their finding. They replace the evidence of the run directory.
     pub scenes: BTreeMap<u32, Scene>,
+    /// Faults that begin on branches, as lines of a plan, by branch. Some branches, or all, may be left out.
+    pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
     /// Executed edges of code.
     pub code: Option<Code>,
     /// Parameters of the statistics.
@@ -114,7 +116,7 @@ impl Data {
             findings,
             gone,
             older: sources.older.iter().map(|run| OlderRun::of(run, &sources.run)).collect(),
-            tree: Tree::of(sources.branches, sources.run.header),
+            tree: Tree::of(sources),
             coverage: CoverageData::of(sources),
             code: sources.code.clone(),
             missing,

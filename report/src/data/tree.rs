@@ -1,10 +1,15 @@
 //! Branches as columns of numbers: compact, and quick to read for a page with 100,000 of them.
 
 use everett_explorer::run::Header;
-use everett_explorer::run::branches::{Branch, Branches};
+use everett_explorer::run::branches::Branch;
 use serde::Serialize;
 
+use super::Sources;
 use super::limits::BRANCHES_MAX;
+use crate::scene::Bar;
+
+/// Maximum number of faults that are told of a branch.
+const FAULTS_MAX: usize = 32;
 
 /// The branch can be extended.
 const OPEN: u8 = 1;
@@ -46,10 +51,20 @@ pub struct Tree {
     pub flags: Vec<u8>,
     /// Pairs of a branch and a finding that it shows.
     pub findings: Vec<(u64, u32)>,
+    /// Pairs of a branch and the faults that begin on it, in words. Branches may be missing.
+    pub plans: Vec<(u64, Vec<String>)>,
+}
+
+/// Returns faults in words.
+fn told(header: &Header, lines: &[serde_json::Value]) -> Vec<String> {
+    let bars =
+        lines.iter().take(FAULTS_MAX).filter_map(|line| Bar::of_entry(&header.nodes, header.root_ns, line));
+    bars.map(|bar| bar.told()).collect()
 }
 
 impl Tree {
-    pub(super) fn of(branches: &Branches, header: &Header) -> Tree {
+    pub(super) fn of(sources: &Sources<'_>) -> Tree {
+        let (branches, header) = (sources.branches, sources.run.header);
         let all = branches.all.get(..BRANCHES_MAX).unwrap_or(&branches.all);
         fn column<T>(all: &[Branch], value: impl Fn(&Branch) -> T) -> Vec<T> {
             all.iter().map(value).collect()
@@ -75,6 +90,7 @@ impl Tree {
             new_points: column(all, |branch| branch.new_points),
             flags: column(all, flags),
             findings: hits.collect(),
+            plans: sources.plans.iter().map(|(branch, lines)| (*branch, told(header, lines))).collect(),
         }
     }
 }

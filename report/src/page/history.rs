@@ -55,17 +55,21 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
                 @for tick_s in x.ticks(8) {
                     text.tick x=(x.at(tick_s)) y=(height - 8.0) text-anchor="middle" { (tick(tick_s)) " s" }
                 }
-                @for (operation, row) in shown.iter().zip(&place) {
+                // What the finding names is drawn last, above the others.
+                @for (operation, row) in marked_last(&shown, &place) {
                     @let (from, to) = (at(operation.begin_ns), at(operation.end_ns.unwrap_or(end)));
-                    @let y = TOP + ROW * *row as f64 + (ROW - BAR) / 2.0;
+                    @let y = TOP + ROW * row as f64 + (ROW - BAR) / 2.0;
                     g class=(class(operation)) {
                         title { (told(operation)) }
                         rect x=(from) y=(y) width=((to - from).max(LEAST)) height=(BAR) rx="2" {}
                         @if operation.outcome == Outcome::Fail {
                             line.cross x1=(from) y1=(y) x2=((to).max(from + LEAST)) y2=(y + BAR) {}
                         }
-                        @if operation.marked {
-                            text.mark x=((to.max(from + LEAST) + 5.0).min(WIDTH - 90.0)) y=(y + BAR - 1.5) { (plain(&brief(operation))) }
+                        // The label is beside the bar, where there is room.
+                        @if operation.marked && to < WIDTH - 120.0 {
+                            text.mark x=(to.max(from + LEAST) + 5.0) y=(y + BAR - 1.5) { (plain(&brief(operation))) }
+                        } @else if operation.marked && from > LEFT + 120.0 {
+                            text.mark x=(from - 5.0) y=(y + BAR - 1.5) text-anchor="end" { (plain(&brief(operation))) }
                         }
                     }
                 }
@@ -81,6 +85,13 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
             ul.facts { @for operation in marked { li { (foreign(&told(operation))) } } }
         }
     }
+}
+
+/// Returns operations with their rows, those that the finding names last.
+fn marked_last<'s>(shown: &[&'s Operation], place: &[usize]) -> Vec<(&'s Operation, usize)> {
+    let mut all: Vec<(&Operation, usize)> = shown.iter().copied().zip(place.iter().copied()).collect();
+    all.sort_by_key(|(operation, _)| operation.marked);
+    all
 }
 
 /// Returns the operations to draw.
@@ -157,11 +168,10 @@ fn told(operation: &Operation) -> String {
     let answer =
         if operation.answer.is_empty() { String::new() } else { format!(", answer {}", operation.answer) };
     let end = operation.end_ns.map_or("no answer".to_owned(), |end| format!("{} s", seconds(end)));
-    plain(&format!(
-        "process {}: {}{key} {}, {outcome}{answer}, {} s to {end}",
-        operation.process,
-        operation.f,
-        operation.value,
-        seconds(operation.begin_ns)
-    ))
+    let what: Vec<&str> = [operation.f.as_str(), key.trim(), operation.value.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let (process, begin) = (&operation.process, seconds(operation.begin_ns));
+    plain(&format!("process {process}: {}, {outcome}{answer}, {begin} s to {end}", what.join(" ")))
 }

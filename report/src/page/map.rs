@@ -74,7 +74,8 @@ fn drawing(tree: &Tree) -> Markup {
         |ns: u64| ((ns as f64 / tree.horizon_ns.max(1) as f64 * columns as f64) as usize).min(columns - 1);
     for (branch, slot) in slots.iter().enumerate() {
         let get = |list: &[u64]| list.get(branch).copied().unwrap_or(0);
-        let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns));
+        // Checks run on a continuation that is thrown away, so a branch ends where its segment ends.
+        let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns).min(tree.segment_ns));
         for at in column(begin)..=column(begin.saturating_add(length.saturating_sub(1))) {
             if let Some(cell) = cells.get_mut(slot / group * columns + at) {
                 cell.branches += 1;
@@ -88,7 +89,7 @@ fn drawing(tree: &Tree) -> Markup {
         if let (Some(slot), Some(begin), Some(length)) =
             (slots.get(place), tree.begin_ns.get(place), tree.length_ns.get(place))
         {
-            found.push((slot / group, begin.saturating_add(*length)));
+            found.push((slot / group, begin.saturating_add((*length).min(tree.segment_ns))));
         }
     }
     found.sort_unstable();

@@ -44,7 +44,7 @@ pub(super) fn line(points: impl IntoIterator<Item = (f64, f64)>) -> String {
 
 /// Returns a number without unnecessary decimals.
 pub(super) fn tick(value: f64) -> String {
-    let text = format!("{value:.3}");
+    let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

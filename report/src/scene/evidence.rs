@@ -3,6 +3,7 @@
 //! Everett writes them itself: a vtime in seconds with nine decimals, the node and unit, and a text.
 
 use everett_explorer::run::Hit;
+use serde::Deserialize;
 
 use super::operation::Operations;
 use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
@@ -12,26 +13,85 @@ const HISTORY: &str = "history";
 /// Units that are no programs: what Everett itself says about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
+/// Line of a recorded timeline: a text as evidence has it, of one of three kinds.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Recorded {
+    Line { text: String },
+    Message { text: String, sent_ns: u64 },
+    Fault { text: String },
+}
+
 impl Scene {
     /// Reads the evidence of a hit on nodes with these names.
     #[must_use]
     pub fn of_hit(nodes: &[String], hit: &Hit) -> Scene {
-        let mut scene = Scene { lanes: nodes.to_vec(), found_ns: hit.vtime_ns, ..Scene::default() };
-        let mut operations = Operations::default();
-        for line in hit.evidence.lines.iter().take(EVENTS_MAX) {
-            let Some(event) = event(&scene, line) else { continue };
-            if event.unit == HISTORY {
-                operations.line(event.at_ns, event.lane, &event.text);
-            } else {
-                scene.events.push(event);
+        let mut reader = Reader::new(nodes, hit);
+        hit.evidence.lines.iter().for_each(|line| reader.line(line));
+        hit.evidence.packets.iter().for_each(|line| reader.message(line, None));
+        hit.evidence.faults.iter().for_each(|line| reader.fault(line));
+        reader.finish(hit)
+    }
+
+    /// Reads a timeline that `everett replay --record` wrote, for a hit on it.
+    ///
+    /// # Errors
+    /// Returns the number of the first line that is not of this form, from 1, with the reason.
+    pub fn of_recording(
+        nodes: &[String],
+        hit: &Hit,
+        text: &str,
+    ) -> Result<Scene, (usize, serde_json::Error)> {
+        let mut reader = Reader::new(nodes, hit);
+        for (number, line) in (1..).zip(text.lines()) {
+            match serde_json::from_str(line).map_err(|error| (number, error))? {
+                Recorded::Line { text } => reader.line(&text),
+                Recorded::Message { text, sent_ns } => reader.message(&text, Some(sent_ns)),
+                Recorded::Fault { text } => reader.fault(&text),
             }
         }
-        let messages = hit.evidence.packets.iter().take(MESSAGES_MAX);
-        scene.messages = messages.filter_map(|line| message(&scene, line)).collect();
-        let faults = hit.evidence.faults.iter().filter_map(|line| Bar::of_line(nodes, line));
-        scene.faults = faults.collect();
-        scene.operations = operations.finish(&hit.text);
-        scene
+        Ok(reader.finish(hit))
+    }
+}
+
+/// Scene while its lines are read.
+struct Reader {
+    scene: Scene,
+    operations: Operations,
+}
+
+impl Reader {
+    fn new(nodes: &[String], hit: &Hit) -> Reader {
+        let scene = Scene { lanes: nodes.to_vec(), found_ns: hit.vtime_ns, ..Scene::default() };
+        Reader { scene, operations: Operations::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let Some(event) = event(&self.scene, line) else { return };
+        if event.unit == HISTORY {
+            self.operations.line(event.at_ns, event.lane, &event.text);
+        } else if self.scene.events.len() < EVENTS_MAX {
+            self.scene.events.push(event);
+        }
+    }
+
+    fn message(&mut self, line: &str, sent_ns: Option<u64>) {
+        if self.scene.messages.len() < MESSAGES_MAX
+            && let Some(message) = message(&self.scene, line)
+        {
+            let sent_ns = sent_ns.filter(|sent| *sent <= message.at_ns);
+            self.scene.messages.push(Message { sent_ns, ..message });
+        }
+    }
+
+    fn fault(&mut self, line: &str) {
+        if self.scene.faults.len() < EVENTS_MAX {
+            self.scene.faults.extend(Bar::of_line(&self.scene.lanes, line));
+        }
+    }
+
+    fn finish(self, hit: &Hit) -> Scene {
+        Scene { operations: self.operations.finish(&hit.text), ..self.scene }
     }
 }
 

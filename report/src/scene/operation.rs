@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::data::limits::clip;
 
+/// Maximum number of operations.
+const OPERATIONS_MAX: usize = 20_000;
 /// Maximum length of a value that is shown, in characters.
 const VALUE_CHARS: usize = 80;
 
@@ -70,6 +72,9 @@ impl Operations {
         let who = (lane, process.clone());
         let outcome = match word("type") {
             Some("invoke") => {
+                if self.all.len() >= OPERATIONS_MAX {
+                    return;
+                }
                 let key = fields.get("key").map(|key| shown(Some(key)));
                 let f = short(word("f").unwrap_or("?"));
                 self.open.insert(who, self.all.len());

@@ -160,6 +160,27 @@ fn a_single_node_is_not_named_in_its_lines() {
     assert_eq!(scene.events.iter().map(|event| event.lane).collect::<Vec<_>>(), [Some(0), None]);
 }
 
+/// A recording has the same lines, and the times of sending.
+#[test]
+fn recordings_are_read_back() {
+    let packet = "   1.846830537 DELIVER b > db TCP x";
+    let lines = [
+        serde_json::json!({ "kind": "line", "text": "   1.713213010 db/redis     | up" }),
+        serde_json::json!({ "kind": "message", "text": packet, "sent_ns": 1_846_000_000u64 }),
+        serde_json::json!({ "kind": "message", "text": packet, "sent_ns": u64::MAX }),
+        serde_json::json!({ "kind": "fault", "text": POWER }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let scene = Scene::of_recording(&nodes(), &hit(&["ignored"], &[], &[], "t"), &text).unwrap();
+    assert_eq!((scene.events.len(), scene.faults.len()), (1, 1));
+    let sent: Vec<Option<u64>> = scene.messages.iter().map(|message| message.sent_ns).collect();
+    // A message is not sent after its arrival.
+    assert_eq!(sent, [Some(1_846_000_000), None]);
+    for (bad, number) in [("{}", 1), ("{\"kind\":\"line\",\"text\":\"\"}\n[1]", 2), ("\u{0}", 1)] {
+        assert_eq!(Scene::of_recording(&nodes(), &hit(&[], &[], &[], "t"), bad).unwrap_err().0, number);
+    }
+}
+
 proptest! {
     /// Lines of any content are read or left out.
     #[test]

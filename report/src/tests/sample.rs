@@ -205,6 +205,10 @@ impl Sample {
             enabled: &["power_loss".to_owned(), "pause".to_owned()],
             regressions: BTreeMap::from([(2, ("regression-2.json".to_owned(), plan))]),
             scenes: BTreeMap::new(),
+            plans: BTreeMap::from([(
+                3,
+                vec![json!({ "at": "2s", "for": "1s", "fault": "clog", "node": "db" })],
+            )]),
             code: edges.finish(),
             terms: Terms::default(),
         })

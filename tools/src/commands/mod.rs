@@ -4,6 +4,7 @@
 //!   `shrink`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
+//! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
 //! Not here: the execution of a run (`everett-session`) and the arguments ([`crate::cli`]).
@@ -23,6 +24,8 @@ mod instruments;
 mod judge;
 mod moment;
 mod plan;
+mod plans;
+mod recording;
 mod replay;
 mod report;
 mod reporter;

@@ -10,14 +10,19 @@ use anyhow::{Context, bail};
 use everett_explorer::report::Report;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Merged, Reading};
+use everett_report::data::limits::SCENES_MAX;
 use everett_report::data::{Code, Data, Edges, Run as Source, Sources};
 use everett_report::findability::Terms;
+use everett_report::scene::Scene;
 use everett_report::{page, text};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Outcome;
+use super::common;
 use super::exploration::{Known, Run};
+use super::plans;
+use super::recording;
 use crate::cli;
 use crate::ui::{Ui, style};
 
@@ -25,6 +30,8 @@ use crate::ui::{Ui, style};
 const PAGE: &str = "report.html";
 /// Maximum size of a regression file in bytes.
 const REGRESSION_BYTES_MAX: u64 = 16 << 20;
+/// Maximum size of a recorded timeline in bytes.
+const RECORDING_BYTES_MAX: u64 = 256 << 20;
 /// Maximum size of a file of edges in bytes.
 const EDGES_BYTES_MAX: u64 = 512 << 20;
 /// Maximum number of older runs.
@@ -127,10 +134,20 @@ fn data(
         older: &older,
         enabled: &whole.known.enabled,
         regressions: regressions(Path::new(&whole.name), &whole.run)?,
-        scenes: BTreeMap::new(),
+        scenes: scenes(Path::new(&whole.name), &whole.run)?,
+        plans: plans(whole),
         code,
         terms,
     }))
+}
+
+/// Returns the faults that begin on each branch. Empty without the world file of the exploration.
+fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
+    let header = whole.run.reading.header();
+    match common::load(Path::new(&header.world_file)) {
+        Ok(world) => plans::of_branches(world, header, &whole.branches),
+        Err(_) => BTreeMap::new(),
+    }
 }
 
 fn older(folder: &Path) -> anyhow::Result<(String, Reading, Merged)> {
@@ -148,6 +165,25 @@ fn regressions(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, (String
             Ok(text) => {
                 let value = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
                 all.insert(finding.id, (name, value));
+            }
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Reads the recorded timelines of findings, by the number of their finding.
+fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
+    let mut all = BTreeMap::new();
+    for finding in run.merged.findings().iter().take(SCENES_MAX) {
+        let file = recording::file_of(folder, finding.id);
+        match everett_input::file::read_text(&file, RECORDING_BYTES_MAX) {
+            Ok(text) => {
+                let scene = Scene::of_recording(&run.reading.header().nodes, &finding.hit, &text);
+                let scene =
+                    scene.map_err(|(line, error)| anyhow::anyhow!("{}:{line}: {error}", file.display()))?;
+                all.insert(finding.id, scene);
             }
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error.into()),
@@ -174,8 +210,16 @@ fn write_page(ui: &Ui, data: &Data, file: &Path) -> anyhow::Result<()> {
     write(ui, file, &page::html(data)?)
 }
 
-/// Replaces a file, and prints its path. A link in its place is replaced and not followed.
+/// Replaces a file, and prints its path.
 fn write(ui: &Ui, file: &Path, text: &str) -> anyhow::Result<()> {
+    replace(file, text)?;
+    let name = file.display().to_string();
+    ui.record(&Written { kind: "report", file: &name, bytes: text.len() as u64 })?;
+    Ok(ui.say(format!("report {}", style::paint(style::HEAD, &name)))?)
+}
+
+/// Replaces a file. A link in its place is replaced and not followed.
+pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A temporary file is private; others may read a report, as far as the user's mask allows it.
@@ -184,8 +228,7 @@ fn write(ui: &Ui, file: &Path, text: &str) -> anyhow::Result<()> {
     let mut temporary = temporary.with_context(|| name.clone())?;
     temporary.write_all(text.as_bytes()).with_context(|| name.clone())?;
     temporary.persist(file).map_err(|error| error.error).with_context(|| name.clone())?;
-    ui.record(&Written { kind: "report", file: &name, bytes: text.len() as u64 })?;
-    Ok(ui.say(format!("report {}", style::paint(style::HEAD, &name)))?)
+    Ok(())
 }
 
 /// Writes the Markdown and the JSON of a report into a folder.

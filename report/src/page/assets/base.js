@@ -70,6 +70,13 @@ const Everett = (() => {
     for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
   });
 
+  // The end of the logs is nearest to the finding.
+  const toEnd = (details) => details.querySelectorAll(".logs").forEach((logs) => (logs.scrollTop = logs.scrollHeight));
+  document.querySelectorAll("details.finding").forEach((details) => {
+    toEnd(details);
+    details.addEventListener("toggle", () => toEnd(details), { once: true });
+  });
+
   // Opens the finding that a link or the address names.
   function open() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

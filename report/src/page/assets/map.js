@@ -213,14 +213,17 @@
 
   function describe(n) {
     const c = tree.columns, ids = tree.findings.get(n) || [];
-    const entry = (name, ...value) => make("div", {}, make("dt", {}, name), make("dd", {}, ...value));
+    const entry = (name, ...value) => make("div", {}, make("dt", {}, name), make("dd", {}, ...value.filter((part) => part !== null)));
     const to = (branch) => make("a", { href: "#map", "data-branch": branch }, "b" + branch);
     const list = [];
     list.push(entry("From", c.from[n] < 0 ? "the root moment" : to(c.from[n])));
     const seconds = (ns) => ((c.root_ns + ns) / 1e9).toFixed(3);
-    list.push(entry("Vtime", seconds(tree.begin[n]) + " s to " + seconds(tree.end[n]) + " s"));
+    const whole = tree.begin[n] + c.length_ns[n];
+    list.push(entry("Vtime", seconds(tree.begin[n]) + " s to " + seconds(tree.end[n]) + " s" + (whole > tree.end[n] ? ", checks until " + seconds(whole) + " s" : "")));
     const kinds = tree.kinds(n);
-    list.push(entry("Faults", commas(c.faults[n]) + (kinds.length > 0 ? ": " + kinds.map(plain).join(", ") : "")));
+    const plan = tree.plans.get(n);
+    list.push(entry("Faults", commas(c.faults[n]) + (kinds.length > 0 && !plan ? ": " + kinds.map(plain).join(", ") : ""),
+      plan ? make("ul", { class: "plain" }, ...plan.map((fault) => make("li", { class: "planned" }, plain(fault)))) : null));
     list.push(entry("New points", commas(c.new_points[n])));
     list.push(entry("Cost", commas(c.cpu_ms[n]) + " ms of CPU, " + commas(c.instructions_m[n]) + " million instructions"));
     const flags = [c.flags[n] & 1 ? "can be extended" : "is not extended", c.flags[n] & 2 ? "checks followed" : "no checks", c.flags[n] & 4 ? "broke off" : null];

@@ -19,7 +19,17 @@
     const pad = Math.max((high - low) * 0.02, 1000);
     const all = [low - pad, high + pad];
     let [a, b] = all;
-    if (messages.length > 60) a = messages[messages.length - FIRST].start - pad / 50;
+    // About FIRST messages around a time, most of them before it.
+    function around(time) {
+      let next = messages.findIndex((m) => m.at_ns > time);
+      if (next < 0) next = messages.length;
+      const from = messages[clamp(next - FIRST + 8, 0, messages.length - 1)].start, until = messages[clamp(next + 7, 0, messages.length - 1)].at_ns;
+      const last = Math.max(until, time), wide = Math.max(last - from, 1000);
+      return [from - wide * 0.03, last + wide * 0.03];
+    }
+    // The first operation that the finding names is where it began.
+    const named = scene.operations.filter((op) => op.marked && op.begin_ns >= low && op.begin_ns <= high).map((op) => (op.end_ns === null ? op.begin_ns : op.end_ns));
+    if (messages.length > 60) [a, b] = around(named.length > 0 ? named[0] : scene.found_ns);
     const id = "arrow" + serial++;
     const width = () => Math.max(box.clientWidth - 2, 320);
     const height = TOP + LANE * Math.max(shown.length - 1, 1) + BOTTOM;
@@ -31,7 +41,8 @@
     const button = (label, text, act) => { const made = make("button", { type: "button", "aria-label": label }, text); made.addEventListener("click", act); return made; };
     const tools = make("div", { class: "tools" },
       button("Zoom in", "+", () => zoom(0.5)), button("Zoom out", "−", () => zoom(2)), button("Earlier", "←", () => move(-0.6)), button("Later", "→", () => move(0.6)),
-      button("Show all messages", "All", () => to(...all)), button("Show the last messages before the finding", "End", () => to(high - (b - a) * 0.95, high + (b - a) * 0.05)), where);
+      button("All messages", "All", () => to(...all)), button("Found: the messages before the finding", "Found", () => to(...around(scene.found_ns))),
+      named.length > 0 ? button("Cause: the messages around the first operation that the finding names", "Cause", () => to(...around(named[0]))) : "", where);
     box.replaceChildren(tools, overview, pane);
     const Y = (lane) => TOP + LANE * (place.get(lane) || 0);
     const X = (at) => GUTTER + ((at - a) / (b - a)) * (width() - GUTTER - 14);

@@ -5,7 +5,8 @@ Everett.tree = (() => {
   const count = columns.from.length;
   const from = Int32Array.from(columns.from);
   const begin = Float64Array.from(columns.begin_ns);
-  const end = begin.map((at, n) => at + columns.length_ns[n]);
+  // Checks run on a continuation that is thrown away, so a branch ends where its segment ends.
+  const end = begin.map((at, n) => at + Math.min(columns.length_ns[n], columns.segment_ns));
   const found = new Uint8Array(count);
   const findings = new Map();
   for (const [branch, id] of columns.findings) {
@@ -59,6 +60,7 @@ Everett.tree = (() => {
   // Sums beyond 2^53 are exact as integers of any size only.
   const path = (branch) =>
     way(branch).map((n) => BigInt(columns.root_ns) + BigInt(columns.begin_ns[n]) + "." + columns.child[n]).join("/");
+  const plans = new Map(columns.plans);
   const kinds = (branch) => columns.fault_kinds.filter((_, bit) => (columns.kinds[branch] >>> bit) & 1);
   const children = (branch) => {
     const all = [];
@@ -81,5 +83,5 @@ Everett.tree = (() => {
     }
     return { chosen, number, all: number === count };
   }
-  return { columns, count, rows, from, begin, end, row, level, found, findings, starts, byRow, path, way, kinds, children, roots, select, horizon: columns.horizon_ns || 1 };
+  return { columns, count, rows, from, begin, end, row, level, found, findings, starts, byRow, path, way, kinds, plans, children, roots, select, horizon: columns.horizon_ns || 1 };
 })();
