@@ -1,6 +1,6 @@
 //! The exploration, its size, and the verdict in one sentence.
 
-use everett_explorer::report::figures::{count, counted};
+use everett_explorer::report::figures::{count, counted, percent};
 use serde::Serialize;
 
 use super::history::Status;
@@ -181,10 +181,8 @@ fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
 fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
     let worth = &sources.report.worth;
     let states = sources.report.coverage.first();
-    let new = states.and_then(|states| states.unseen_ppm).map(|ppm| f64::from(ppm) / 10_000.0);
-    let unseen = match new {
-        Some(percent) if percent < 0.1 => "Less than 0.1 % of the states that come next are new.".to_owned(),
-        Some(percent) => format!("About {percent:.1} % of the states that come next are new."),
+    let unseen = match states.and_then(|states| states.unseen_ppm) {
+        Some(ppm) => format!("Of the states that come next, {} are new (Good and Turing).", percent(ppm)),
         None => "No state was observed.".to_owned(),
     };
     match worth.finding_below {

@@ -86,14 +86,14 @@ fn matrix(coverage: &CoverageData) -> Markup {
         @if !coverage.phases.is_empty() && !coverage.faults.is_empty() {
             h3 #matrix { "Faults in phases" }
             p.dim {
-                "Number of branches in which a fault began while its node was in the phase. "
+                "Number of branches in which a node came into the phase, and in which a fault began while it was there. "
                 strong { (count(coverage.empty_cells)) " empty cells" } " are what to explore next."
                 @if !coverage.gaps_known { " The world file could not be read, so kinds of faults that never began are left out." }
                 @if coverage.phases_count > coverage.phases.len() as u64 { " The " (coverage.phases.len()) " most frequent of " (count(coverage.phases_count)) " phases are shown." }
             }
             div.scroll role="region" aria-label="Matrix of faults and phases" tabindex="0" {
                 table.matrix {
-                    thead { tr { th scope="col" { "Phase of the node" } th.number scope="col" { "Branches" } @for fault in &coverage.faults { th.slant scope="col" { span { (foreign(fault)) } } } } }
+                    thead { tr { th scope="col" { "Phase of the node" } th.number scope="col" { "Entered in" } @for fault in &coverage.faults { th.slant scope="col" { span { (foreign(fault)) } } } } }
                     tbody {
                         @for row in &coverage.phases {
                             tr {

@@ -175,7 +175,7 @@ fn plot(data: &Data, outlook: &Outlook) -> Markup {
                         text.tick x=(LEFT - 8.0) y=(y.at(p) + 4.0) text-anchor="end" { (share(p)) }
                     }
                     line.bound x1=(LEFT) y1=(y.at(alpha)) x2=(WIDTH - RIGHT) y2=(y.at(alpha)) {}
-                    text.bound x=(WIDTH - RIGHT) y=(y.at(alpha) - 5.0) text-anchor="end" { (confidence(data.summary.confidence)) " confidence" }
+                    text.bound x=(LEFT + 4.0) y=(y.at(alpha) - 5.0) { (confidence(data.summary.confidence)) " confidence" }
                     path.past d=(line(points.iter().copied().map(place))) {}
                     path.ahead d=(line(joint)) {}
                     @for point in &points {

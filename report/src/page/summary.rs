@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::text::{count, counted, duration, foreign, percent, plain};
+use super::text::{count, counted, duration, foreign, plain};
 use crate::data::{Data, State};
 
 /// Maximum number of findings and of properties on the first screen.
@@ -123,9 +123,6 @@ fn never(data: &Data) -> Markup {
                     li { span.glyph.unknown aria-hidden="true" { "○" } a href="#coverage" { "at least " (counted(states.more, "state", "states")) } " (Chao), after " (count(states.points)) }
                 }
             }
-        }
-        @if let Some(ppm) = states.and_then(|states| states.unseen_ppm) {
-            p.dim { "Of the states that come next, " (percent(ppm)) " are new (Good and Turing)." }
         }
     }
 }

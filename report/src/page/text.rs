@@ -36,6 +36,7 @@ pub(super) fn cpu(ns: f64) -> String {
 /// Returns a probability as a percentage.
 pub(super) fn share(p: f64) -> String {
     match p * 100.0 {
+        0.0 => "0 %".to_owned(),
         p if p > 0.0 && p < 0.1 => "< 0.1 %".to_owned(),
         p if p < 10.0 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),

@@ -104,15 +104,15 @@ pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the page of a run into `file`, else into its directory, and prints its path.
+/// Writes the page of a run into `file`, else into its directory, and prints its path for people. With `--json` it prints
+/// nothing, since the last line of `explore` is its summary.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();
     let data = data(&whole, &report, &[], None, Terms::default())?;
-    match file {
-        Some(file) => write_page(ui, &data, file),
-        None => write_page(ui, &data, &folder.join(PAGE)),
-    }
+    let file = file.map_or_else(|| folder.join(PAGE), Path::to_owned);
+    replace(&file, &page::html(&data)?)?;
+    tell_file(ui, &file)
 }
 
 fn data(
@@ -215,7 +215,11 @@ fn write(ui: &Ui, file: &Path, text: &str) -> anyhow::Result<()> {
     replace(file, text)?;
     let name = file.display().to_string();
     ui.record(&Written { kind: "report", file: &name, bytes: text.len() as u64 })?;
-    Ok(ui.say(format!("report {}", style::paint(style::HEAD, &name)))?)
+    tell_file(ui, file)
+}
+
+fn tell_file(ui: &Ui, file: &Path) -> anyhow::Result<()> {
+    Ok(ui.say(format!("report {}", style::paint(style::HEAD, file.display())))?)
 }
 
 /// Replaces a file. A link in its place is replaced and not followed.
