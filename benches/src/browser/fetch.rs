@@ -26,7 +26,12 @@ pub fn browser() -> Result<PathBuf, String> {
         return Ok(root);
     }
     let text = |error: everett_guest_image::apt::Error| error.to_string();
-    let apt = Apt::open(&folder.join("apt"), &Sources::of_host(SUITE, None)).map_err(text)?;
+    let state = folder.join("apt");
+    let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
+    // Only one process or thread at a time has the state open. The one before may have fetched the browser.
+    if root.is_dir() {
+        return Ok(root);
+    }
     apt.update().map_err(text)?;
     let packages = apt.resolve(&PACKAGES.map(str::to_owned), &[]).map_err(text)?;
     let remotes = apt.locate(&packages).map_err(text)?;
@@ -42,12 +47,9 @@ pub fn browser() -> Result<PathBuf, String> {
     for part in ["proc", "dev", "tmp"] {
         fs::create_dir_all(tree.join(part)).map_err(|error| error.to_string())?;
     }
-    // Another process may have been faster; its folder is as good.
-    if let Err(error) = fs::rename(&tree, &root)
-        && !root.is_dir()
-    {
-        return Err(format!("{}: {error}", root.display()));
-    }
+    fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
+    // Lists of packages are large, and not needed again. Others may wait for the folder itself.
+    let _ = fs::remove_dir_all(state.join("lists"));
     Ok(root)
 }
 
