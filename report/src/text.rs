@@ -61,7 +61,7 @@ pub fn brief(data: &Data) -> Vec<String> {
     lines.extend(unseen(data));
     lines.push(s.sure.clone());
     for line in &data.missing {
-        lines.push(format!("not in this report: {line}"));
+        lines.push(format!("not in this report: {}", printable(line)));
     }
     lines
 }

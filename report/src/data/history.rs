@@ -3,7 +3,8 @@
 use everett_explorer::run::{Cost, Merged, Tally};
 use serde::Serialize;
 
-use super::limits::GONE_MAX;
+use super::limits::{GONE_MAX, NAME_CHARS, clip};
+use super::summary::world;
 use super::{Run, Sources};
 use crate::findability::{Observation, Outlook, outlook};
 
@@ -35,6 +36,16 @@ impl OlderRun {
             same: run.header.identity == now.header.identity,
         }
     }
+}
+
+/// Returns a sentence for each older run of a world with another name, whose findings say little about this one.
+pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
+    let of = |run: &Run<'_>| clip(&world(&run.header.world_file), NAME_CHARS);
+    let now = of(&sources.run);
+    let others = sources.older.iter().filter(|run| of(run) != now);
+    others
+        .map(|run| format!("a history of one world: the older run {} explored {}", run.name, of(run)))
+        .collect()
 }
 
 /// What became of a problem over the runs.

@@ -109,6 +109,7 @@ impl Data {
         let properties = properties::all(sources, &runs);
         let mut missing = sources.report.missing.lines();
         missing.extend(limits::cut(sources));
+        missing.extend(history::other_worlds(sources));
         Data {
             data_version: DATA_VERSION,
             summary: Summary::of(sources, &properties, &findings, &gone),

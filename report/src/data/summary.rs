@@ -132,7 +132,7 @@ impl Summary {
 }
 
 /// Returns the name of a world: that of its folder, if the file has the usual name.
-fn world(file: &str) -> String {
+pub(super) fn world(file: &str) -> String {
     let path = std::path::Path::new(file);
     let name = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     match name(path.file_stem()) {

@@ -64,5 +64,9 @@ fn older_runs_are_named_and_counted() {
         &records("x"),
         "x",
     );
-    assert!(!against(&[&other], &clean).older[0].same);
+    let data = against(&[&other], &clean);
+    assert!(!data.older[0].same && data.missing.iter().all(|line| !line.contains("history")));
+    let elsewhere = Sample::new(&header("another world"), &records("x"), "x");
+    let said = "a history of one world: the older run older 0 x explored lock another world";
+    assert!(against(&[&elsewhere], &clean).missing.contains(&said.to_owned()));
 }
