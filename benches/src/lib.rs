@@ -7,7 +7,9 @@
 //! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
 //! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
 //! - [`night`]: a scripted world for measuring the search; [`instant`]: a processor that costs nothing
+//! - [`browser`]: a browser for the report of a scripted world
 
+pub mod browser;
 pub mod debian;
 pub mod everett;
 pub mod figures;

@@ -15,6 +15,7 @@ use everett_explorer::run::{
 };
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
+use everett_input::units::write_duration_ns;
 
 use crate::host::resident_bytes;
 
@@ -310,10 +311,14 @@ fn hit(vtime_ns: u64) -> Hit {
             "{i:>12} db | a line of a log that says what was seen just before the lock was lost, in some words"
         )
     };
+    let before = |ns: u64| write_duration_ns(vtime_ns.saturating_sub(ns));
+    let (begin, end) = (before(1_500_000), before(500_000));
     Hit {
         property: "linearizability".to_owned(),
         signature: "acquire by process # of # cannot be".to_owned(),
-        text: "acquire by process 10 of b cannot be: process 0 of a held it".to_owned(),
+        text: format!(
+            "acquire by process 10 of b ({begin} to {end}, lines 1 and 2) cannot be: process 0 of a held it"
+        ),
         vtime_ns,
         node: None,
         evidence: Evidence {

@@ -92,7 +92,7 @@ pub enum Command {
     /// Fork timelines of a world, inject different faults into each, and look for findings
     Explore(Explore),
     /// List what an exploration found
-    Findings(RunFolder),
+    Findings(Findings),
     /// Show a finding or a branch, or the digest of the whole exploration
     Show(Show),
     /// Replay a finding or a branch exactly, and compare it with the record
@@ -415,11 +415,14 @@ pub struct Explore {
     pub hold_from: Option<u64>,
 }
 
-/// An exploration.
+/// `everett findings`
 #[derive(Debug, Args)]
-pub struct RunFolder {
+pub struct Findings {
     /// The run directory
     pub run: PathBuf,
+    /// List all findings, not only the first ones
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `everett show`
@@ -429,6 +432,9 @@ pub struct Show {
     pub run: PathBuf,
     /// Number of a finding, or of a branch as in b17
     pub id: Option<Id>,
+    /// Print all evidence of a finding, and all findings of a run
+    #[arg(long)]
+    pub all: bool,
     /// Print one digest of the tree, its findings and its coverage
     #[arg(long, conflicts_with = "id")]
     pub digest: bool,
@@ -457,6 +463,9 @@ pub struct Replay {
     /// Print only how it ended
     #[arg(short, long)]
     pub quiet: bool,
+    /// Keep all lines and messages of a finding's timeline in the run directory, for its report
+    #[arg(long)]
+    pub record: bool,
     /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
@@ -482,12 +491,42 @@ pub struct Shrink {
 
 /// `everett report`
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Without --html, --data, --all and -o it prints what matters most, on one screen. docs/report.md describes the page, \
+                        docs/report-data.md the data."
+)]
 pub struct Report {
     /// The run directory
     pub run: PathBuf,
-    /// Folder for report.md and report.json [default: print]
-    #[arg(short, long, value_name = "DIR")]
+    /// Older runs of the world, the oldest first: what is new, what is gone, and how sure that is
+    #[arg(long, value_name = "OLDER", num_args = 1..)]
+    pub against: Vec<PathBuf>,
+    /// Write one HTML page [default: report.html in the run directory]
+    #[arg(long)]
+    pub html: bool,
+    /// Write the data of the page as JSON [default: print]
+    #[arg(long, conflicts_with = "html")]
+    pub data: bool,
+    /// Print everything as Markdown
+    #[arg(long, conflicts_with_all = ["html", "data"])]
+    pub all: bool,
+    /// Confidence in percent at which a finding counts as gone
+    #[arg(long, value_name = "PERCENT", default_value_t = 94.0, value_parser = parse_confidence)]
+    pub confidence: f64,
+    /// Files of executed edges that `run` and `replay` wrote
+    #[arg(long, value_name = "FILE")]
+    pub edges: Vec<PathBuf>,
+    /// File for --html or --data; without them, folder for report.md and report.json
+    #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+}
+
+/// Parses a confidence in percent.
+fn parse_confidence(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if (1.0..=99.9999).contains(&percent) => Ok(percent),
+        _ => Err("a confidence is a number from 1 to 99.9999, in percent".to_owned()),
+    }
 }
 
 /// A finding, or a branch, of an exploration.

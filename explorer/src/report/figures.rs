@@ -1,7 +1,8 @@
 //! Numbers for people, with three significant digits and a unit.
 
 /// Formats a count. A count below a million is written in full, with commas.
-pub(super) fn count(n: u64) -> String {
+#[must_use]
+pub fn count(n: u64) -> String {
     const NAMES: [(&str, u64); 5] = [
         ("quintillion", 1_000_000_000_000_000_000),
         ("quadrillion", 1_000_000_000_000_000),
@@ -16,12 +17,14 @@ pub(super) fn count(n: u64) -> String {
 }
 
 /// Formats a count with its noun: `1 branch`, `2 branches`.
-pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+#[must_use]
+pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 /// Formats a duration in a suitable unit.
-pub(super) fn duration(ns: u64) -> String {
+#[must_use]
+pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, u64); 6] = [
         ("h", 3_600_000_000_000),
         ("min", 60_000_000_000),
@@ -39,12 +42,14 @@ pub(super) fn duration(ns: u64) -> String {
 }
 
 /// Formats a vtime as in a run's output: seconds since the machine booted.
-pub(super) fn vtime(ns: u64) -> String {
+#[must_use]
+pub fn vtime(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 /// Formats a share in ppm as a percentage.
-pub(super) fn percent(ppm: u32) -> String {
+#[must_use]
+pub fn percent(ppm: u32) -> String {
     match ppm {
         1..1_000 => "< 0.1 %".to_owned(),
         _ => format!("{}.{} %", ppm / 10_000, ppm % 10_000 / 1_000),
@@ -52,7 +57,8 @@ pub(super) fn percent(ppm: u32) -> String {
 }
 
 /// Formats a rate.
-pub(super) fn rate(rate: f64) -> String {
+#[must_use]
+pub fn rate(rate: f64) -> String {
     match rate {
         ..0.01 => format!("{rate:.1e}"),
         ..10.0 => format!("{rate:.2}"),

@@ -50,7 +50,8 @@ impl Missing {
     }
 
     /// Returns a line for each cause.
-    pub(super) fn lines(&self) -> Vec<String> {
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
         let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;
         let Missing { findings, sometimes, strange, history_problems, stray, .. } = *self;
         let numbers = [

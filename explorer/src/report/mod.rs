@@ -17,7 +17,7 @@
 mod commands;
 mod covered;
 mod explored;
-mod figures;
+pub mod figures;
 mod found;
 mod markdown;
 mod missing;
@@ -36,6 +36,7 @@ pub use explored::Explored;
 pub use found::{Findable, Found, Pace};
 pub use missing::Missing;
 pub use promise::Promise;
+pub use span::word;
 pub use worth::Worth;
 
 use crate::coverage::{Gaps, Kind};

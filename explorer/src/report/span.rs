@@ -39,7 +39,8 @@ pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
 }
 
 /// Quotes a word for a shell command if necessary.
-pub(super) fn word(text: &str) -> String {
+#[must_use]
+pub fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:+,@%=".contains(&b);
     if !text.is_empty() && text.bytes().all(plain) {
         text.to_owned()

@@ -21,7 +21,7 @@
 //! - `media`: the file itself; `bounded`: lists with a maximum length
 //! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
 //! - `journal`: the writer; `reading`: readers
-//! - `merged`: the summary of the records, merged in the order of choices
+//! - `merged`: the summary of the records, merged in the order of choices; [`branches`]: figures of each branch
 //!
 //! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
 //! ([`crate::report`]).
@@ -39,6 +39,7 @@
 //! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
 
 mod bounded;
+pub mod branches;
 mod brief;
 mod difference;
 mod end;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use super::branches::Branches;
 use super::brief::Brief;
 use super::end::End;
 use super::evidence;
@@ -50,8 +51,24 @@ impl Reading {
     /// # Errors
     /// See [`Reading::open`].
     pub fn open_merged(run: &Path) -> Result<(Reading, Merged), RunError> {
-        Reading::with(run, |source, length, end| {
-            let mut taking = Taking::new(end.map_or(u64::MAX, |end| end.branches));
+        Reading::open_taking(run, None).map(|(reading, merged, _)| (reading, merged))
+    }
+
+    /// Does what [`Reading::open_merged`] does, and returns the figures of each merged branch, too.
+    ///
+    /// # Errors
+    /// See [`Reading::open`].
+    pub fn open_with_branches(run: &Path) -> Result<(Reading, Merged, Branches), RunError> {
+        let (reading, merged, branches) = Reading::open_taking(run, Some(Branches::default()))?;
+        Ok((reading, merged, branches.unwrap_or_default()))
+    }
+
+    fn open_taking(
+        run: &Path,
+        branches: Option<Branches>,
+    ) -> Result<(Reading, Merged, Option<Branches>), RunError> {
+        let (reading, (merged, branches)) = Reading::with(run, |source, length, end| {
+            let mut taking = Taking { branches, ..Taking::new(end.map_or(u64::MAX, |end| end.branches)) };
             let path = source.path.clone();
             let (sender, receiver) = sync_channel::<(Dictionary, Brief)>(DECODED_MAX);
             let (read, merged) = thread::scope(|scope| {
@@ -75,7 +92,8 @@ impl Reading {
             let (index, tail) = read?;
             let merged = taking.finish(&index)?;
             Ok((index, tail, merged))
-        })
+        })?;
+        Ok((reading, merged, branches))
     }
 
     fn with<T>(
@@ -135,7 +153,7 @@ impl Reading {
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.
     pub fn merged(&self, most: u64) -> Result<Merged, RunError> {
-        Taking::new(most).finish(&self.index)
+        Taking::new(most).finish(&self.index).map(|(merged, _)| merged)
     }
 
     /// Returns the folder with the evidence of a finding, if any was kept.
@@ -152,6 +170,8 @@ struct Taking {
     merged: Option<Merged>,
     /// Records that wait for the record of an earlier choice, by choice; at most [`WAITING_MAX`].
     waiting: BTreeMap<u64, Brief>,
+    /// Figures of the merged branches, if they are wanted.
+    branches: Option<Branches>,
 }
 
 /// Maximum number of records that are decoded and not yet merged. A record may be large, so only few are kept.
@@ -161,7 +181,7 @@ const WAITING_MAX: usize = 1 << 10;
 
 impl Taking {
     fn new(most: u64) -> Taking {
-        Taking { most, merged: None, waiting: BTreeMap::new() }
+        Taking { most, merged: None, waiting: BTreeMap::new(), branches: None }
     }
 
     fn take(&mut self, dictionary: &Dictionary, brief: Brief) -> Result<(), Stray> {
@@ -170,7 +190,7 @@ impl Taking {
         while merged.branches() < self.most
             && let Some(brief) = self.waiting.remove(&merged.branches())
         {
-            merged.merge_brief(brief)?;
+            add(&mut self.branches, merged, dictionary, brief)?;
         }
         if self.waiting.len() > WAITING_MAX {
             self.waiting.pop_last();
@@ -178,7 +198,7 @@ impl Taking {
         Ok(())
     }
 
-    fn finish(mut self, index: &Index) -> Result<Merged, RunError> {
+    fn finish(mut self, index: &Index) -> Result<(Merged, Option<Branches>), RunError> {
         let mut merged = self.merged.unwrap_or_else(|| Merged::new(index.dictionary().clone()));
         while merged.branches() < self.most {
             let next = merged.branches();
@@ -187,9 +207,23 @@ impl Taking {
                 None => index.brief(next)?,
             };
             let Some(brief) = brief else { break };
-            merged.merge_brief(brief).map_err(|stray| strange(&index.source().path, stray))?;
+            add(&mut self.branches, &mut merged, index.dictionary(), brief)
+                .map_err(|stray| strange(&index.source().path, stray))?;
         }
-        Ok(merged)
+        Ok((merged, self.branches))
+    }
+}
+
+/// Merges a record, and adds the branch's figures if they are wanted.
+fn add(
+    branches: &mut Option<Branches>,
+    merged: &mut Merged,
+    dictionary: &Dictionary,
+    brief: Brief,
+) -> Result<(), Stray> {
+    match branches {
+        Some(branches) => branches.merge(merged, dictionary, brief),
+        None => merged.merge_brief(brief).map(drop),
     }
 }
 

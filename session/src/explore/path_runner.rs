@@ -16,12 +16,13 @@ use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{self, Machine, Stop, Until};
+use everett_vmm::wire::log::Step;
 
 use super::branch_moment::BranchMoment;
 use super::setting::Setting;
 use super::spent::Spent;
 use super::verdict::judge_history;
-use super::witness::{Inherited, Testimony, Witness};
+use super::witness::{Inherited, Observation, Testimony, Witness};
 use crate::conversation::Phase;
 use crate::drive::checks_end_ns;
 use crate::event::Event;
@@ -95,6 +96,8 @@ impl Route {
 pub trait Watch {
     /// Reports an event.
     fn event(&mut self, _: &Event) {}
+    /// Reports the fate of a message between two nodes.
+    fn message(&mut self, _: &Step) {}
     /// Reports the world's digest at a trail point or at the end of a branch. Returns true if the timeline continues.
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
         true
@@ -397,7 +400,10 @@ impl<'s> PathRunner<'s> {
         self.spent.digest_ns += digest_ns;
         self.spent.guest_ns += clock.elapsed_ns().saturating_sub(digest_ns);
         let clock = CpuClock::start();
-        witness.take(&mut self.timeline, &mut |event| watch.event(event));
+        witness.take(&mut self.timeline, &mut |observation| match observation {
+            Observation::Event(event) => watch.event(event),
+            Observation::Message(step) => watch.message(step),
+        });
         self.spent.witness_ns += clock.elapsed_ns();
         for (node, machine) in self.machines().enumerate() {
             let edges = machine.take_edges();

@@ -6,6 +6,7 @@ use everett_cpu::Edge;
 use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
+use everett_vmm::wire::log::Step;
 
 use super::marks::short;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
@@ -100,6 +101,10 @@ struct Compare<'c> {
 impl Watch for Compare<'_> {
     fn event(&mut self, event: &Event) {
         self.watch.event(event);
+    }
+
+    fn message(&mut self, step: &Step) {
+        self.watch.message(step);
     }
 
     fn mark(&mut self, vtime_ns: u64, digest: Digest) -> bool {

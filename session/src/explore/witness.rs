@@ -92,6 +92,15 @@ pub struct Testimony {
     pub log_cut: bool,
 }
 
+/// What a witness takes from a timeline.
+#[derive(Debug, Clone, Copy)]
+pub enum Observation<'o> {
+    /// An event.
+    Event(&'o Event),
+    /// The fate of a message between two nodes.
+    Message(&'o Step),
+}
+
 /// Observer of one branch.
 pub struct Witness<'s> {
     abstractions: &'s Abstractions,
@@ -147,8 +156,8 @@ impl<'s> Witness<'s> {
         })
     }
 
-    /// Takes the events and wire steps of a timeline at a stop. Every event is passed to `also`, too.
-    pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(&Event)) {
+    /// Takes the events and wire steps of a timeline at a stop. Every event and every message is passed to `also`, too.
+    pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(Observation<'_>)) {
         let events = timeline.take_events();
         let nodes = timeline.world().nodes().len();
         for node in 0..nodes {
@@ -159,12 +168,12 @@ impl<'s> Witness<'s> {
         let mut steps = steps.into_iter().peekable();
         for event in events {
             while let Some(step) = steps.next_if(|step| step.vtime < event.vtime_ns) {
-                self.step(step, nodes);
+                self.step(step, nodes, also);
             }
-            also(&event);
+            also(Observation::Event(&event));
             self.event(event);
         }
-        steps.for_each(|step| self.step(step, nodes));
+        steps.for_each(|step| self.step(step, nodes, also));
     }
 
     /// Takes an event.
@@ -231,8 +240,9 @@ impl<'s> Witness<'s> {
         }
     }
 
-    fn step(&mut self, step: Step, nodes: usize) {
+    fn step(&mut self, step: Step, nodes: usize, also: &mut dyn FnMut(Observation<'_>)) {
         if let Some(observed) = self.abstractions.ports.observed(&step, nodes) {
+            also(Observation::Message(&step));
             self.observer.observe(&observed);
             self.messages += u64::from(!self.is_calm && arrives(step.kind));
             if self.packets.len() >= PACKETS_MAX {
@@ -414,18 +424,13 @@ impl<'s> Witness<'s> {
     fn evidence(&self) -> Evidence {
         let several = self.abstractions.world.nodes.len() > 1;
         let plain = |event: &Event| {
-            let line = show::line(event, several);
-            let mut line = anstream::adapter::strip_str(&line).to_string();
+            let mut line = plain_line(event, several);
             line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
             line
         };
         let name =
             |port: u8| self.abstractions.world.nodes.get(usize::from(port)).map_or("?", |node| &*node.name);
-        let packet = |step: &Step| {
-            let (from, to) = (name(step.from), step.to.map_or("?", name));
-            let kind = format!("{:?}", step.kind).split([' ', '{']).next().unwrap_or_default().to_uppercase();
-            format!("{} {kind} {from} > {to} {}", Vtime(step.vtime), step.summary)
-        };
+        let packet = |step: &Step| message_line(step, &name);
         let fault = |&(vtime_ns, id): &(u64, u32)| {
             let entry = self.plan.entries().get(id as usize)?;
             let text = Plan::new(vec![entry.clone()], &self.abstractions.names).ok()?.write();
@@ -437,6 +442,20 @@ impl<'s> Witness<'s> {
             faults: self.begun.iter().filter_map(fault).collect(),
         }
     }
+}
+
+/// Returns an event as a line of evidence, without colours.
+#[must_use]
+pub fn plain_line(event: &Event, several: bool) -> String {
+    anstream::adapter::strip_str(&show::line(event, several)).to_string()
+}
+
+/// Returns the fate of a message as a line of evidence. `name` returns the name of the node at a port.
+#[must_use]
+pub fn message_line<'n>(step: &Step, name: &dyn Fn(u8) -> &'n str) -> String {
+    let (from, to) = (name(step.from), step.to.map_or("?", name));
+    let kind = format!("{:?}", step.kind).split([' ', '{']).next().unwrap_or_default().to_uppercase();
+    format!("{} {kind} {from} > {to} {}", Vtime(step.vtime), step.summary)
 }
 
 #[cfg(test)]

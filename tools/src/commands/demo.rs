@@ -15,10 +15,12 @@ use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
 use everett_session::machines::EngineOptions;
 use everett_session::show;
+use everett_vmm::wire::log::Step;
 use serde::Serialize;
 
 use super::exploration::{self, Run};
-use super::{Outcome, common, explore, findings, shrink};
+use super::recording::{self, Recording};
+use super::{Outcome, common, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
@@ -80,7 +82,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     };
 
     heading(ui, 3, &format!("Run its path again, {REPLAYS} times, each on machines of its own"))?;
-    let trail = replays(ui, &explored.setting, &run, &finding)?;
+    let trail = replays(ui, &explored.setting, (&folder, &run), &finding)?;
 
     heading(ui, 4, "The fewest faults that show it")?;
     let wanted = Wanted::of(&finding.hit);
@@ -108,7 +110,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let clean = explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {})?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
-        findings::tell(ui, finding)?;
+        findings::tell(ui, &control.header.nodes, finding)?;
     }
 
     let seconds = clock.seconds();
@@ -126,8 +128,20 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         host_seconds: seconds,
     })?;
     ui.say("")?;
-    if args.output.is_some() {
-        ui.say(format!("everett findings {0}, everett report {0} and others show more", folder.display()))?;
+    match &args.output {
+        Some(_) => {
+            report::page_of(ui, &folder, None)?;
+            ui.say(format!(
+                "everett findings {0}, everett report {0} and others show more",
+                folder.display()
+            ))?;
+        }
+        None => {
+            // The run directory is temporary, and the page outlives it.
+            let file = tempfile::Builder::new().prefix("everett-demo-").suffix(".html").tempfile()?;
+            let (_, file) = file.keep()?;
+            report::page_of(ui, &folder, Some(&file))?;
+        }
     }
     if control_findings > 0 {
         ui.say(style::paint(style::BAD, "something was found in the control, where nothing should be"))?;
@@ -158,18 +172,28 @@ fn find(name: &str) -> anyhow::Result<PathBuf> {
     found.with_context(|| format!("cannot find {name}; run the demo in the project's folder"))
 }
 
-/// Replays the finding; returns its trail, which equals the recorded one each time.
-fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::Result<String> {
+/// Replays the finding, and records its timeline for the report. Returns its trail, which equals the recorded one each
+/// time.
+fn replays(
+    ui: &Ui,
+    setting: &Setting,
+    (folder, run): (&Path, &Run),
+    finding: &Finding,
+) -> anyhow::Result<String> {
     let record = run.record(cli::Id::Finding(finding.id))?;
     let recorded = Recorded::of(&run.reading, &record)?;
     for number in 1..=REPLAYS {
         let clock = Stopwatch::start();
-        match replay(setting, &record.path, &recorded, &mut ())? {
+        let mut tape = Tape(Recording::new(&run.reading.header().nodes));
+        match replay(setting, &record.path, &recorded, &mut tape)? {
             Replayed::Same(branch) => {
                 let trail = everett_session::explore::marks::digest(&branch.marks);
                 let again = Wanted::of(&finding.hit).in_branch(&branch).is_some();
                 if trail != record.trail || !again {
                     bail!("replay {number} differs: its trail is {trail}, {} was recorded", record.trail);
+                }
+                if number == 1 {
+                    report::replace(&recording::file_of(folder, finding.id), &tape.0.text())?;
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
             }
@@ -178,6 +202,19 @@ fn replays(ui: &Ui, setting: &Setting, run: &Run, finding: &Finding) -> anyhow::
         }
     }
     Ok(record.trail)
+}
+
+/// Records a replay.
+struct Tape(Recording);
+
+impl Watch for Tape {
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+    }
+
+    fn message(&mut self, step: &Step) {
+        self.0.message(step);
+    }
 }
 
 /// Prints the events of the shrunk timeline that belong to the story.

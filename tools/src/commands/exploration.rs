@@ -156,21 +156,36 @@ impl Run {
     }
 
     /// Returns the report. Gaps need the world file; without it they are left out.
-    pub(super) fn report(&self, name: &str) -> Report {
-        let header = self.reading.header();
-        let world = common::load(Path::new(&header.world_file));
-        let looked = world.and_then(|world| Ok((Abstractions::new(&world)?, world)));
-        let (gaps, sometimes) = match looked {
-            Ok((Abstractions { abstraction, properties, .. }, world)) => {
-                let enabled = world.faults.enabled().map(|kind| kind.name().to_owned()).collect();
-                let gaps = Gaps::of(self.merged.coverage(), &abstraction, &enabled);
-                (Some(gaps), properties.sometimes().map(str::to_owned).collect())
-            }
-            Err(_) => (None, BTreeSet::new()),
-        };
+    pub(super) fn report(&self, name: &str, known: &Known) -> Report {
         let waiting = self.reading.len().saturating_sub(self.merged.branches());
-        let about =
-            About { run: name, end: self.reading.end(), gaps: gaps.as_ref(), sometimes: &sometimes, waiting };
-        Report::of(header, &self.merged, &about)
+        let Known { gaps, sometimes, .. } = known;
+        let about = About { run: name, end: self.reading.end(), gaps: gaps.as_ref(), sometimes, waiting };
+        Report::of(self.reading.header(), &self.merged, &about)
     }
+
+    /// Returns what the world file says about gaps.
+    pub(super) fn known(&self) -> Known {
+        let world = common::load(Path::new(&self.reading.header().world_file));
+        let looked = world.and_then(|world| Ok((Abstractions::new(&world)?, world)));
+        let Ok((Abstractions { abstraction, properties, .. }, world)) = looked else {
+            return Known::default();
+        };
+        let enabled: BTreeSet<String> = world.faults.enabled().map(|kind| kind.name().to_owned()).collect();
+        Known {
+            gaps: Some(Gaps::of(self.merged.coverage(), &abstraction, &enabled)),
+            sometimes: properties.sometimes().map(str::to_owned).collect(),
+            enabled: enabled.into_iter().collect(),
+        }
+    }
+}
+
+/// What a world file says about the results of its exploration. Empty if it cannot be read.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Gaps of coverage.
+    pub(super) gaps: Option<Gaps>,
+    /// Names of the declared `sometimes` properties.
+    pub(super) sometimes: BTreeSet<String>,
+    /// Kinds of faults that it enables.
+    pub(super) enabled: Vec<String>,
 }

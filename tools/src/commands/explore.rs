@@ -24,7 +24,7 @@ use serde::Serialize;
 use super::Outcome;
 use super::engine_options::engine_options;
 use super::exploration::{self, Explored};
-use super::{common, findings};
+use super::{common, findings, report};
 use crate::cli;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
@@ -107,6 +107,11 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
         }
     };
     let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
+    // The results are recorded, so a page that cannot be written is no failure of the exploration.
+    if let Err(error) = report::page_of(ui, &args.output, None) {
+        let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
+        ui.say(style::paint(style::NOTE, line))?;
+    }
     common::warn_of_engine(ui, &engine)?;
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }

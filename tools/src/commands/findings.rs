@@ -1,11 +1,10 @@
-//! `everett findings` and `everett report`: results of an exploration.
+//! `everett findings`: what an exploration found, as stories.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
 use everett_explorer::run::{Finding, RunError};
 use everett_input::units::Vtime;
+use everett_report::scene::{Scene, story};
 use serde::Serialize;
 
 use super::Outcome;
@@ -28,21 +27,38 @@ struct Record<'a> {
     subtrees: usize,
 }
 
+/// Number of findings that are listed unless all are wanted.
+const SHOWN: usize = 10;
+/// Maximum length of a story, in characters.
+const STORY_CHARS: usize = 600;
+
 /// `everett findings`.
-pub(super) fn list(ui: &Ui, args: &cli::RunFolder) -> anyhow::Result<Outcome> {
+pub(super) fn list(ui: &Ui, args: &cli::Findings) -> anyhow::Result<Outcome> {
     let run = Run::read(&args.run)?;
-    for finding in run.merged.findings() {
-        tell(ui, finding)?;
-    }
     if run.merged.findings().is_empty() {
         ui.say(style::paint(style::GOOD, format!("nothing found on {} branches", run.merged.branches())))?;
         return Ok(Outcome::Fine);
     }
+    tell_all(ui, &run, args.all)?;
     Ok(Outcome::Found)
 }
 
-/// Prints a finding in two lines.
-pub(super) fn tell(ui: &Ui, finding: &Finding) -> anyhow::Result<()> {
+/// Prints the first findings, or all.
+pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
+    let findings = run.merged.findings();
+    // Programs that read JSON get all findings.
+    let shown = if all || ui.json { findings.len() } else { SHOWN.min(findings.len()) };
+    for finding in findings.iter().take(shown) {
+        tell(ui, &run.reading.header().nodes, finding)?;
+    }
+    if findings.len() > shown {
+        ui.say(style::paint(style::FAINT, format!("{} more; --all lists them", findings.len() - shown)))?;
+    }
+    Ok(())
+}
+
+/// Prints a finding as a story: its property, what happened, and where.
+pub(super) fn tell(ui: &Ui, nodes: &[String], finding: &Finding) -> anyhow::Result<()> {
     let hit = &finding.hit;
     ui.record(&Record {
         kind: "finding",
@@ -63,40 +79,25 @@ pub(super) fn tell(ui: &Ui, finding: &Finding) -> anyhow::Result<()> {
     } else {
         format!("on {} branches of {} subtrees", finding.tally.branches, finding.tally.subtrees.len())
     };
+    let scene = Scene::of_hit(nodes, hit);
+    let mut told: String =
+        story(&hit.property, &hit.text, &scene.faults).chars().take(STORY_CHARS + 1).collect();
+    if told.chars().count() > STORY_CHARS {
+        told.pop();
+        told.push('…');
+    }
     ui.say(format!(
-        "{} {}: {}",
+        "{} {}",
         style::paint(style::BAD, format!("{:>3}", finding.id)),
         style::paint(style::HEAD, printable(&hit.property)),
-        printable(&hit.text)
     ))?;
+    ui.say(format!("    {}", printable(&told)))?;
     let line = format!(
-        "    at {} s{place}, first on branch {} ({}); {several}",
+        "    at {} s{place}, first on branch {}; {several}",
         Vtime(hit.vtime_ns).to_string().trim(),
-        finding.first,
-        finding.path
+        finding.first
     );
     Ok(ui.say(style::paint(style::FAINT, line))?)
-}
-
-/// `everett report`.
-pub(super) fn report(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
-    let run = Run::read(&args.run)?;
-    let report = run.report(&args.run.display().to_string());
-    let outcome = if report.findings.is_empty() { Outcome::Fine } else { Outcome::Found };
-    let Some(folder) = &args.output else {
-        ui.record(&report)?;
-        ui.say(report.markdown().trim_end())?;
-        return Ok(outcome);
-    };
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    write(&folder.join("report.md"), &report.markdown())?;
-    write(&folder.join("report.json"), &(report.json()? + "\n"))?;
-    ui.say(format!("{} and report.json", folder.join("report.md").display()))?;
-    Ok(outcome)
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(file, text).with_context(|| file.display().to_string())
 }
 
 /// Returns true if a folder is a run directory.

@@ -1,9 +1,10 @@
 //! The commands. Each takes its arguments and returns an [`Outcome`].
 //!
 //! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `moment`, `plan`, `replay`, `run`, `show`,
-//!   `shrink`, `verify`; two each: `findings` (and `report`), `install` (`completions` and `man`)
+//!   `shrink`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
+//! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
 //! Not here: the execution of a run (`everett-session`) and the arguments ([`crate::cli`]).
@@ -23,7 +24,10 @@ mod instruments;
 mod judge;
 mod moment;
 mod plan;
+mod plans;
+mod recording;
 mod replay;
+mod report;
 mod reporter;
 mod run;
 mod show;
@@ -78,7 +82,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::run(&ui, args),
         Command::Replay(args) => replay::run(&ui, asked, args),
         Command::Shrink(args) => shrink::run(&ui, asked, args),
-        Command::Report(args) => findings::report(&ui, args),
+        Command::Report(args) => report::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
         Command::Completions(args) => install::completions(args),
         Command::Man(args) => install::man(&ui, args),

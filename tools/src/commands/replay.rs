@@ -18,12 +18,15 @@ use everett_session::explore::shrink::Wanted;
 use everett_session::explore::witness::Found;
 use everett_session::machines::EngineOptions;
 use everett_session::show;
+use everett_vmm::wire::log::Step;
 use serde::Serialize;
 
 use super::Outcome;
 use super::common;
 use super::exploration::{self, Run};
 use super::instruments::{self, EdgeFile};
+use super::recording::{self, Recording};
+use super::report;
 use crate::cli::{self, Id};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
@@ -67,15 +70,31 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    let reporter = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
-    let outcome = again(reporter, &setting, &record, &recorded, wanted.as_ref())?;
+    let mut reporter = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    let file = match id {
+        Id::Finding(id) if args.record => Some(recording::file_of(&args.run, id)),
+        _ if args.record => {
+            bail!("--record: only the timelines of findings are kept; name a finding's number, as in 1")
+        }
+        _ => None,
+    };
+    reporter.recording = file.is_some().then(|| Recording::new(&run.reading.header().nodes));
+    let outcome = again(&mut reporter, &setting, &record, &recorded, wanted.as_ref())?;
+    if let (Some(file), Some(recording), Outcome::Found) = (file, &reporter.recording, outcome) {
+        report::replace(&file, &recording.text())?;
+        ui.say(format!(
+            "recorded in {}; everett report {} --html shows it",
+            file.display(),
+            args.run.display()
+        ))?;
+    }
     common::warn_of_engine(ui, &engine)?;
     Ok(outcome)
 }
 
 /// Runs a branch again. The result says whether the wanted finding was shown.
 fn again(
-    mut reporter: Reporter<'_>,
+    reporter: &mut Reporter<'_>,
     setting: &Setting,
     record: &Record,
     recorded: &Recorded,
@@ -83,7 +102,7 @@ fn again(
 ) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let (ui, interrupt) = (reporter.ui, reporter.interrupt);
-    let replayed = replay(setting, &record.path, recorded, &mut reporter)?;
+    let replayed = replay(setting, &record.path, recorded, reporter)?;
     reporter.over(setting)?;
     let name = setting.name(&record.path);
     match replayed {
@@ -168,6 +187,9 @@ fn summary(
 /// Replays a regression file.
 fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
+    if args.record {
+        bail!("--record: {} is no run directory", file.display());
+    }
     if let Some(id) = args.id {
         let id = match id {
             Id::Finding(id) => id.to_string(),
@@ -238,6 +260,8 @@ struct Reporter<'t> {
     interrupt: &'t Interrupt,
     /// File for edges of code, if requested.
     edges: Option<EdgeFile>,
+    /// Timeline, if it is to be recorded.
+    recording: Option<Recording>,
     failed: Option<std::io::Error>,
 }
 
@@ -258,6 +282,7 @@ impl<'t> Reporter<'t> {
             until_ns: args.until.unwrap_or(u64::MAX),
             interrupt,
             edges,
+            recording: None,
             failed: None,
         }
     }
@@ -276,7 +301,16 @@ impl<'t> Reporter<'t> {
 }
 
 impl Watch for Reporter<'_> {
+    fn message(&mut self, step: &Step) {
+        if let Some(recording) = &mut self.recording {
+            recording.message(step);
+        }
+    }
+
     fn event(&mut self, event: &Event) {
+        if let Some(recording) = &mut self.recording {
+            recording.event(event);
+        }
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
         // Histories are for the checker; people see them only with `--json`.
         if self.quiet || of_console || !self.ui.json && matches!(event.what, What::History { .. }) {

@@ -1,7 +1,9 @@
 //! `everett show`: a finding with its evidence, a branch, or the digest of an exploration.
 
-use everett_explorer::run::{Evidence, Hit, Record};
+use everett_explorer::run::{Evidence, Finding, Hit, Record};
 use everett_input::units::{Vtime, show_duration_ns};
+use everett_report::scene::Scene;
+use everett_report::text;
 use serde::Serialize;
 
 use super::Outcome;
@@ -9,6 +11,9 @@ use super::exploration::Run;
 use super::findings;
 use crate::cli::{self, Id};
 use crate::ui::{Ui, printable, style};
+
+/// Number of lines of evidence that are shown unless all are wanted.
+const LINES_SHOWN: usize = 16;
 
 #[derive(Serialize)]
 struct Digest<'a> {
@@ -39,15 +44,22 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
                 header.seed,
                 header.strategy.0
             ))?;
-            for finding in run.merged.findings() {
-                findings::tell(ui, finding)?;
-            }
+            findings::tell_all(ui, &run, args.all)?;
         }
         Some(Id::Finding(id)) => {
             let finding = run.finding(id)?;
-            findings::tell(ui, finding)?;
-            evidence(ui, &finding.hit.evidence)?;
+            findings::tell(ui, &run.reading.header().nodes, finding)?;
+            match args.all {
+                true => evidence(ui, &finding.hit.evidence)?,
+                false => telling(ui, &run, finding)?,
+            }
             ui.say(format!("\neverett replay {} {id}    runs it again", args.run.display()))?;
+            if !args.all {
+                ui.say(format!(
+                    "everett show {} {id} --all    has all lines, messages and faults before it",
+                    args.run.display()
+                ))?;
+            }
             // A run that was killed before its end has no evidence files yet.
             if let Some(folder) = run.reading.evidence_of(id) {
                 let folder = folder.display().to_string();
@@ -104,8 +116,21 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints the lines of a finding's evidence that say most.
+fn telling(ui: &Ui, run: &Run, finding: &Finding) -> anyhow::Result<()> {
+    let scene = Scene::of_hit(&run.reading.header().nodes, &finding.hit);
+    ui.say("")?;
+    for line in text::of_scene(&scene, LINES_SHOWN) {
+        ui.say(match line.starts_with("  >") {
+            true => style::paint(style::BAD, line),
+            false => line,
+        })?;
+    }
+    Ok(())
+}
+
 /// Prints the evidence of a finding: the observations before it.
-pub(super) fn evidence(ui: &Ui, evidence: &Evidence) -> anyhow::Result<()> {
+fn evidence(ui: &Ui, evidence: &Evidence) -> anyhow::Result<()> {
     let parts = [
         ("faults before it", &evidence.faults),
         ("messages before it", &evidence.packets),

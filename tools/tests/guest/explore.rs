@@ -425,6 +425,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     let replay = place.everett(&["replay", &format!("{whole}/regression-1.json"), "-q"]);
     assert_eq!(replay.status.code(), Some(1), "the finding is still there: {}", shown(&replay));
     a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
+    a_recorded_finding_has_its_whole_timeline_in_the_page(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
     assert_eq!(replay.status.code(), Some(1), "the finding is found again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
@@ -452,6 +453,31 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
         "{}",
         shown(&damaged)
     );
+}
+
+/// `explore` writes a page, from the lines that it kept. After `replay --record`, the page has all messages with the times
+/// at which they were sent.
+fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &str) {
+    let data = || {
+        let page = fs::read_to_string(format!("{run}/report.html")).unwrap();
+        let (_, json) = page.split_once("id=\"data\">").unwrap();
+        serde_json::from_str::<serde_json::Value>(json.split_once("</script>").unwrap().0).unwrap()
+    };
+    let scene = |data: serde_json::Value| data["findings"][0]["scene"].clone();
+    let kept = scene(data());
+    assert!(kept["messages"].as_array().unwrap().iter().all(|message| message["sent_ns"].is_null()));
+    let replay = place.everett(&["replay", run, "1", "-q", "--record"]);
+    assert_eq!(replay.status.code(), Some(1), "{}", shown(&replay));
+    let report = place.everett(&["report", run, "--html"]);
+    assert_eq!(report.status.code(), Some(1), "{}", shown(&report));
+    let recorded = scene(data());
+    let messages = recorded["messages"].as_array().unwrap();
+    assert!(messages.len() > kept["messages"].as_array().unwrap().len());
+    assert!(messages.iter().all(
+        |message| message["sent_ns"].as_u64() <= message["at_ns"].as_u64() && message["sent_ns"].is_u64()
+    ));
+    assert_eq!(recorded["faults"], kept["faults"], "the same faults were applied");
+    assert!(recorded["operations"].as_array().unwrap().iter().any(|operation| operation["marked"] == true));
 }
 
 /// Checks that `everett shrink`, interrupted after it has shown the finding again, writes the best plan so far, and

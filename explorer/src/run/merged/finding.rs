@@ -95,6 +95,11 @@ impl Findings {
         &self.all
     }
 
+    /// Returns the id of the finding with this property and signature.
+    pub(super) fn id_of(&self, key: &(String, String)) -> Option<u32> {
+        self.all.get(*self.places.get(key)?).map(|finding| finding.id)
+    }
+
     pub(super) fn properties(&self) -> &BTreeMap<String, Tally> {
         &self.properties
     }

@@ -203,6 +203,12 @@ impl Merged {
         self.findings.all()
     }
 
+    /// Returns the id of the finding with this property and signature.
+    #[must_use]
+    pub fn finding_of(&self, key: &(String, String)) -> Option<u32> {
+        self.findings.id_of(key)
+    }
+
     /// Returns the number of hits that were dropped because they would be findings beyond
     /// [`FINDINGS_MAX`](super::limits::FINDINGS_MAX).
     #[must_use]

@@ -3,6 +3,7 @@
 mod beside;
 mod crash;
 mod explored;
+mod figures;
 mod finished;
 mod folders;
 mod headers;

@@ -1,0 +1,43 @@
+//! The report's page in a real browser: headless Chromium, which the tests fetch from Debian, and axe-core from npm.
+//!
+//! * `sample`: a run with a report; `quiet`: nothing is requested, printed or thrown; `map` and `diagrams`: what the
+//!   script adds; `forms`: print, dark, narrow, without the script; `access`: the accessibility checker
+
+#[path = "../../../vmm/tests/kvm/trials.rs"]
+mod trials;
+
+mod access;
+mod diagrams;
+mod forms;
+mod map;
+mod quiet;
+mod sample;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+use trials::{each_test_is_listed, trial};
+
+fn no_test_is_left_out() {
+    each_test_is_listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page"));
+}
+
+fn main() -> ExitCode {
+    let trials = vec![
+        trial(quiet::a_page_requests_nothing_and_reports_no_problem),
+        trial(quiet::hostile_texts_are_inert),
+        trial(map::it_shows_filters_and_finds_branches),
+        trial(map::keys_go_from_branch_to_branch),
+        trial(diagrams::forty_messages_are_arrows),
+        trial(diagrams::four_thousand_messages_are_readable),
+        trial(forms::it_prints_with_a_static_map),
+        trial(forms::it_is_dark_where_the_reader_wants_it),
+        trial(forms::it_fits_a_narrow_window),
+        trial(forms::it_is_complete_without_its_script),
+        trial(access::axe_finds_nothing_serious),
+        trial(no_test_is_left_out),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

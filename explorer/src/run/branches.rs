@@ -1,0 +1,135 @@
+//! One line of figures for each branch: what a map of the tree shows.
+//!
+//! Records are too large to keep in memory together. This list keeps a hundred bytes of each.
+
+use super::brief::Brief;
+use super::merged::Merged;
+use crate::coverage::{Dictionary, Kind, Point};
+use crate::search::Standing;
+
+/// Maximum number of kinds of faults that are told apart: one bit for each.
+pub const KINDS_MAX: usize = 32;
+
+/// Figures of all merged branches, in the order of choices.
+#[derive(Debug, Clone, Default)]
+pub struct Branches {
+    /// The branches.
+    pub all: Vec<Branch>,
+    /// Names of the kinds of faults, by their bit in [`Branch::kinds`]; at most [`KINDS_MAX`].
+    pub kinds: Vec<String>,
+    /// By the number of a point: bit of the fault that it says, plus one; 0 for points that are no faults.
+    bits: Vec<u8>,
+}
+
+/// Figures of a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// Choice of the branch that it extends; `None` if it starts at the root moment.
+    pub from: Option<u64>,
+    /// Number of its last fork.
+    pub child: u64,
+    /// Vtime at which it begins, in nanoseconds.
+    pub begin_ns: u64,
+    /// Vtime at which it ends, in nanoseconds.
+    pub end_ns: u64,
+    /// CPU time on the host, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Cost in instructions.
+    pub instructions: u64,
+    /// Number of faults that were applied.
+    pub faults: u64,
+    /// Kinds of faults that began on it, as bits that number [`Branches::kinds`].
+    pub kinds: u32,
+    /// Number of messages that arrived on it.
+    pub messages: u64,
+    /// Number of coverage points that no earlier branch reached.
+    pub new_points: u64,
+    /// True if branches can continue from its end.
+    pub open: bool,
+    /// True if checks followed it.
+    pub checked: bool,
+    /// True if it could not be run to its end.
+    pub broken: bool,
+    /// Ids of the findings that it shows.
+    pub findings: Vec<u32>,
+}
+
+impl Branches {
+    /// Merges a record into `merged`, and adds the branch's figures.
+    pub(super) fn merge(
+        &mut self,
+        merged: &mut Merged,
+        dictionary: &Dictionary,
+        brief: Brief,
+    ) -> Result<(), super::Stray> {
+        let record = &brief.record;
+        let begin = record.path.forks().last().copied();
+        let mut branch = Branch {
+            from: record.from,
+            child: begin.map_or(0, |fork| fork.child),
+            begin_ns: begin.map_or(record.end_ns, |fork| fork.vtime_ns),
+            end_ns: record.end_ns,
+            cpu_ns: record.cpu_ns,
+            instructions: record.instructions,
+            faults: record.faults,
+            kinds: self.kinds_of(dictionary, &brief),
+            messages: record.messages,
+            new_points: 0,
+            open: record.open_ns.is_some(),
+            checked: record.checked,
+            broken: record.broken.is_some(),
+            findings: Vec::new(),
+        };
+        let hits: Vec<(String, String)> =
+            record.hits.iter().map(|hit| (hit.property.clone(), hit.signature.clone())).collect();
+        let Standing { reward, .. } = merged.merge_brief(brief)?;
+        branch.new_points = reward;
+        branch.findings = hits.into_iter().filter_map(|key| merged.finding_of(&key)).collect();
+        self.all.push(branch);
+        Ok(())
+    }
+
+    /// Returns the kinds of faults that began on a branch.
+    fn kinds_of(&mut self, dictionary: &Dictionary, brief: &Brief) -> u32 {
+        let mut kinds = 0;
+        let end = brief.numbers.runs().iter().map(|run| run.numbers().end).max().unwrap_or(0);
+        self.learn(dictionary, end);
+        for run in brief.numbers.runs() {
+            let range = run.numbers();
+            let bits = self.bits.get(range.start as usize..range.end as usize).unwrap_or_default();
+            for bit in bits.iter().filter(|bit| **bit > 0) {
+                kinds |= 1 << (bit - 1);
+            }
+        }
+        for unnumbered in brief.numbers.unnumbered() {
+            kinds |= self.bit(&unnumbered.point).map_or(0, |bit| 1 << bit);
+        }
+        kinds
+    }
+
+    /// Notes the faults among the points with numbers below `end`.
+    fn learn(&mut self, dictionary: &Dictionary, end: u32) {
+        if self.bits.len() >= end as usize {
+            return;
+        }
+        let entries = dictionary.read();
+        for number in self.bits.len() as u64..u64::from(end) {
+            let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
+            let point = entry.filter(|entry| entry.kind == Kind::Fault).map(|entry| &*entry.point);
+            let bit = point.and_then(|point| self.bit(point));
+            self.bits.push(bit.map_or(0, |bit| bit + 1));
+        }
+    }
+
+    /// Returns the bit of the kind of fault that a point says.
+    fn bit(&mut self, point: &Point) -> Option<u8> {
+        let Point::Fault { fault, .. } = point else { return None };
+        let place = self.kinds.iter().position(|kind| kind == fault).or_else(|| {
+            (self.kinds.len() < KINDS_MAX).then(|| {
+                self.kinds.push(fault.clone());
+                self.kinds.len() - 1
+            })
+        });
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+}

@@ -1,0 +1,149 @@
+//! Coverage: growth, estimates of the unseen, faults in phases, orders of events.
+
+use std::collections::BTreeMap;
+
+use everett_explorer::coverage::{Kind, Point};
+use everett_explorer::report::CoveredKind;
+use serde::Serialize;
+
+use super::Sources;
+use super::limits::{KINDS_MAX, ORDERS_MAX, PHASES_MAX, SAMPLES_MAX};
+
+/// Coverage of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CoverageData {
+    /// Growth and estimates by kind of points.
+    pub kinds: Vec<Growth>,
+    /// Kinds of faults: the columns of the matrix.
+    pub faults: Vec<String>,
+    /// Phases, those of most branches first: the rows of the matrix.
+    pub phases: Vec<Row>,
+    /// Number of all phases that were reached.
+    pub phases_count: u64,
+    /// Number of pairs of a fault and a phase in the matrix that were never seen together.
+    pub empty_cells: u64,
+    /// Pairs of events that were seen in one order only, those with most branches first.
+    pub one_way: Vec<OneWay>,
+    /// Number of all these pairs.
+    pub one_way_count: u64,
+    /// Declared values that were never seen, as `variable = value`.
+    pub values: Vec<String>,
+    /// False if the world file could not be read, so that gaps are unknown.
+    pub gaps_known: bool,
+}
+
+/// Growth of one kind of points.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Growth {
+    /// Kind of points.
+    pub kind: Kind,
+    /// Points that were reached.
+    pub points: u64,
+    /// Points that only one branch reached.
+    pub once: u64,
+    /// Points that were first reached in the last quarter of the branches.
+    pub recent: u64,
+    /// Lower bound of the number of unseen points (Chao).
+    pub more: u64,
+    /// Probability that the next point is new, in parts of a million (Good and Turing). `None` without points.
+    pub unseen_ppm: Option<u32>,
+    /// Pairs of a number of branches and of the points that they reached.
+    pub samples: Vec<(u64, u64)>,
+}
+
+/// Phase with the faults that began in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The phase.
+    pub phase: String,
+    /// Number of branches in which a node was in it.
+    pub branches: u64,
+    /// Number of branches by kind of fault, in the order of the columns.
+    pub cells: Vec<Cell>,
+}
+
+/// Number of branches in which a fault began in a phase.
+pub type Cell = u64;
+
+/// Two types of events that were seen in one order only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OneWay {
+    /// The event that always came first.
+    pub first: String,
+    /// The event that always came second.
+    pub then: String,
+    /// True if they are on different nodes.
+    pub across: bool,
+    /// Number of branches in which they were seen in this order.
+    pub branches: u64,
+}
+
+impl CoverageData {
+    pub(super) fn of(sources: &Sources<'_>) -> CoverageData {
+        let points = sources.run.merged.coverage().points();
+        let mut phases: Vec<(&str, u64)> = Vec::new();
+        let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, u64> = sources.enabled.iter().map(|kind| (kind.as_str(), 0)).collect();
+        for (_, covered) in &points {
+            match &*covered.point {
+                Point::Phase { phase } => phases.push((phase, covered.hits)),
+                Point::Fault { fault, phase } => {
+                    cells.insert((phase, fault), covered.hits);
+                    *kinds.entry(fault).or_default() += covered.hits;
+                }
+                _ => {}
+            }
+        }
+        phases.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        let mut columns: Vec<(&str, u64)> = kinds.into_iter().collect();
+        columns.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        columns.truncate(KINDS_MAX);
+        let phases_count = phases.len() as u64;
+        let row = |(phase, branches): &(&str, u64)| Row {
+            phase: (*phase).to_owned(),
+            branches: *branches,
+            cells: columns
+                .iter()
+                .map(|(kind, _)| cells.get(&(*phase, *kind)).copied().unwrap_or(0))
+                .collect(),
+        };
+        let phases: Vec<Row> = phases.iter().take(PHASES_MAX).map(row).collect();
+        let empty = phases.iter().flat_map(|row| &row.cells).filter(|cell| **cell == 0).count();
+        let gaps = sources.report.gaps.as_ref();
+        let one_way = gaps.map(|gaps| {
+            gaps.orders.first.iter().take(ORDERS_MAX).map(|gap| OneWay {
+                // A gap is the order that was not seen.
+                first: gap.then.clone(),
+                then: gap.first.clone(),
+                across: gap.across,
+                branches: gap.reversed,
+            })
+        });
+        let values = gaps.into_iter().flat_map(|gaps| &gaps.values.first);
+        CoverageData {
+            kinds: sources.report.coverage.iter().map(Growth::of).collect(),
+            faults: columns.iter().map(|(kind, _)| (*kind).to_owned()).collect(),
+            phases,
+            phases_count,
+            empty_cells: empty as u64,
+            one_way: one_way.into_iter().flatten().collect(),
+            one_way_count: gaps.map_or(0, |gaps| gaps.orders.count),
+            values: values.map(|gap| format!("{} = {}", gap.variable, gap.value)).collect(),
+            gaps_known: gaps.is_some(),
+        }
+    }
+}
+
+impl Growth {
+    fn of(covered: &CoveredKind) -> Growth {
+        let samples = &covered.growth;
+        let stride = samples.len().div_ceil(SAMPLES_MAX).max(1);
+        let last = samples.last();
+        let mut samples: Vec<(u64, u64)> =
+            samples.iter().step_by(stride).map(|sample| (sample.branches, sample.points)).collect();
+        let last = last.map(|sample| (sample.branches, sample.points));
+        samples.extend(last.filter(|last| samples.last() != Some(last)));
+        let CoveredKind { kind, points, once, recent, more, unseen_ppm, .. } = *covered;
+        Growth { kind, points, once, recent, more, unseen_ppm, samples }
+    }
+}

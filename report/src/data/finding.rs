@@ -1,0 +1,135 @@
+//! Findings of the run.
+
+use everett_explorer::run::{self, Cost};
+use serde::Serialize;
+
+use super::history::{Status, observed, tally};
+use super::limits::{NAME_CHARS, SCENES_MAX, clip};
+use super::{Run, Sources};
+use crate::findability::{Outlook, outlook};
+use crate::scene::{self, Bar, Scene};
+
+/// A finding.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Number, from 1.
+    pub id: u32,
+    /// Name of the violated property.
+    pub property: String,
+    /// Common part of all of its hits.
+    pub signature: String,
+    /// Description of the first hit.
+    pub text: String,
+    /// What happened, in a sentence.
+    pub story: String,
+    /// Further facts, a sentence each.
+    pub facts: Vec<String>,
+    /// What became of it since older runs. `None` without older runs.
+    pub status: Option<Status>,
+    /// Node of the first hit, if it concerns one.
+    pub node: Option<String>,
+    /// Vtime of the first hit, in nanoseconds.
+    pub vtime_ns: u64,
+    /// First branch that shows it.
+    pub branch: u64,
+    /// Path of that branch.
+    pub path: String,
+    /// Number of branches that show it.
+    pub branches: u64,
+    /// Number of subtrees that show it.
+    pub subtrees: u64,
+    /// Cost of the exploration until its first hit: CPU time in nanoseconds.
+    pub first_cpu_ns: u64,
+    /// Cost until then, in instructions.
+    pub first_instructions: u64,
+    /// Plan to which it was shrunk, if it was.
+    pub plan: Option<Plan>,
+    /// What happened before the first hit. `None` beyond the bound on scenes.
+    pub scene: Option<Scene>,
+    /// How often it is found, in CPU nanoseconds.
+    pub cpu: Outlook,
+    /// How often it is found, in instructions.
+    pub instructions: Outlook,
+    /// Commands to continue with.
+    pub commands: Vec<String>,
+}
+
+/// Faults to which a finding was shrunk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Name of the regression file in the run directory.
+    pub file: String,
+    /// True if the finding needs each of the faults.
+    pub minimal: bool,
+    /// The faults.
+    pub faults: Vec<Bar>,
+}
+
+pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Finding> {
+    let findings = sources.run.merged.findings().iter();
+    (0..).zip(findings).map(|(place, finding)| of(sources, runs, finding, place < SCENES_MAX)).collect()
+}
+
+fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scene: bool) -> Finding {
+    let run::Finding { id, first, path, hit, cost, tally: hits } = finding;
+    let Run { name, header, .. } = sources.run;
+    let key = (hit.property.clone(), hit.signature.clone());
+    let seen = |unit| observed(runs, |merged| tally(merged, &key), unit);
+    let cpu_seen = seen(Cost::cpu_ns);
+    let cpu = outlook(&cpu_seen, &sources.terms);
+    let scene = match sources.scenes.get(id) {
+        Some(scene) => scene.clone(),
+        None => Scene::of_hit(&nodes(header), hit),
+    };
+    let plan = sources.regressions.get(id).map(|(file, value)| plan(file, value, sources));
+    let faults = plan.as_ref().map_or(&scene.faults, |plan| &plan.faults);
+    let quoted = everett_explorer::report::word(name);
+    let mut commands = vec![format!("everett replay {quoted} {id}")];
+    match &plan {
+        Some(Plan { file, .. }) => {
+            let file = everett_explorer::report::word(&format!("{name}/{file}"));
+            commands.push(format!("everett replay {file}"));
+        }
+        None => commands.push(format!("everett shrink {quoted} {id}")),
+    }
+    commands.push(format!("everett show {quoted} {id}"));
+    Finding {
+        id: *id,
+        property: hit.property.clone(),
+        signature: hit.signature.clone(),
+        text: hit.text.clone(),
+        story: scene::story(&hit.property, &hit.text, faults),
+        facts: scene::facts(&scene),
+        status: Status::of(&cpu_seen, &cpu),
+        node: hit.node.clone(),
+        vtime_ns: hit.vtime_ns,
+        branch: *first,
+        path: path.to_string(),
+        branches: hits.branches,
+        subtrees: hits.subtrees.len() as u64,
+        first_cpu_ns: cost.cpu_ns,
+        first_instructions: cost.instructions,
+        plan,
+        scene: with_scene.then_some(scene),
+        instructions: outlook(&seen(Cost::instructions), &sources.terms),
+        cpu,
+        commands,
+    }
+}
+
+/// Returns the names of nodes, at their bound.
+fn nodes(header: &run::Header) -> Vec<String> {
+    header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect()
+}
+
+/// Reads the plan of a regression file.
+fn plan(file: &str, value: &serde_json::Value, sources: &Sources<'_>) -> Plan {
+    let entries = value.get("plan").and_then(serde_json::Value::as_array);
+    let header = sources.run.header;
+    let bars = entries.into_iter().flatten();
+    Plan {
+        file: file.to_owned(),
+        minimal: value.get("minimal").and_then(serde_json::Value::as_bool).unwrap_or(true),
+        faults: bars.filter_map(|entry| Bar::of_entry(&nodes(header), header.root_ns, entry)).collect(),
+    }
+}

@@ -1,0 +1,166 @@
+//! Older runs of the world: what became of each finding since.
+
+use everett_explorer::run::{Cost, Merged, Tally};
+use serde::Serialize;
+
+use super::limits::{GONE_MAX, NAME_CHARS, clip};
+use super::summary::world;
+use super::{Run, Sources};
+use crate::findability::{Observation, Outlook, outlook};
+
+/// A run to compare with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OlderRun {
+    /// The folder, as it was named.
+    pub run: String,
+    /// Seed.
+    pub seed: u64,
+    /// Number of branches.
+    pub branches: u64,
+    /// Number of findings.
+    pub findings: u64,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// True if it explored the same world, image and fault table.
+    pub same: bool,
+}
+
+impl OlderRun {
+    pub(super) fn of(run: &Run<'_>, now: &Run<'_>) -> OlderRun {
+        OlderRun {
+            run: run.name.to_owned(),
+            seed: run.header.seed,
+            branches: run.merged.branches(),
+            findings: run.merged.findings().len() as u64,
+            cpu_ns: run.merged.totals().cost.cpu_ns,
+            same: run.header.identity == now.header.identity,
+        }
+    }
+}
+
+/// Returns a sentence for each older run of a world with another name, whose findings say little about this one.
+pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
+    let of = |run: &Run<'_>| clip(&world(&run.header.world_file), NAME_CHARS);
+    let now = of(&sources.run);
+    let others = sources.older.iter().filter(|run| of(run) != now);
+    others
+        .map(|run| format!("a history of one world: the older run {} explored {}", run.name, of(run)))
+        .collect()
+}
+
+/// What became of a problem over the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// No older run shows it.
+    New,
+    /// This run and the one before it show it.
+    Ongoing,
+    /// Some runs show it and others do not, and none of the gaps is long enough to say that it was gone.
+    Rare,
+    /// Older runs show it, this one does not, and the clean time is enough to be confident that it is gone.
+    Resolved,
+}
+
+impl Status {
+    /// Returns the status of a problem that at least one run shows. `None` without older runs.
+    pub(super) fn of(seen: &[Observation], outlook: &Outlook) -> Option<Status> {
+        let (now, older) = seen.split_last()?;
+        let before = older.last()?;
+        let ever = older.iter().any(|run| run.hits > 0);
+        Some(match (now.hits > 0, before.hits > 0) {
+            (true, _) if !ever => Status::New,
+            (true, true) => Status::Ongoing,
+            (true, false) => Status::Rare,
+            (false, _) => match outlook.clean.and_then(|clean| clean.runs_left) {
+                Some(0) => Status::Resolved,
+                _ => Status::Rare,
+            },
+        })
+    }
+
+    /// Returns the status in one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::New => "new",
+            Status::Ongoing => "ongoing",
+            Status::Rare => "rare",
+            Status::Resolved => "resolved",
+        }
+    }
+}
+
+/// Finding of older runs that this run does not show.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gone {
+    /// Name of the property.
+    pub property: String,
+    /// Common part of all hits of the finding.
+    pub signature: String,
+    /// Description, of the last run that shows it.
+    pub text: String,
+    /// The last run that shows it.
+    pub run: String,
+    /// Number of the finding there.
+    pub id: u32,
+    /// `resolved` or `rare`.
+    pub status: Status,
+    /// CPU time, in nanoseconds.
+    pub cpu: Outlook,
+    /// Instructions.
+    pub instructions: Outlook,
+}
+
+/// Returns the findings of older runs that this run does not show, the latest first.
+pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
+    let mut gone: Vec<Gone> = Vec::new();
+    for run in sources.older.iter().rev() {
+        for finding in run.merged.findings() {
+            let key = (finding.hit.property.clone(), finding.hit.signature.clone());
+            let told = gone.iter().any(|gone| (&gone.property, &gone.signature) == (&key.0, &key.1));
+            if told || sources.run.merged.finding_of(&key).is_some() || gone.len() >= GONE_MAX {
+                continue;
+            }
+            let of = |unit| observed(runs, |merged| tally(merged, &key), unit);
+            let cpu_seen = of(Cost::cpu_ns);
+            let cpu = outlook(&cpu_seen, &sources.terms);
+            gone.push(Gone {
+                text: finding.hit.text.clone(),
+                run: run.name.to_owned(),
+                id: finding.id,
+                status: Status::of(&cpu_seen, &cpu).unwrap_or(Status::Rare),
+                instructions: outlook(&of(Cost::instructions), &sources.terms),
+                cpu,
+                property: key.0,
+                signature: key.1,
+            });
+        }
+    }
+    gone
+}
+
+/// Returns the branches of a run that show a finding.
+pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'m Tally> {
+    let id = merged.finding_of(key)?;
+    merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)
+}
+
+/// Returns what each run observed of a problem, in one unit of cost.
+pub(super) fn observed<'m>(
+    runs: &[Run<'m>],
+    tally: impl Fn(&'m Merged) -> Option<&'m Tally>,
+    unit: fn(&Cost) -> u64,
+) -> Vec<Observation> {
+    let of = |run: &Run<'m>| {
+        let spent = unit(&run.merged.totals().cost);
+        match tally(run.merged) {
+            Some(tally) => {
+                let found = run.merged.findability(tally, unit);
+                Observation { until_hit: found.time, hits: found.hits, spent }
+            }
+            None => Observation { until_hit: spent, hits: 0, spent },
+        }
+    };
+    runs.iter().map(of).collect()
+}

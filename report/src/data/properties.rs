@@ -1,0 +1,176 @@
+//! All properties: failed, passed, never reached.
+
+use std::collections::BTreeSet;
+
+use everett_explorer::property::builtin;
+use everett_explorer::run::Cost;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::history::{Status, observed};
+use super::limits::{PATH_CHARS, clip};
+use super::{Run, Sources};
+use crate::findability::outlook;
+
+/// A property and its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Property {
+    /// Name.
+    pub name: String,
+    /// Origin: `built in`, `never`, `eventually`, `sometimes` or `test command`.
+    pub kind: String,
+    /// Result.
+    pub state: State,
+    /// Reason why it was never reached; empty otherwise.
+    pub why: String,
+    /// What became of a failure since older runs. `None` if no run shows one, or without older runs.
+    pub status: Option<Status>,
+    /// Number of branches that show it: violations, or for `sometimes` and test commands the successes.
+    pub branches: u64,
+    /// Branch on which it holds.
+    pub example: Option<u64>,
+    /// First branch on which it fails.
+    pub counterexample: Option<u64>,
+    /// Findings of it in this run.
+    pub findings: Vec<u32>,
+}
+
+/// Result of a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is violated on a branch.
+    Failed,
+    /// It was judged and never violated; or, if it is to happen, it did.
+    Passed,
+    /// Nothing came to the place where it is judged; or, if it is to happen, it did not.
+    NeverReached,
+}
+
+/// Properties that only histories of operations can violate.
+const OF_HISTORIES: [&str; 3] = [builtin::LINEARIZABILITY, builtin::LOST_WRITE, builtin::BAD_HISTORY];
+/// Properties that only checks can violate.
+const OF_CHECKS: [&str; 2] = [builtin::FAILED_CHECK, builtin::NOT_CALM];
+
+/// Returns all properties: failures first, then those never reached, then those that failed in older runs, then the
+/// others.
+pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
+    let world = &sources.run.header.world;
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let ignored: BTreeSet<&str> = world
+        .pointer("/explore/ignore")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let mut names: Vec<(String, String)> = builtin::names()
+        .filter(|name| !ignored.contains(name))
+        .map(|name| (name.to_owned(), "built in".to_owned()))
+        .collect();
+    for declared in world.get("property").and_then(Value::as_array).into_iter().flatten() {
+        let Some(name) = text(declared, "name") else { continue };
+        let kind =
+            ["never", "eventually"].into_iter().find(|kind| declared.get(kind).is_some_and(|v| !v.is_null()));
+        if let Some(kind) = kind {
+            names.push((name, kind.to_owned()));
+        }
+    }
+    // A finding may be of a property that the header does not list.
+    for name in runs.iter().flat_map(|run| run.merged.properties().keys()) {
+        if names.iter().all(|(known, _)| known != name) {
+            names.push((name.clone(), "built in".to_owned()));
+        }
+    }
+    let mut all: Vec<Property> =
+        names.into_iter().map(|(name, kind)| judged(sources, runs, name, kind)).collect();
+    all.extend(wanted(sources));
+    all.sort_by_key(|property| match (property.state, property.status) {
+        (State::Failed, _) => 0,
+        (State::NeverReached, _) => 1,
+        (State::Passed, Some(_)) => 2,
+        (State::Passed, None) => 3,
+    });
+    all
+}
+
+/// Returns a property that branches may violate.
+fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -> Property {
+    let merged = sources.run.merged;
+    let seen = observed(runs, |merged| merged.properties().get(&name), Cost::cpu_ns);
+    let ever = seen.iter().any(|run| run.hits > 0);
+    let status = ever.then(|| Status::of(&seen, &outlook(&seen, &sources.terms))).flatten();
+    let findings: Vec<u32> =
+        merged.findings().iter().filter(|found| found.hit.property == name).map(|found| found.id).collect();
+    let first =
+        merged.findings().iter().filter(|found| found.hit.property == name).map(|found| found.first).min();
+    let branches = merged.properties().get(&name).map_or(0, |tally| tally.branches);
+    let built_in = kind == "built in";
+    let of_history = built_in && OF_HISTORIES.contains(&name.as_str());
+    let of_checks = kind == "eventually" || built_in && OF_CHECKS.contains(&name.as_str());
+    let totals = merged.totals();
+    let why = match () {
+        () if branches > 0 => "",
+        () if merged.branches() == 0 => "no branch was run",
+        () if of_history && totals.histories == 0 => "no branch had a history of operations",
+        () if of_checks && totals.checked == 0 => "no branch had checks",
+        () => "",
+    };
+    let state = match (branches > 0, why.is_empty()) {
+        (true, _) => State::Failed,
+        (false, true) => State::Passed,
+        (false, false) => State::NeverReached,
+    };
+    let holds = |checks_needed: bool| {
+        let fits = |branch: &everett_explorer::run::branches::Branch| {
+            !branch.broken
+                && (!checks_needed || branch.checked)
+                && !branch.findings.iter().any(|id| findings.contains(id))
+        };
+        sources.branches.all.iter().position(fits).map(|branch| branch as u64)
+    };
+    // A branch with checks has been judged by most properties.
+    let example = match state {
+        State::NeverReached => None,
+        _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),
+    };
+    let name = clip(&name, PATH_CHARS);
+    Property {
+        name,
+        kind,
+        state,
+        why: why.to_owned(),
+        status,
+        branches,
+        example,
+        counterexample: first,
+        findings,
+    }
+}
+
+/// Returns what should happen: `sometimes` properties, and test commands, which should succeed.
+fn wanted(sources: &Sources<'_>) -> Vec<Property> {
+    let report = sources.report;
+    let of = |name: &str, kind: &str, why: String, branches: u64, first: Option<u64>| Property {
+        name: clip(name, PATH_CHARS),
+        kind: kind.to_owned(),
+        state: if branches > 0 { State::Passed } else { State::NeverReached },
+        why,
+        status: None,
+        branches,
+        example: first,
+        counterexample: None,
+        findings: Vec::new(),
+    };
+    let seen = report.sometimes.iter();
+    let seen = seen.map(|s| of(&s.name, "sometimes", String::new(), s.branches, Some(s.first)));
+    let never =
+        report.never.iter().map(|name| of(name, "sometimes", "it was never seen".to_owned(), 0, None));
+    let commands = report.commands.iter().map(|command| {
+        let why = match command {
+            _ if command.branches > 0 => String::new(),
+            _ if command.is_unused() => "it was never started".to_owned(),
+            _ => command.counts_told(),
+        };
+        of(&command.name, "test command", why, command.branches, command.first)
+    });
+    seen.chain(never).chain(commands).collect()
+}

@@ -1,0 +1,200 @@
+//! The exploration, its size, and the verdict in one sentence.
+
+use everett_explorer::report::figures::{count, counted, percent};
+use serde::Serialize;
+
+use super::history::Status;
+use super::limits::{NAME_CHARS, PATH_CHARS, clip};
+use super::{Finding, Gone, Property, Sources, State};
+
+/// Maximum number of properties that the verdict names.
+const NAMED: usize = 3;
+
+/// The exploration as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The run directory, as commands name it.
+    pub run: String,
+    /// Name of the world: the folder or the file of its description.
+    pub world: String,
+    /// Path of the world file.
+    pub world_file: String,
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// Seed.
+    pub seed: u64,
+    /// Engine.
+    pub engine: String,
+    /// True if the engine is exact.
+    pub exact: bool,
+    /// Strategy.
+    pub strategy: String,
+    /// True unless the strategy is `uniform`: rates are then those of this search.
+    pub adaptive: bool,
+    /// Version of Everett.
+    pub everett: String,
+    /// Version of the machine.
+    pub machine: String,
+    /// Identity of the image.
+    pub image: String,
+    /// Identity of the exploration.
+    pub identity: String,
+    /// How it ended, in words; `running` if it has not.
+    pub end: String,
+    /// Verdict, in one sentence.
+    pub verdict: String,
+    /// How sure one can be, in one sentence.
+    pub sure: String,
+    /// Confidence of the report's bounds, between 0 and 1.
+    pub confidence: f64,
+    /// Number of branches.
+    pub branches: u64,
+    /// Number of subtrees.
+    pub subtrees: u64,
+    /// Number of branches with checks.
+    pub checked: u64,
+    /// Number of branches that could not be run to their end.
+    pub broken: u64,
+    /// Number of faults that were applied.
+    pub faults: u64,
+    /// Explored vtime, in nanoseconds.
+    pub vtime_ns: u64,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Host time since the exploration was last started, in nanoseconds, if it has ended.
+    pub host_ns: Option<u64>,
+    /// Vtime that one second of CPU time explored, in seconds.
+    pub speed: f64,
+    /// Branches per minute of CPU time.
+    pub branches_per_cpu_min: f64,
+    /// Number of properties that failed, that were never reached, and that passed.
+    pub failed: u64,
+    /// Never reached.
+    pub never_reached: u64,
+    /// Passed.
+    pub passed: u64,
+    /// Digest of the results.
+    pub digest: String,
+    /// Digest of the records.
+    pub chain: String,
+}
+
+impl Summary {
+    pub(super) fn of(
+        sources: &Sources<'_>,
+        properties: &[Property],
+        findings: &[Finding],
+        gone: &[Gone],
+    ) -> Summary {
+        let (header, report) = (sources.run.header, sources.report);
+        let explored = &report.explored;
+        let states = |state| properties.iter().filter(|property| property.state == state).count() as u64;
+        let cpu_s = explored.cost.cpu_ns as f64 / 1e9;
+        let per = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
+        Summary {
+            run: sources.run.name.to_owned(),
+            world: clip(&world(&header.world_file), NAME_CHARS),
+            world_file: clip(&header.world_file, PATH_CHARS),
+            nodes: header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect(),
+            seed: header.seed,
+            engine: clip(&header.engine, NAME_CHARS),
+            exact: header.exact,
+            strategy: clip(&header.strategy.0, NAME_CHARS),
+            adaptive: !header.strategy.is_uniform(),
+            everett: clip(&header.everett, NAME_CHARS),
+            machine: clip(&header.machine_version, NAME_CHARS),
+            image: clip(&header.image, NAME_CHARS),
+            identity: clip(&header.identity, NAME_CHARS),
+            end: report.end.as_ref().map_or("it is running, or was killed", |end| end.why.words()).to_owned(),
+            verdict: verdict(findings, gone, states(State::NeverReached)),
+            sure: sure(sources, findings),
+            confidence: 1.0 - sources.terms.alpha,
+            branches: explored.branches,
+            subtrees: explored.subtrees,
+            checked: explored.checked,
+            broken: explored.broken,
+            faults: explored.faults,
+            vtime_ns: explored.vtime_ns,
+            cpu_ns: explored.cost.cpu_ns,
+            instructions: explored.cost.instructions,
+            host_ns: report.end.as_ref().map(|end| end.host_ns).filter(|ns| *ns > 0),
+            speed: per(explored.vtime_ns as f64 / 1e9, cpu_s),
+            branches_per_cpu_min: per(explored.branches as f64 * 60.0, cpu_s),
+            failed: states(State::Failed),
+            never_reached: states(State::NeverReached),
+            passed: states(State::Passed),
+            digest: report.digest.clone(),
+            chain: report.chain.clone(),
+        }
+    }
+}
+
+/// Returns the name of a world: that of its folder, if the file has the usual name.
+pub(super) fn world(file: &str) -> String {
+    let path = std::path::Path::new(file);
+    let name = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    match name(path.file_stem()) {
+        Some(stem) if stem == "world" => {
+            name(path.parent().and_then(|folder| folder.file_name())).unwrap_or(stem)
+        }
+        Some(stem) => stem,
+        None => file.to_owned(),
+    }
+}
+
+/// Returns what the run says, in one sentence.
+fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
+    let with = |status| findings.iter().filter(|finding| finding.status == Some(status)).count() as u64;
+    let mut parts = Vec::new();
+    match findings.len() as u64 {
+        0 => parts.push("Nothing was found".to_owned()),
+        n => {
+            let (new, rare) = (with(Status::New), with(Status::Rare));
+            let mut kinds = Vec::new();
+            kinds.extend((new > 0).then(|| format!("{} new", count(new))));
+            kinds.extend((rare > 0).then(|| format!("{} rare", count(rare))));
+            let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+            let names: std::collections::BTreeSet<&str> =
+                findings.iter().map(|finding| &*finding.property).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let names = match names.as_slice() {
+                few if few.len() <= NAMED => format!(": {}", few.join(", ")),
+                many => format!(" against {}", counted(many.len() as u64, "property", "properties")),
+            };
+            parts.push(format!("{}{names}{kinds}", counted(n, "problem was found", "problems were found")));
+        }
+    }
+    let resolved = gone.iter().filter(|gone| gone.status == Status::Resolved).count() as u64;
+    parts.extend((resolved > 0).then(|| format!("{} resolved", count(resolved))));
+    let unsure = gone.len() as u64 - resolved;
+    parts.extend(
+        (unsure > 0).then(|| format!("{} not seen again, too rare to say that it is gone", count(unsure))),
+    );
+    let properties = counted(never, "property was never reached", "properties were never reached");
+    parts.extend((never > 0).then_some(properties));
+    parts.join("; ") + "."
+}
+
+/// Returns how sure one can be, in one sentence.
+fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
+    let worth = &sources.report.worth;
+    let states = sources.report.coverage.first();
+    let unseen = match states.and_then(|states| states.unseen_ppm) {
+        Some(ppm) => format!("Of the states that come next, {} are new (Good and Turing).", percent(ppm)),
+        None => "No state was observed.".to_owned(),
+    };
+    match worth.finding_below {
+        Some(below) => format!(
+            "With 95 % confidence, less than {:.1} % of subtrees like these {} have a problem{}. {unseen}",
+            below * 100.0,
+            count(worth.subtrees_checked),
+            if worth.adaptive { " (a guide, because the search was adaptive)" } else { "" },
+        ),
+        None if findings.is_empty() => {
+            format!("No branch had checks, so problems that only checks show are not ruled out. {unseen}")
+        }
+        None => unseen,
+    }
+}

@@ -1,0 +1,96 @@
+//! Branches as columns of numbers: compact, and quick to read for a page with 100,000 of them.
+
+use everett_explorer::run::Header;
+use everett_explorer::run::branches::Branch;
+use serde::Serialize;
+
+use super::Sources;
+use super::limits::BRANCHES_MAX;
+use crate::scene::Bar;
+
+/// Maximum number of faults that are told of a branch.
+const FAULTS_MAX: usize = 32;
+
+/// The branch can be extended.
+const OPEN: u8 = 1;
+/// Checks followed the branch.
+const CHECKED: u8 = 2;
+/// The branch could not be run to its end.
+const BROKEN: u8 = 4;
+
+/// Branches as columns: entry n of each column is about branch n.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tree {
+    /// Vtime of the root moment, in nanoseconds.
+    pub root_ns: u64,
+    /// Length of a branch, in nanoseconds.
+    pub segment_ns: u64,
+    /// Length of a timeline after the root moment, in nanoseconds.
+    pub horizon_ns: u64,
+    /// Branch that it extends; -1 for the root moment.
+    pub from: Vec<i64>,
+    /// Number of its last fork. With `begin_ns`, its path can be put together from those of `from`.
+    pub child: Vec<u64>,
+    /// Vtime of its beginning after the root moment, in nanoseconds.
+    pub begin_ns: Vec<u64>,
+    /// Its length, in nanoseconds.
+    pub length_ns: Vec<u64>,
+    /// Its CPU time, in milliseconds.
+    pub cpu_ms: Vec<u64>,
+    /// Its cost, in millions of instructions.
+    pub instructions_m: Vec<u64>,
+    /// Number of faults that were applied on it.
+    pub faults: Vec<u64>,
+    /// Kinds of these faults, as bits: bit i is the i-th of `fault_kinds`.
+    pub kinds: Vec<u32>,
+    /// Names of kinds of faults.
+    pub fault_kinds: Vec<String>,
+    /// Number of coverage points that no earlier branch reached.
+    pub new_points: Vec<u64>,
+    /// Sum of 1 if branches can continue from its end, 2 if checks followed it, and 4 if it broke.
+    pub flags: Vec<u8>,
+    /// Pairs of a branch and a finding that it shows.
+    pub findings: Vec<(u64, u32)>,
+    /// Pairs of a branch and the faults that begin on it, in words. Branches may be missing.
+    pub plans: Vec<(u64, Vec<String>)>,
+}
+
+/// Returns faults in words.
+fn told(header: &Header, lines: &[serde_json::Value]) -> Vec<String> {
+    let bars =
+        lines.iter().take(FAULTS_MAX).filter_map(|line| Bar::of_entry(&header.nodes, header.root_ns, line));
+    bars.map(|bar| bar.told()).collect()
+}
+
+impl Tree {
+    pub(super) fn of(sources: &Sources<'_>) -> Tree {
+        let (branches, header) = (sources.branches, sources.run.header);
+        let all = branches.all.get(..BRANCHES_MAX).unwrap_or(&branches.all);
+        fn column<T>(all: &[Branch], value: impl Fn(&Branch) -> T) -> Vec<T> {
+            all.iter().map(value).collect()
+        }
+        let flags = |branch: &Branch| {
+            let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+            flag(branch.open, OPEN) | flag(branch.checked, CHECKED) | flag(branch.broken, BROKEN)
+        };
+        let hits = (0..).zip(all).flat_map(|(n, branch)| branch.findings.iter().map(move |id| (n, *id)));
+        Tree {
+            root_ns: header.root_ns,
+            segment_ns: header.segment_ns,
+            horizon_ns: header.horizon_ns,
+            from: column(all, |branch| branch.from.and_then(|from| i64::try_from(from).ok()).unwrap_or(-1)),
+            child: column(all, |branch| branch.child),
+            begin_ns: column(all, |branch| branch.begin_ns.saturating_sub(header.root_ns)),
+            length_ns: column(all, |branch| branch.end_ns.saturating_sub(branch.begin_ns)),
+            cpu_ms: column(all, |branch| branch.cpu_ns / 1_000_000),
+            instructions_m: column(all, |branch| branch.instructions / 1_000_000),
+            faults: column(all, |branch| branch.faults),
+            kinds: column(all, |branch| branch.kinds),
+            fault_kinds: branches.kinds.clone(),
+            new_points: column(all, |branch| branch.new_points),
+            flags: column(all, flags),
+            findings: hits.collect(),
+            plans: sources.plans.iter().map(|(branch, lines)| (*branch, told(header, lines))).collect(),
+        }
+    }
+}

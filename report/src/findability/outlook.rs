@@ -1,0 +1,163 @@
+//! Survival probabilities: how likely a bug that is still there stays hidden for as long as it was not seen.
+
+use everett_explorer::coverage::statistics::Prior;
+use serde::Serialize;
+
+use super::interval::mean_between;
+
+/// Maximum number of future runs that are projected.
+pub const PROJECTED_MAX: usize = 60;
+
+/// One run, as far as one bug is concerned. All times have one unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// T of the run: times of its subtrees, each up to its first hit.
+    pub until_hit: u64,
+    /// d of the run: number of subtrees with a hit.
+    pub hits: u64,
+    /// Time of the whole run.
+    pub spent: u64,
+}
+
+/// Parameters of the figures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// Probability of missing a bug that is still there, at which one may be confident that it is gone.
+    pub alpha: f64,
+    /// Number of runs after which a hit counts half, because the program has changed since. Time always counts in full,
+    /// so that rare hits never make a bug look more frequent than it was.
+    pub half_life: f64,
+    /// Prior of the rate.
+    pub prior: Prior,
+}
+
+impl Default for Terms {
+    /// 94 % confidence, and hits that count half after eight runs.
+    fn default() -> Terms {
+        Terms { alpha: 0.06, half_life: 8.0, prior: Prior::default() }
+    }
+}
+
+/// What the runs say about one bug.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outlook {
+    /// T: time until hits, up to the last run with one; of all runs if there was none.
+    pub time: u64,
+    /// d: number of subtrees with a hit.
+    pub hits: u64,
+    /// Number of hits after older ones were discounted.
+    pub weight: f64,
+    /// Mean time to a hit, T / d. `None` without a hit.
+    pub mean: Option<f64>,
+    /// Lower bound of the mean time, at the confidence of the report.
+    pub mean_low: Option<f64>,
+    /// Upper bound of the mean time. `None` without a hit.
+    pub mean_high: Option<f64>,
+    /// Position of the last run with a hit, from 0.
+    pub last_hit: Option<usize>,
+    /// For each run: probability that a bug that is still there stayed hidden since its last hit. 1 for a run with a
+    /// hit, `None` before the first.
+    pub survival: Vec<Option<f64>>,
+    /// The same for future runs of the length of the last one, up to the one at which the bound is passed.
+    pub projected: Vec<f64>,
+    /// Clean time. `None` without a hit.
+    pub clean: Option<Clean>,
+}
+
+/// Time without a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Clean {
+    /// Time since the last run with a hit.
+    pub spent: f64,
+    /// Time that the bound needs.
+    pub needed: f64,
+    /// Number of further runs of the length of the last one until the bound is passed. 0 if it is; `None` if it takes
+    /// more than [`PROJECTED_MAX`].
+    pub runs_left: Option<u64>,
+}
+
+/// Returns what runs say about a bug; the oldest comes first.
+///
+/// A run with a hit has a survival probability of 1. Afterwards it is that of the clean time since then, and T and d
+/// come only from runs up to that one.
+#[must_use]
+pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
+    let seen: Vec<usize> = runs.iter().enumerate().filter(|(_, run)| run.hits > 0).map(|(i, _)| i).collect();
+    let survival = (0..runs.len()).map(|i| at(runs, i, terms)).collect();
+    let last_hit = seen.last().copied();
+    let upto = runs.get(..=last_hit.unwrap_or(usize::MAX - 1)).unwrap_or(runs);
+    let time = upto.iter().map(|run| run.until_hit).fold(0, u64::saturating_add);
+    let hits = upto.iter().map(|run| run.hits).fold(0, u64::saturating_add);
+    let bounds = mean_between(time as f64, hits, 1.0 - terms.alpha);
+    let mut outlook = Outlook {
+        time,
+        hits,
+        weight: 0.0,
+        mean: (hits > 0).then(|| time as f64 / hits as f64),
+        mean_low: bounds.map(|(low, _)| low),
+        mean_high: bounds.map(|(_, high)| high).filter(|high| high.is_finite()),
+        last_hit,
+        survival,
+        projected: Vec::new(),
+        clean: None,
+    };
+    let Some((tail, after)) = last_hit.and_then(|last| Some((Tail::of(upto, terms)?, runs.get(last + 1..)?)))
+    else {
+        return outlook;
+    };
+    outlook.weight = tail.shape - terms.prior.a0;
+    let spent = after.iter().map(|run| run.spent as f64).fold(0.0, |sum, spent| sum + spent);
+    let step = runs.last().map_or(0.0, |run| run.spent as f64);
+    let mut runs_left = (tail.survival(spent) <= terms.alpha).then_some(0);
+    let ahead = (1..=PROJECTED_MAX).filter(|_| step > 0.0);
+    for k in ahead {
+        let p = tail.survival(spent + k as f64 * step);
+        outlook.projected.push(p);
+        if p <= terms.alpha {
+            runs_left = runs_left.or(Some(k as u64));
+            break;
+        }
+    }
+    outlook.clean = Some(Clean { spent, needed: tail.needed(terms.alpha), runs_left });
+    outlook
+}
+
+/// Returns the survival probability after the runs up to position `i`.
+fn at(runs: &[Observation], i: usize, terms: &Terms) -> Option<f64> {
+    let upto = runs.get(..=i)?;
+    let last = upto.iter().rposition(|run| run.hits > 0)?;
+    let clean: f64 = upto.get(last + 1..)?.iter().map(|run| run.spent as f64).sum();
+    if last == i {
+        return Some(1.0);
+    }
+    Tail::of(upto.get(..=last)?, terms).map(|tail| tail.survival(clean))
+}
+
+/// Lomax tail of the time without a hit.
+struct Tail {
+    scale: f64,
+    shape: f64,
+}
+
+impl Tail {
+    /// Returns the tail after these runs, of which the last one has a hit. `None` if no time was spent.
+    fn of(runs: &[Observation], terms: &Terms) -> Option<Tail> {
+        let scale = terms.prior.b0 + runs.iter().map(|run| run.until_hit as f64).sum::<f64>();
+        let weighted = runs
+            .iter()
+            .rev()
+            .zip(0i32..)
+            .map(|(run, age)| run.hits as f64 * (-f64::from(age) / terms.half_life).exp2());
+        let shape = terms.prior.a0 + weighted.sum::<f64>();
+        (scale > 0.0 && shape > 0.0 && scale.is_finite() && shape.is_finite())
+            .then_some(Tail { scale, shape })
+    }
+
+    fn survival(&self, clean: f64) -> f64 {
+        (self.scale / (self.scale + clean)).powf(self.shape)
+    }
+
+    fn needed(&self, alpha: f64) -> f64 {
+        self.scale * (alpha.powf(-1.0 / self.shape) - 1.0)
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the figures: by hand, and against simulated histories of runs.
+
+mod by_hand;
+mod simulated;

@@ -1,0 +1,54 @@
+//! Texts and numbers in the page.
+
+use everett_explorer::report::figures;
+use everett_input::text::one_line;
+use maud::{Markup, html};
+
+pub(super) use figures::{count, counted, duration, percent};
+
+/// Returns a foreign text with hidden characters escaped, for attributes and titles. Markup is escaped where it is
+/// used.
+pub(super) fn plain(text: &str) -> String {
+    one_line(text)
+}
+
+/// Returns a foreign text as an element that keeps its writing direction to itself.
+pub(super) fn foreign(text: &str) -> Markup {
+    html! { bdi { (one_line(text)) } }
+}
+
+/// Returns a foreign text in the font of code.
+pub(super) fn code(text: &str) -> Markup {
+    html! { code { bdi { (one_line(text)) } } }
+}
+
+/// Returns a vtime in seconds, with milliseconds.
+pub(super) fn seconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000_000_000, ns / 1_000_000 % 1_000)
+}
+
+/// Returns a time in CPU nanoseconds that may be a fraction.
+pub(super) fn cpu(ns: f64) -> String {
+    // The cast saturates.
+    duration(ns as u64)
+}
+
+/// Returns a probability as a percentage.
+pub(super) fn share(p: f64) -> String {
+    match p * 100.0 {
+        0.0 => "0 %".to_owned(),
+        p if p > 0.0 && p < 0.1 => "< 0.1 %".to_owned(),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// Returns the confidence of the report as a percentage.
+pub(super) fn confidence(p: f64) -> String {
+    let percent = p * 100.0;
+    if (percent - percent.round()).abs() < 1e-6 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.2} %")
+    }
+}

@@ -1,0 +1,143 @@
+//! Lines of evidence, read back.
+//!
+//! Everett writes them itself: a vtime in seconds with nine decimals, the node and unit, and a text.
+
+use everett_explorer::run::Hit;
+use serde::Deserialize;
+
+use super::operation::Operations;
+use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
+
+/// Unit of lines that are part of an operation history.
+const HISTORY: &str = "history";
+/// Units that are no programs: what Everett itself says about nodes and the world.
+const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
+
+/// Line of a recorded timeline: a text as evidence has it, of one of three kinds.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum Recorded {
+    Line { text: String },
+    Message { text: String, sent_ns: u64 },
+    Fault { text: String },
+}
+
+impl Scene {
+    /// Reads the evidence of a hit on nodes with these names.
+    #[must_use]
+    pub fn of_hit(nodes: &[String], hit: &Hit) -> Scene {
+        let mut reader = Reader::new(nodes, hit);
+        hit.evidence.lines.iter().for_each(|line| reader.line(line));
+        hit.evidence.packets.iter().for_each(|line| reader.message(line, None));
+        hit.evidence.faults.iter().for_each(|line| reader.fault(line));
+        reader.finish(hit)
+    }
+
+    /// Reads a timeline that `everett replay --record` wrote, for a hit on it.
+    ///
+    /// # Errors
+    /// Returns the number of the first line that is not of this form, from 1, with the reason.
+    pub fn of_recording(
+        nodes: &[String],
+        hit: &Hit,
+        text: &str,
+    ) -> Result<Scene, (usize, serde_json::Error)> {
+        let mut reader = Reader::new(nodes, hit);
+        for (number, line) in (1..).zip(text.lines()) {
+            match serde_json::from_str(line).map_err(|error| (number, error))? {
+                Recorded::Line { text } => reader.line(&text),
+                Recorded::Message { text, sent_ns } => reader.message(&text, Some(sent_ns)),
+                Recorded::Fault { text } => reader.fault(&text),
+            }
+        }
+        Ok(reader.finish(hit))
+    }
+}
+
+/// Scene while its lines are read.
+struct Reader {
+    scene: Scene,
+    operations: Operations,
+}
+
+impl Reader {
+    fn new(nodes: &[String], hit: &Hit) -> Reader {
+        let scene = Scene { lanes: nodes.to_vec(), found_ns: hit.vtime_ns, ..Scene::default() };
+        Reader { scene, operations: Operations::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let Some(event) = event(&self.scene, line) else { return };
+        if event.unit == HISTORY {
+            self.operations.line(event.at_ns, event.lane, &event.text);
+        } else if self.scene.events.len() < EVENTS_MAX {
+            self.scene.events.push(event);
+        }
+    }
+
+    fn message(&mut self, line: &str, sent_ns: Option<u64>) {
+        if self.scene.messages.len() < MESSAGES_MAX
+            && let Some(message) = message(&self.scene, line)
+        {
+            let sent_ns = sent_ns.filter(|sent| *sent <= message.at_ns);
+            self.scene.messages.push(Message { sent_ns, ..message });
+        }
+    }
+
+    fn fault(&mut self, line: &str) {
+        if self.scene.faults.len() < EVENTS_MAX {
+            self.scene.faults.extend(Bar::of_line(&self.scene.lanes, line));
+        }
+    }
+
+    fn finish(self, hit: &Hit) -> Scene {
+        Scene { operations: self.operations.finish(&hit.text), ..self.scene }
+    }
+}
+
+/// Splits a line into its vtime in nanoseconds and the rest.
+pub(super) fn at(line: &str) -> Option<(u64, &str)> {
+    let (time, rest) = line.trim_start().split_once(' ')?;
+    Some((seconds(time)?, rest.trim_start()))
+}
+
+/// Returns the nanoseconds of a decimal number of seconds.
+fn seconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.')?;
+    if part.len() != 9 || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part.parse().ok()?)
+}
+
+fn event(scene: &Scene, line: &str) -> Option<Event> {
+    let (at_ns, rest) = at(line)?;
+    let (place, text) = rest.split_once(' ')?;
+    let (lane, unit) = match place.split_once('/') {
+        Some((node, unit)) if scene.lane(node).is_some() => (scene.lane(node), unit),
+        _ => (None, place),
+    };
+    // A world of one node does not name it in its lines.
+    let lane = lane.or_else(|| (scene.lanes.len() == 1 && unit != "world").then_some(0));
+    let text = text.trim_start();
+    let text = match OTHERS.contains(&unit) && unit != "kernel" {
+        true => text,
+        false => text.strip_prefix("| ").or_else(|| text.strip_prefix("! ")).unwrap_or(text),
+    };
+    Some(Event { at_ns, lane, unit: unit.to_owned(), text: text.to_owned() })
+}
+
+fn message(scene: &Scene, line: &str) -> Option<Message> {
+    let (at_ns, rest) = at(line)?;
+    let mut words = rest.splitn(5, ' ');
+    let fate = match words.next()? {
+        "DELIVER" => Fate::Deliver,
+        "DUPLICATE" => Fate::Duplicate,
+        "DROP" => Fate::Drop,
+        "TIMEOUT" => Fate::Timeout,
+        _ => return None,
+    };
+    let from = scene.lane(words.next()?)?;
+    let to = words.nth(1).and_then(|to| scene.lane(to))?;
+    Some(Message { sent_ns: None, at_ns, from, to, fate, text: words.next().unwrap_or_default().to_owned() })
+}

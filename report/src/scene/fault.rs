@@ -1,0 +1,171 @@
+//! Faults as bars of a diagram, and in words.
+
+use everett_fault::FaultKind;
+use everett_input::units::{parse_duration_ns, show_duration_ns};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::evidence;
+use crate::data::limits::clip;
+
+/// Maximum length of a name in the words for a fault, in characters.
+const NAME_CHARS: usize = 60;
+
+/// A fault that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bar {
+    /// Vtime of its beginning, in nanoseconds.
+    pub begin_ns: u64,
+    /// Vtime of its end, in nanoseconds. `None` if it is an event, or ends with the faults.
+    pub end_ns: Option<u64>,
+    /// Kind, as fault plans name it.
+    pub kind: String,
+    /// Nodes that it hits, by position; empty if it hits all.
+    pub lanes: Vec<u16>,
+    /// What it does, in words and without its times: `db lost power`.
+    pub words: String,
+    /// The plan's line.
+    pub line: String,
+}
+
+impl Bar {
+    /// Reads a line of evidence: vtime, number, and the plan's line.
+    pub(super) fn of_line(nodes: &[String], line: &str) -> Option<Bar> {
+        let (at_ns, rest) = evidence::at(line)?;
+        let json = rest.split_once(' ')?.1;
+        Bar::of(nodes, at_ns, &serde_json::from_str(json).ok()?)
+    }
+
+    /// Reads an entry of a plan whose times count from `root_ns`.
+    #[must_use]
+    pub fn of_entry(nodes: &[String], root_ns: u64, entry: &Value) -> Option<Bar> {
+        let at = entry.get("at").and_then(Value::as_str)?;
+        Bar::of(nodes, root_ns.checked_add(parse_duration_ns(at).ok()?)?, entry)
+    }
+
+    fn of(nodes: &[String], begin_ns: u64, entry: &Value) -> Option<Bar> {
+        let word = |name: &str| entry.get(name).and_then(Value::as_str);
+        let kind = word("fault")?;
+        let lasts = word("for").and_then(|text| parse_duration_ns(text).ok());
+        let group = |name: &str| Group::of(entry.pointer(&format!("/links/{name}")));
+        let (from, to) = (group("from"), group("to"));
+        let both_ways = entry.pointer("/links/both_ways").and_then(Value::as_bool).unwrap_or(true);
+        let node = word("node").map(short);
+        let named: Vec<&String> = match &node {
+            Some(node) => vec![node],
+            None => from.0.iter().chain(&to.0).collect(),
+        };
+        let place = |name: &&String| nodes.iter().position(|node| node == *name);
+        let mut lanes: Vec<u16> =
+            named.iter().filter_map(place).filter_map(|lane| u16::try_from(lane).ok()).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        let words = match node {
+            Some(node) => of_node(kind, &node, entry),
+            None => of_links(kind, &from, &to, both_ways, entry),
+        };
+        Some(Bar {
+            begin_ns,
+            end_ns: lasts.and_then(|ns| begin_ns.checked_add(ns)),
+            kind: short(kind),
+            lanes,
+            words,
+            line: entry.to_string(),
+        })
+    }
+
+    /// Returns the fault in words, with its times: `db lost power at 2.77 s for 633 ms`.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let lasts = match self.end_ns {
+            Some(end) => format!(" for {}", brief(end - self.begin_ns)),
+            None => String::new(),
+        };
+        format!("{} at {}{lasts}", self.words, brief(self.begin_ns))
+    }
+}
+
+/// Returns a duration with three digits.
+pub(super) fn brief(ns: u64) -> String {
+    let unit = match ns {
+        0..1_000_000 => return show_duration_ns(ns),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let value = ns as f64 / unit.0;
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {}", unit.1)
+}
+
+/// Names of nodes at one end of links; empty if all are meant.
+struct Group(Vec<String>);
+
+impl Group {
+    fn of(value: Option<&Value>) -> Group {
+        let names = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Group(names.iter().filter_map(Value::as_str).map(short).collect())
+    }
+
+    fn told(&self) -> String {
+        match self.0.as_slice() {
+            [] => "every node".to_owned(),
+            [one] => one.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        }
+    }
+}
+
+fn of_node(kind: &str, node: &str, entry: &Value) -> String {
+    let ppm = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
+    match FaultKind::named(kind) {
+        Some(FaultKind::PowerLoss) => format!("{node} lost power"),
+        Some(FaultKind::Reset) => format!("{node} was reset"),
+        Some(FaultKind::Pause) => format!("{node} stood still"),
+        Some(FaultKind::SlowCpu) => format!("{node} ran at {ppm} % of its speed"),
+        Some(FaultKind::Stalls) => format!("{node} stalled now and then"),
+        Some(FaultKind::Clog) => format!("{node}'s network card was blocked"),
+        Some(FaultKind::DiskError) => format!("{node}'s disk failed {ppm} % of its requests"),
+        Some(FaultKind::DiskLatency) => format!("{node}'s disk was slow"),
+        Some(FaultKind::DiskFull) => format!("{node}'s disk was full"),
+        Some(FaultKind::BitRot) => format!("bits on {node}'s disk flipped"),
+        Some(FaultKind::ClockDrift) => format!("{node}'s clock ran at another speed"),
+        Some(FaultKind::ClockStep) => format!("{node}'s clock jumped"),
+        Some(FaultKind::Priorities) => format!("the priorities of processes on {node} changed"),
+        Some(FaultKind::Reseed) => format!("{node} was reseeded"),
+        Some(FaultKind::Command) => format!("a command ran on {node}"),
+        _ => format!("{} on {node}", short(kind)),
+    }
+}
+
+fn of_links(kind: &str, from: &Group, to: &Group, both_ways: bool, entry: &Value) -> String {
+    let ppm = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
+    let ends = match (from.0.is_empty(), to.0.is_empty(), both_ways) {
+        (true, true, _) => "between all nodes".to_owned(),
+        (_, _, true) => format!("between {} and {}", from.told(), to.told()),
+        (_, _, false) => format!("from {} to {}", from.told(), to.told()),
+    };
+    match FaultKind::named(kind) {
+        Some(FaultKind::Partition) if both_ways && !from.0.is_empty() && !to.0.is_empty() => {
+            let verb = if from.0.len() == 1 { "was" } else { "were" };
+            format!("{} {verb} cut off from {}", from.told(), to.told())
+        }
+        Some(FaultKind::Partition) => format!("nothing came through {ends}"),
+        Some(FaultKind::Latency) => format!("messages {ends} were slow"),
+        Some(FaultKind::Loss) => format!("{ppm} % of messages {ends} were lost"),
+        Some(FaultKind::Duplicate) => format!("{ppm} % of messages {ends} arrived twice"),
+        Some(FaultKind::Reorder) => format!("{ppm} % of messages {ends} were overtaken"),
+        Some(FaultKind::Corrupt) => format!("{ppm} % of messages {ends} were corrupted"),
+        Some(FaultKind::Bandwidth) => format!("the bandwidth {ends} was low"),
+        _ => format!("{} {ends}", short(kind)),
+    }
+}
+
+fn short(text: &str) -> String {
+    clip(text, NAME_CHARS)
+}

@@ -1,0 +1,204 @@
+//! The story of a finding in words, and the lines that tell most of it.
+
+use std::collections::BTreeMap;
+
+use everett_explorer::coverage::template;
+use everett_explorer::property::builtin;
+
+use super::fault::{Bar, brief};
+use super::{Operation, Outcome, Scene};
+
+/// Maximum number of faults in a sentence.
+const FAULTS_TOLD: usize = 3;
+
+/// One line of a short account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Vtime in nanoseconds.
+    pub at_ns: u64,
+    /// Node; empty for the whole world.
+    pub node: String,
+    /// Unit.
+    pub unit: String,
+    /// The line.
+    pub text: String,
+    /// True if the line belongs to the violation itself.
+    pub marked: bool,
+}
+
+/// Returns what happened, in one sentence: the faults before, and the violation.
+#[must_use]
+pub fn story(property: &str, text: &str, faults: &[Bar]) -> String {
+    let fact = violation(property, text);
+    match after(faults) {
+        Some(after) => format!("After {after}, {fact}."),
+        None => format!("Without any fault, {fact}."),
+    }
+}
+
+/// Returns facts about the scene: one short sentence each.
+#[must_use]
+pub fn facts(scene: &Scene) -> Vec<String> {
+    let mut facts = Vec::new();
+    let marked: Vec<&Operation> = scene.operations.iter().filter(|op| op.marked).collect();
+    for operation in marked.iter().take(4) {
+        let who = match operation.lane.and_then(|lane| scene.lanes.get(usize::from(lane))) {
+            Some(node) => format!("process {} of {node}", operation.process),
+            None => format!("process {}", operation.process),
+        };
+        let what = match &operation.key {
+            Some(key) => format!("{} {} of {key}", operation.f, operation.value),
+            None => format!("{} {}", operation.f, operation.value),
+        };
+        let how = match operation.outcome {
+            Outcome::Ok => "was acknowledged",
+            Outcome::Fail => "failed",
+            Outcome::Unknown => "had no certain outcome",
+        };
+        facts.push(format!("{who}: {} at {} {how}.", what.trim(), brief(operation.begin_ns)));
+    }
+    facts
+}
+
+/// Returns the faults as a clause, shortened.
+fn after(faults: &[Bar]) -> Option<String> {
+    let mut told: Vec<String> = Vec::new();
+    // The last faults are nearest to the violation.
+    let shown = faults.get(faults.len().saturating_sub(FAULTS_TOLD)..).unwrap_or_default();
+    let mut before: Option<&Bar> = None;
+    for bar in shown {
+        told.push(match before {
+            Some(before) if before.words == bar.words => {
+                let lasts =
+                    bar.end_ns.map_or(String::new(), |end| format!(" for {}", brief(end - bar.begin_ns)));
+                format!("again at {}{lasts}", brief(bar.begin_ns))
+            }
+            _ => bar.told(),
+        });
+        before = Some(bar);
+    }
+    let more = faults.len() - shown.len();
+    if more > 0 {
+        told.insert(0, format!("{more} other {}", if more == 1 { "fault" } else { "faults" }));
+    }
+    match told.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first @ .., last] => Some(format!("{}, and {last}", first.join(", "))),
+    }
+}
+
+/// Returns a violation as a clause.
+fn violation(property: &str, text: &str) -> String {
+    let (text, more) = shortened(text);
+    match property {
+        builtin::LOST_WRITE => lost(&text, more),
+        builtin::LINEARIZABILITY => match text.split_once(" cannot be: ") {
+            Some((operation, why)) => {
+                format!("clients saw what no correct server shows: {operation}, although {why}")
+            }
+            None => format!("clients saw what no correct server shows: {text}"),
+        },
+        _ => format!("{property}: {text}"),
+    }
+}
+
+/// Returns lost writes as a clause: `8 acknowledged writes were gone: add of 6 by process 1 of client, and 7 more`.
+fn lost(text: &str, more: u64) -> String {
+    let write = text.strip_prefix("acknowledged ").and_then(|text| text.split_once(" is gone"));
+    match write {
+        Some((write, _)) if more > 0 => {
+            format!("{} acknowledged writes were gone: {write}, and {more} more", more + 1)
+        }
+        Some((write, _)) => format!("an acknowledged write was gone: {write}"),
+        None => format!("an acknowledged write was gone: {text}"),
+    }
+}
+
+/// Removes the places of operations, `(1.2s to 1.3s, lines 4 and 5)`, and the number of further cases, `(and 7 more)`,
+/// from the text of a finding. Returns both.
+fn shortened(text: &str) -> (String, u64) {
+    let text = text.trim().trim_end_matches('.');
+    let (mut rest, mut short, mut more) = (text, String::new(), 0);
+    while let Some((before, after)) = rest.split_once(" (") {
+        let Some((inside, after)) = after.split_once(')') else { break };
+        let further = inside.strip_prefix("and ").and_then(|words| words.strip_suffix(" more"));
+        if let Some(number) = further.and_then(|number| number.parse::<u64>().ok()) {
+            more = number;
+            short.push_str(before);
+        } else if inside.contains(", line") {
+            short.push_str(before);
+        } else {
+            short.push_str(&format!("{before} ({inside})"));
+        }
+        rest = after;
+    }
+    short.push_str(rest);
+    (short, more)
+}
+
+/// Returns the `most` lines that say most about a finding, in the order of time: beginnings of faults, operations that
+/// it names, and lines of which there are few like them.
+#[must_use]
+pub fn lines_told(scene: &Scene, most: usize) -> Vec<Told> {
+    let node = |lane: Option<u16>| {
+        lane.and_then(|lane| scene.lanes.get(usize::from(lane))).cloned().unwrap_or_default()
+    };
+    // Lower ranks are kept first; among equals, those nearer to the finding.
+    let mut ranked: Vec<(usize, Told)> = Vec::new();
+    for bar in &scene.faults {
+        let told = bar.told();
+        ranked.push((
+            0,
+            Told {
+                at_ns: bar.begin_ns,
+                node: String::new(),
+                unit: "fault".to_owned(),
+                text: told,
+                marked: false,
+            },
+        ));
+    }
+    for operation in scene.operations.iter().filter(|op| op.marked) {
+        let outcome = match operation.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Fail => "fail",
+            Outcome::Unknown => "unknown",
+        };
+        let key = operation.key.as_ref().map_or(String::new(), |key| format!(" {key}"));
+        let parts = [&operation.f, key.trim(), &operation.value, outcome, &operation.answer];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let text = format!("process {}: {}", operation.process, parts.join(" "));
+        let told = Told {
+            at_ns: operation.begin_ns,
+            node: node(operation.lane),
+            unit: "client".to_owned(),
+            text,
+            marked: true,
+        };
+        ranked.push((0, told));
+    }
+    let templates: Vec<String> = scene.events.iter().map(|event| template(&event.text)).collect();
+    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
+    for template in &templates {
+        *alike.entry(template).or_default() += 1;
+    }
+    let is_own = |unit: &str| matches!(unit, "fault" | "world");
+    for (event, template) in scene.events.iter().zip(&templates) {
+        if is_own(&event.unit) {
+            continue;
+        }
+        let rank = alike.get(template.as_str()).copied().unwrap_or(1);
+        let kernel = usize::from(event.unit == "kernel") * 2;
+        let (unit, text) = (event.unit.clone(), event.text.clone());
+        ranked.push((
+            rank + kernel,
+            Told { at_ns: event.at_ns, node: node(event.lane), unit, text, marked: false },
+        ));
+    }
+    ranked.sort_by(|(a, x), (b, y)| a.cmp(b).then(y.at_ns.cmp(&x.at_ns)));
+    ranked.truncate(most);
+    let mut told: Vec<Told> = ranked.into_iter().map(|(_, told)| told).collect();
+    told.sort_by_key(|told| told.at_ns);
+    told
+}

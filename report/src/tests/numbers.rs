@@ -1,0 +1,142 @@
+//! Figures of a report, computed by hand.
+
+use super::sample::{self, ROOT_NS, SEGMENT_NS, Sample, data, header, records};
+use crate::data::State;
+use crate::scene::Outcome;
+use crate::text;
+
+const MINUTE: u64 = 60_000_000_000;
+
+#[test]
+fn figures_of_a_small_run() {
+    let sample = Sample::new(&header("x"), &records("x"), "x");
+    let data = sample.data(&[]);
+    let s = &data.summary;
+    assert_eq!((s.branches, s.subtrees, s.checked, s.broken), (7, 4, 3, 1));
+    assert_eq!((s.world.as_str(), s.cpu_ns, s.vtime_ns), ("lock x", 7 * MINUTE, 7 * SEGMENT_NS));
+    assert_eq!(s.host_ns, Some(5_000_000_000));
+    assert_eq!((s.failed, s.never_reached), (2, 1));
+    assert_eq!(
+        s.verdict,
+        "2 problems were found: linearizability, no corruption x; 1 property was never reached."
+    );
+    let [lin, corrupt] = data.findings.as_slice() else { panic!("{:?}", data.findings) };
+    assert_eq!((lin.id, lin.branch, lin.branches, lin.subtrees), (1, 2, 2, 2));
+    // Subtrees: 0 and 6 a minute each, 2 a minute until its hit, and 1 two minutes until that of branch 3.
+    assert_eq!((lin.cpu.time, lin.cpu.hits), (5 * MINUTE, 2));
+    assert_eq!(lin.instructions.time, 5_000_000_000);
+    assert_eq!((corrupt.cpu.time, corrupt.cpu.hits), (7 * MINUTE, 1));
+    assert_eq!((lin.status, data.older.len(), data.gone.len()), (None, 0, 0));
+    // Finding 2 was shrunk; finding 1 was not.
+    assert_eq!(corrupt.plan.as_ref().unwrap().faults[0].begin_ns, ROOT_NS + 1_000_000_000);
+    assert!(
+        corrupt.story.starts_with("After db stood still at 1.70 s for 2.00 s, no corruption x: "),
+        "{}",
+        corrupt.story
+    );
+    assert!(
+        lin.plan.is_none() && lin.commands[1].starts_with("everett shrink runs/x 1"),
+        "{:?}",
+        lin.commands
+    );
+    let scene = lin.scene.as_ref().unwrap();
+    assert_eq!((scene.events.len(), scene.messages.len(), scene.faults.len()), (2, 1, 1));
+    assert_eq!((scene.operations[0].outcome, scene.operations[0].marked), (Outcome::Ok, true));
+}
+
+#[test]
+fn properties_have_results_and_examples() {
+    let data = Sample::new(&header("x"), &records("x"), "x").data(&[]);
+    let of = |name: &str| data.properties.iter().find(|property| property.name == name).unwrap();
+    let lin = of("linearizability");
+    // Branch 1 is the first with checks, and shows nothing.
+    assert_eq!(
+        (lin.state, lin.branches, lin.example, lin.counterexample),
+        (State::Failed, 2, Some(1), Some(2))
+    );
+    assert_eq!(
+        (of("no corruption x").kind.as_str(), of("no corruption x").findings.as_slice()),
+        ("never", [2].as_slice())
+    );
+    assert_eq!((of("kernel panic").state, of("kernel panic").example), (State::Passed, Some(1)));
+    assert_eq!((of("a leader comes back").state, of("fail-over").state), (State::Passed, State::Passed));
+    assert_eq!((of("never x").state, of("never x").why.as_str()), (State::NeverReached, "it was never seen"));
+    assert!(data.properties.iter().all(|property| property.name != "out of memory"), "it is ignored");
+    assert!(data.properties.is_sorted_by_key(|property| match property.state {
+        State::Failed => 0,
+        State::NeverReached => 1,
+        State::Passed => 2,
+    }));
+    // Without histories and checks, what only they show was not reached.
+    let mut records = records("x");
+    for record in &mut records {
+        (record.history, record.checked) = (None, false);
+        record.hits.clear();
+    }
+    let data = Sample::new(&header("x"), &records, "x").data(&[]);
+    let why = |name: &str| {
+        data.properties
+            .iter()
+            .find(|property| property.name == name)
+            .map(|p| (p.state, p.why.clone()))
+            .unwrap()
+    };
+    assert_eq!(why("lost write"), (State::NeverReached, "no branch had a history of operations".to_owned()));
+    assert_eq!(why("not calm"), (State::NeverReached, "no branch had checks".to_owned()));
+    assert_eq!(why("a leader comes back").0, State::NeverReached);
+    assert_eq!(why("kernel panic").0, State::Passed);
+}
+
+#[test]
+fn columns_of_the_tree() {
+    let data = data("x");
+    let tree = &data.tree;
+    assert_eq!(tree.from, [-1, -1, -1, 1, 1, 3, -1]);
+    assert_eq!(tree.child, [1, 2, 3, 1, 2, 1, 4]);
+    assert_eq!(tree.begin_ns, [0, 0, 0, SEGMENT_NS, SEGMENT_NS, 2 * SEGMENT_NS, 0]);
+    assert_eq!((tree.length_ns[5], tree.cpu_ms[5], tree.instructions_m[5]), (SEGMENT_NS, 60_000, 1_000));
+    assert_eq!(tree.flags, [1, 3, 1, 3, 1, 7, 1]);
+    assert_eq!(tree.findings, [(2, 1), (2, 2), (3, 1)]);
+    assert_eq!(tree.fault_kinds, ["power_loss", "clog"]);
+    assert_eq!(tree.kinds, [1, 2, 1, 2, 1, 2, 1]);
+    assert_eq!(
+        tree.new_points.iter().sum::<u64>(),
+        data.coverage.kinds.iter().map(|kind| kind.points).sum::<u64>()
+    );
+}
+
+#[test]
+fn the_matrix_has_empty_cells() {
+    let coverage = data("x").coverage;
+    assert_eq!(coverage.faults, ["power_loss", "clog", "pause"]);
+    let row = |phase: &str| coverage.phases.iter().find(|row| row.phase == phase).unwrap();
+    // Branches 0, 3 and 6 are in phase 0.
+    assert_eq!((row("phase 0").branches, row("phase 0").cells.as_slice()), (3, [2, 1, 0].as_slice()));
+    assert_eq!(coverage.empty_cells, 3);
+    assert_eq!((coverage.one_way[0].first.as_str(), coverage.one_way[0].then.as_str()), ("b", "x"));
+}
+
+#[test]
+fn code_is_counted_by_binary_and_function() {
+    let code = data("").code.unwrap();
+    assert_eq!((code.edges, code.binaries_count), (4, 3));
+    let kernel = &code.binaries[0];
+    assert_eq!((kernel.name.as_str(), kernel.edges, kernel.places), ("kernel", 2, 2));
+    assert_eq!((kernel.functions[0].name.as_str(), kernel.functions[0].edges), ("do_idle", 2));
+    assert!(code.binaries[1..].iter().all(|binary| binary.functions.is_empty()));
+}
+
+#[test]
+fn the_text_fits_a_screen() {
+    let mut records = sample::records("x");
+    records[0].hits = (0..60)
+        .map(|n| everett_explorer::run::Hit {
+            signature: n.to_string(),
+            ..sample::hit("kernel oops", &"long ".repeat(400))
+        })
+        .collect();
+    let lines = text::brief(&Sample::new(&header("x"), &records, "x").data(&[]));
+    assert!(lines.len() < 48, "{} lines", lines.len());
+    assert!(lines.iter().all(|line| line.chars().count() < 500), "{lines:#?}");
+    assert!(lines.iter().any(|line| line == "and 54 more findings"), "{lines:#?}");
+}

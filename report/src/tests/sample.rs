@@ -1,0 +1,224 @@
+//! A run directory of ten branches, with texts that a test chooses.
+
+use std::collections::BTreeMap;
+
+use everett_explorer::composer::Tally;
+use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
+use everett_explorer::report::{About, Report};
+use everett_explorer::run::branches::Branches;
+use everett_explorer::run::{
+    Evidence, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, SCHEMA_VERSION, StrategyName, Why,
+};
+use serde_json::json;
+
+use crate::data::{Data, Edges, Run, Sources};
+use crate::findability::Terms;
+
+pub(super) const ROOT_NS: u64 = 700_000_000;
+pub(super) const SEGMENT_NS: u64 = 2_000_000_000;
+
+pub(super) fn header(word: &str) -> Header {
+    Header {
+        schema_version: SCHEMA_VERSION,
+        everett: "0.1.0".to_owned(),
+        machine_version: "everett-3".to_owned(),
+        identity: "3d01".to_owned(),
+        image: "77aa".to_owned(),
+        world_file: format!("/worlds/lock {word}/world.toml"),
+        world: json!({
+            "explore": { "ignore": ["out of memory"] },
+            "property": [
+                { "name": format!("no corruption {word}"), "never": "corrupt" },
+                { "name": "a leader comes back", "eventually": "leader" },
+                { "name": "fail-over", "sometimes": "switch" },
+            ],
+        }),
+        seed: 7,
+        strategy: StrategyName("novelty".to_owned()),
+        in_flight: 8,
+        root_ns: ROOT_NS,
+        segment_ns: SEGMENT_NS,
+        horizon_ns: 3 * SEGMENT_NS,
+        nodes: vec!["db".to_owned(), "a".to_owned(), format!("b {word}")],
+        engine: "soft".to_owned(),
+        exact: true,
+    }
+}
+
+/// Returns a record of a branch that costs a minute of CPU and a billion instructions.
+pub(super) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
+    let path: everett_explorer::search::Path = path.parse().unwrap();
+    let begin = path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
+    let reach = |point: Point| (point.id(), Reached { point, vtime_ns: begin });
+    let phase = format!("phase {}", choice % 3);
+    let points = [
+        Point::State { state: format!("state {}", choice / 2) },
+        Point::Phase { phase: phase.clone() },
+        Point::Fault {
+            fault: if choice.is_multiple_of(2) { "power_loss" } else { "clog" }.to_owned(),
+            phase,
+        },
+    ];
+    Record {
+        choice,
+        from,
+        path,
+        open_ns: Some(begin + SEGMENT_NS),
+        end_ns: begin + SEGMENT_NS,
+        instructions: 1_000_000_000,
+        executed: 1_000_000_000,
+        cpu_ns: 60_000_000_000,
+        trail: "00ff".to_owned(),
+        marks: Vec::new(),
+        checked: !choice.is_multiple_of(2),
+        faults: 2,
+        losses: 0,
+        messages: 9,
+        delta: points.into_iter().map(reach).collect::<Delta>(),
+        hits: Vec::new(),
+        sometimes: Vec::new(),
+        commands: Tally::default(),
+        history: Some(HistoryCount { operations: 4, acknowledged: 3, ..HistoryCount::default() }),
+        log_bytes: 100,
+        log_cut: false,
+        broken: None,
+    }
+}
+
+pub(super) fn hit(property: &str, word: &str) -> Hit {
+    let fault = json!({ "at": "1s", "for": "500ms", "fault": "power_loss", "node": "db", "note": word });
+    let operation =
+        |kind: &str| json!({ "process": word, "type": kind, "f": "add", "key": word, "value": word });
+    Hit {
+        property: property.to_owned(),
+        signature: format!("signature {word}"),
+        text: format!(
+            "add by process 1 of a (2.000000001s to 2.100000001s, lines 1 and 2) cannot be: {word}"
+        ),
+        vtime_ns: 2_500_000_000,
+        node: Some("a".to_owned()),
+        evidence: Evidence {
+            lines: vec![
+                format!("   1.900000000 db/redis      | loading {word}"),
+                format!("   2.000000001 a/history    {}", operation("invoke")),
+                format!("   2.100000001 a/history    {}", operation("ok")),
+                "   2.200000000 world        the timeline's end: drivers stop, checks run".to_owned(),
+            ],
+            packets: vec![format!("   2.050000000 DELIVER a > db TCP {word}")],
+            faults: vec![format!("   1.700000000 #0 {fault}")],
+        },
+    }
+}
+
+/// A run of four subtrees; the second and the third have the finding `linearizability`.
+pub(super) fn records(word: &str) -> Vec<Record> {
+    let fork = |n: u64| ROOT_NS + n * SEGMENT_NS;
+    let root = |child: u64| format!("{ROOT_NS}.{child}");
+    let mut records = vec![
+        record(0, None, &root(1)),
+        record(1, None, &root(2)),
+        record(2, None, &root(3)),
+        record(3, Some(1), &format!("{}/{}.1", root(2), fork(1))),
+        record(4, Some(1), &format!("{}/{}.2", root(2), fork(1))),
+        record(5, Some(3), &format!("{}/{}.1/{}.1", root(2), fork(1), fork(2))),
+        record(6, None, &root(4)),
+    ];
+    records[3].hits = vec![hit("linearizability", word)];
+    records[2].hits = vec![hit("linearizability", word), hit(&format!("no corruption {word}"), word)];
+    records[5].broken = Some(format!("host {word}"));
+    records[4].sometimes = vec!["fail-over".to_owned()];
+    records
+}
+
+/// A run that was read.
+pub(super) struct Sample {
+    reading: Reading,
+    merged: Merged,
+    branches: Branches,
+    word: String,
+}
+
+impl Sample {
+    pub(super) fn new(header: &Header, records: &[Record], word: &str) -> Sample {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), header).unwrap();
+        for record in records {
+            journal.append(record.clone()).unwrap();
+        }
+        drop(journal);
+        let (reading, merged, branches) = Reading::open_with_branches(folder.path()).unwrap();
+        Sample { reading, merged, branches, word: word.to_owned() }
+    }
+
+    pub(super) fn run<'s>(&'s self, name: &'s str) -> Run<'s> {
+        Run { name, header: self.reading.header(), merged: &self.merged }
+    }
+
+    /// Returns the data of the report, compared with older runs.
+    pub(super) fn data(&self, older: &[&Sample]) -> Data {
+        // An exploration clips what it records.
+        let word = &self.word.chars().take(1_000).collect::<String>();
+        let gaps = Gaps {
+            faults: Listed {
+                first: vec![FaultGap { fault: "loss".to_owned(), phase: word.clone(), seen: 1 }],
+                count: 1,
+            },
+            orders: Listed {
+                first: vec![OrderGap {
+                    first: word.clone(),
+                    then: "b".to_owned(),
+                    across: true,
+                    reversed: 4,
+                }],
+                count: 1,
+            },
+            values: Listed {
+                first: vec![ValueGap {
+                    rule: "r".to_owned(),
+                    variable: "role".to_owned(),
+                    value: word.clone(),
+                }],
+                count: 1,
+            },
+        };
+        let sometimes = ["fail-over".to_owned(), format!("never {word}")].into();
+        let end = self.merged.end(Why::Branches, 5_000_000_000);
+        let name = format!("runs/{word}");
+        let about =
+            About { run: &name, end: Some(&end), waiting: 0, gaps: Some(&gaps), sometimes: &sometimes };
+        let report = Report::of(self.reading.header(), &self.merged, &about);
+        let names: Vec<String> = (0..older.len()).map(|n| format!("older {n} {word}")).collect();
+        let older: Vec<Run<'_>> = older.iter().zip(&names).map(|(sample, name)| sample.run(name)).collect();
+        let plan =
+            json!({ "minimal": true, "plan": [{ "at": "1s", "for": "2s", "fault": "pause", "node": "db" }] });
+        let mut edges = Edges::default();
+        for to in ["kernel:do_idle+0x1a", "kernel:do_idle+0x20", "/usr/bin/redis:0x1234", "page 00ab:0x10"] {
+            edges
+                .line(&json!({ "from": "x", "to": format!("{word}{to}"), "nodes": [word] }).to_string())
+                .unwrap();
+        }
+        Data::of(&Sources {
+            run: self.run(&name),
+            branches: &self.branches,
+            report: &report,
+            older: &older,
+            enabled: &["power_loss".to_owned(), "pause".to_owned()],
+            regressions: BTreeMap::from([(2, ("regression-2.json".to_owned(), plan))]),
+            scenes: BTreeMap::new(),
+            plans: BTreeMap::from([(
+                3,
+                vec![json!({ "at": "2s", "for": "1s", "fault": "clog", "node": "db" })],
+            )]),
+            code: edges.finish(),
+            terms: Terms::default(),
+        })
+    }
+}
+
+/// Returns the data of the run with this word in all texts, compared with an older run that had another finding.
+pub(super) fn data(word: &str) -> Data {
+    let mut before = records(word);
+    before[6].hits = vec![hit("kernel oops", word)];
+    let older = Sample::new(&header(word), &before, word);
+    Sample::new(&header(word), &records(word), word).data(&[&older])
+}

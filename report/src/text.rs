@@ -1,0 +1,150 @@
+//! The report as a text that fits a screen: the verdict, the findings as stories, and what was never reached.
+
+use everett_explorer::report::figures::{count, counted, duration, percent};
+use everett_input::text::printable;
+
+use crate::data::limits::clip;
+use crate::data::{Data, Finding, State};
+use crate::scene::{Scene, lines_told};
+
+/// Maximum number of findings in the text.
+const FINDINGS_SHOWN: usize = 8;
+/// Maximum number of names in a list.
+const NAMES_SHOWN: usize = 6;
+/// Maximum length of a story, in characters.
+const STORY_CHARS: usize = 420;
+
+/// Returns the short report, a line each.
+#[must_use]
+pub fn brief(data: &Data) -> Vec<String> {
+    let s = &data.summary;
+    let mut lines = vec![
+        format!("{}: {}", printable(&s.world), printable(&s.verdict)),
+        format!(
+            "{} of {}, {} with checks; {} of vtime, {} of CPU, {}",
+            counted(s.branches, "branch", "branches"),
+            counted(s.subtrees, "subtree", "subtrees"),
+            count(s.checked),
+            duration(s.vtime_ns),
+            duration(s.cpu_ns),
+            counted(s.faults, "fault", "faults"),
+        ),
+    ];
+    if !s.exact {
+        lines.push(format!("INEXACT: the engine {} was not proved exact on its host", printable(&s.engine)));
+    }
+    for finding in data.findings.iter().take(FINDINGS_SHOWN) {
+        lines.push(String::new());
+        lines.extend(of_finding(finding));
+    }
+    if data.findings.len() > FINDINGS_SHOWN {
+        lines.push(format!("and {} more findings", data.findings.len() - FINDINGS_SHOWN));
+    }
+    for gone in data.gone.iter().take(NAMES_SHOWN) {
+        lines.push(format!(
+            "{}, of an older run: {}: {}",
+            gone.status.word(),
+            printable(&gone.property),
+            cut(&gone.text)
+        ));
+    }
+    lines.push(String::new());
+    let never: Vec<String> = data
+        .properties
+        .iter()
+        .filter(|property| property.state == State::NeverReached)
+        .map(|property| format!("{} ({})", printable(&property.name), printable(&property.why)))
+        .collect();
+    if !never.is_empty() {
+        lines.push(format!("never reached: {}", named(&never)));
+    }
+    lines.extend(unseen(data));
+    lines.push(s.sure.clone());
+    for line in &data.missing {
+        lines.push(format!("not in this report: {}", printable(line)));
+    }
+    lines
+}
+
+/// Returns a finding as a story: three lines.
+#[must_use]
+pub fn of_finding(finding: &Finding) -> Vec<String> {
+    let status = finding.status.map_or(String::new(), |status| format!(" ({})", status.word()));
+    let times = match (finding.cpu.mean, finding.cpu.clean) {
+        (Some(mean), Some(clean)) if clean.needed > 0.0 => {
+            let (mean, needed) = (duration(mean as u64), duration(clean.needed as u64));
+            format!("; {mean} of CPU to a hit, gone after {needed} without one")
+        }
+        _ => String::new(),
+    };
+    vec![
+        format!("{:>3} {}{status}", finding.id, printable(&finding.property)),
+        format!("    {}", cut(&finding.story)),
+        format!(
+            "    in {} of {}, first in b{}{times}",
+            counted(finding.branches, "branch", "branches"),
+            counted(finding.subtrees, "subtree", "subtrees"),
+            finding.branch,
+        ),
+    ]
+}
+
+/// Returns the most telling lines of a scene: vtime in seconds, place, text.
+#[must_use]
+pub fn of_scene(scene: &Scene, most: usize) -> Vec<String> {
+    let told = lines_told(scene, most);
+    let place = |node: &str, unit: &str| match node {
+        "" => printable(unit),
+        node => format!("{}/{}", printable(node), printable(unit)),
+    };
+    let wide = told.iter().map(|told| place(&told.node, &told.unit).chars().count()).max().unwrap_or(0);
+    let line = |told: &crate::scene::Told| {
+        let (at, mark) = (told.at_ns, if told.marked { ">" } else { " " });
+        let place = place(&told.node, &told.unit);
+        format!(
+            "  {mark} {:>3}.{:03} {place:wide$}  {}",
+            at / 1_000_000_000,
+            at / 1_000_000 % 1_000,
+            printable(&told.text)
+        )
+    };
+    told.iter().map(line).collect()
+}
+
+fn unseen(data: &Data) -> Vec<String> {
+    let coverage = &data.coverage;
+    let mut parts = Vec::new();
+    if let Some(states) = coverage.kinds.first().filter(|states| states.points > 0) {
+        let new = states.unseen_ppm.map_or("?".to_owned(), percent);
+        parts.push(format!(
+            "{}, at least {} more; {new} of the next are new",
+            counted(states.points, "state", "states"),
+            count(states.more)
+        ));
+    }
+    if coverage.empty_cells > 0 && !coverage.phases.is_empty() {
+        parts.push(format!(
+            "{} of a fault and a phase never seen",
+            counted(coverage.empty_cells, "pair", "pairs")
+        ));
+    }
+    if coverage.one_way_count > 0 {
+        parts.push(format!(
+            "{} of events in one order only",
+            counted(coverage.one_way_count, "pair", "pairs")
+        ));
+    }
+    if parts.is_empty() { Vec::new() } else { vec![format!("coverage: {}", parts.join("; "))] }
+}
+
+fn named(names: &[String]) -> String {
+    let shown = names.get(..NAMES_SHOWN).unwrap_or(names);
+    let more = names.len() - shown.len();
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}
+
+/// Returns a story on one line, shortened.
+fn cut(text: &str) -> String {
+    printable(&clip(text, STORY_CHARS))
+}

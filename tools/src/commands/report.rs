@@ -1,0 +1,258 @@
+//! `everett report`: what an exploration covered, found and never reached, as text, Markdown, data and one HTML page.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use everett_explorer::report::Report;
+use everett_explorer::run::branches::Branches;
+use everett_explorer::run::{Merged, Reading};
+use everett_report::data::limits::SCENES_MAX;
+use everett_report::data::{Code, Data, Edges, Run as Source, Sources};
+use everett_report::findability::Terms;
+use everett_report::scene::Scene;
+use everett_report::{page, text};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Outcome;
+use super::common;
+use super::exploration::{Known, Run};
+use super::plans;
+use super::recording;
+use crate::cli;
+use crate::ui::{Ui, style};
+
+/// Name of the page in a run directory.
+const PAGE: &str = "report.html";
+/// Maximum size of a regression file in bytes.
+const REGRESSION_BYTES_MAX: u64 = 16 << 20;
+/// Maximum size of a recorded timeline in bytes.
+const RECORDING_BYTES_MAX: u64 = 256 << 20;
+/// Maximum size of a file of edges in bytes.
+const EDGES_BYTES_MAX: u64 = 512 << 20;
+/// Maximum number of older runs.
+const OLDER_MAX: usize = 256;
+
+/// Line of `--json` with the file that was written.
+#[derive(Serialize)]
+struct Written<'a> {
+    kind: &'static str,
+    file: &'a str,
+    bytes: u64,
+}
+
+/// A run directory with everything that its report needs.
+struct Whole {
+    run: Run,
+    branches: Branches,
+    known: Known,
+    name: String,
+}
+
+impl Whole {
+    fn read(folder: &Path) -> anyhow::Result<Whole> {
+        let (reading, merged, branches) = Reading::open_with_branches(folder)?;
+        let run = Run { reading, merged };
+        let known = run.known();
+        Ok(Whole { run, branches, known, name: folder.display().to_string() })
+    }
+
+    fn report(&self) -> Report {
+        self.run.report(&self.name, &self.known)
+    }
+}
+
+/// `everett report`.
+pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
+    if args.against.len() > OLDER_MAX {
+        bail!("--against: {} runs are named, and {OLDER_MAX} is the maximum", args.against.len());
+    }
+    let whole = Whole::read(&args.run)?;
+    let report = whole.report();
+    let outcome = if report.findings.is_empty() { Outcome::Fine } else { Outcome::Found };
+    let to_folder = !args.html && !args.data && args.output.is_some();
+    if to_folder || args.all || ui.json && !args.html && !args.data {
+        match &args.output {
+            Some(folder) => to_files(ui, &report, folder)?,
+            None => {
+                ui.record(&report)?;
+                ui.say(report.markdown().trim_end())?;
+            }
+        }
+        return Ok(outcome);
+    }
+    let older: Vec<(String, Reading, Merged)> =
+        args.against.iter().map(|folder| older(folder)).collect::<anyhow::Result<_>>()?;
+    let code = code(&args.edges)?;
+    let terms = Terms { alpha: 1.0 - args.confidence / 100.0, ..Terms::default() };
+    let data = data(&whole, &report, &older, code, terms)?;
+    if args.html {
+        let file = args.output.clone().unwrap_or_else(|| args.run.join(PAGE));
+        write_page(ui, &data, &file)?;
+    } else if args.data {
+        match &args.output {
+            Some(file) => write(ui, file, &(everett_input::text::json(&data.json()?) + "\n"))?,
+            None => Ui { json: true, ..*ui }.record(&data)?,
+        }
+    } else {
+        tell(ui, &data, &args.run)?;
+    }
+    Ok(outcome)
+}
+
+/// Writes the page of a run into `file`, else into its directory, and prints its path for people. With `--json` it prints
+/// nothing, since the last line of `explore` is its summary.
+pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
+    let whole = Whole::read(folder)?;
+    let report = whole.report();
+    let data = data(&whole, &report, &[], None, Terms::default())?;
+    let file = file.map_or_else(|| folder.join(PAGE), Path::to_owned);
+    replace(&file, &page::html(&data)?)?;
+    tell_file(ui, &file)
+}
+
+fn data(
+    whole: &Whole,
+    report: &Report,
+    older: &[(String, Reading, Merged)],
+    code: Option<Code>,
+    terms: Terms,
+) -> anyhow::Result<Data> {
+    let older: Vec<Source<'_>> = older
+        .iter()
+        .map(|(name, reading, merged)| Source { name, header: reading.header(), merged })
+        .collect();
+    let run = Source { name: &whole.name, header: whole.run.reading.header(), merged: &whole.run.merged };
+    Ok(Data::of(&Sources {
+        run,
+        branches: &whole.branches,
+        report,
+        older: &older,
+        enabled: &whole.known.enabled,
+        regressions: regressions(Path::new(&whole.name), &whole.run)?,
+        scenes: scenes(Path::new(&whole.name), &whole.run)?,
+        plans: plans(whole),
+        code,
+        terms,
+    }))
+}
+
+/// Returns the faults that begin on each branch. Empty without the world file of the exploration.
+fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
+    let header = whole.run.reading.header();
+    match common::load(Path::new(&header.world_file)) {
+        Ok(world) => plans::of_branches(world, header, &whole.branches),
+        Err(_) => BTreeMap::new(),
+    }
+}
+
+fn older(folder: &Path) -> anyhow::Result<(String, Reading, Merged)> {
+    let (reading, merged) = Reading::open_merged(folder)?;
+    Ok((folder.display().to_string(), reading, merged))
+}
+
+/// Reads the regression files of a run directory, by the number of their finding.
+fn regressions(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, (String, Value)>> {
+    let mut all = BTreeMap::new();
+    for finding in run.merged.findings() {
+        let name = format!("regression-{}.json", finding.id);
+        let file = folder.join(&name);
+        match everett_input::file::read_text(&file, REGRESSION_BYTES_MAX) {
+            Ok(text) => {
+                let value = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
+                all.insert(finding.id, (name, value));
+            }
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Reads the recorded timelines of findings, by the number of their finding.
+fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
+    let mut all = BTreeMap::new();
+    for finding in run.merged.findings().iter().take(SCENES_MAX) {
+        let file = recording::file_of(folder, finding.id);
+        match everett_input::file::read_text(&file, RECORDING_BYTES_MAX) {
+            Ok(text) => {
+                let scene = Scene::of_recording(&run.reading.header().nodes, &finding.hit, &text);
+                let scene =
+                    scene.map_err(|(line, error)| anyhow::anyhow!("{}:{line}: {error}", file.display()))?;
+                all.insert(finding.id, scene);
+            }
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Reads files of executed edges.
+fn code(files: &[PathBuf]) -> anyhow::Result<Option<Code>> {
+    let mut edges = Edges::default();
+    for file in files {
+        let text = everett_input::file::read_text(file, EDGES_BYTES_MAX)?;
+        for (number, line) in (1..).zip(text.lines()) {
+            edges
+                .line(line)
+                .with_context(|| format!("{}:{number}: no line of a file of edges", file.display()))?;
+        }
+    }
+    Ok(edges.finish())
+}
+
+fn write_page(ui: &Ui, data: &Data, file: &Path) -> anyhow::Result<()> {
+    write(ui, file, &page::html(data)?)
+}
+
+/// Replaces a file, and prints its path.
+fn write(ui: &Ui, file: &Path, text: &str) -> anyhow::Result<()> {
+    replace(file, text)?;
+    let name = file.display().to_string();
+    ui.record(&Written { kind: "report", file: &name, bytes: text.len() as u64 })?;
+    tell_file(ui, file)
+}
+
+fn tell_file(ui: &Ui, file: &Path) -> anyhow::Result<()> {
+    Ok(ui.say(format!("report {}", style::paint(style::HEAD, file.display())))?)
+}
+
+/// Replaces a file. A link in its place is replaced and not followed.
+pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+    let name = file.display().to_string();
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A temporary file is private; others may read a report, as far as the user's mask allows it.
+    let mut builder = tempfile::Builder::new();
+    let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder);
+    let mut temporary = temporary.with_context(|| name.clone())?;
+    temporary.write_all(text.as_bytes()).with_context(|| name.clone())?;
+    temporary.persist(file).map_err(|error| error.error).with_context(|| name.clone())?;
+    Ok(())
+}
+
+/// Writes the Markdown and the JSON of a report into a folder.
+fn to_files(ui: &Ui, report: &Report, folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let file = |name: &str, text: &str| {
+        let file = folder.join(name);
+        fs::write(&file, text).with_context(|| file.display().to_string())
+    };
+    file("report.md", &report.markdown())?;
+    file("report.json", &(report.json()? + "\n"))?;
+    ui.say(format!("{} and report.json", folder.join("report.md").display()))?;
+    Ok(())
+}
+
+/// Prints the short report.
+fn tell(ui: &Ui, data: &Data, run: &Path) -> anyhow::Result<()> {
+    for (number, line) in text::brief(data).into_iter().enumerate() {
+        ui.say(if number == 0 { style::paint(style::HEAD, line) } else { line })?;
+    }
+    let more = format!("everett report {} --html writes a page, --all prints everything", run.display());
+    Ok(ui.say(style::paint(style::FAINT, more))?)
+}
