@@ -49,6 +49,13 @@ impl Wanted {
                 && signature.is_none_or(|wanted| wanted == found.hit.signature)
         })
     }
+
+    /// Returns the first hit of a journey that matches, with its evidence. Each hit is on the branch that made it: the
+    /// branches after it inherit the judge's state, and do not report it again.
+    #[must_use]
+    pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b Found> {
+        branches.iter().find_map(|branch| self.in_branch(branch))
+    }
 }
 
 /// Resources that shrinking may use, and conditions that end it early.
@@ -228,6 +235,15 @@ struct Shown {
     trail: String,
 }
 
+impl Shown {
+    /// Returns the evidence of a journey, if one of its branches shows the finding. The trail is that of the last one.
+    fn of(wanted: &Wanted, branches: &[Branch]) -> Option<Shown> {
+        let found = wanted.in_journey(branches)?.clone();
+        let trail = super::marks::digest(&branches.last()?.marks);
+        Some(Shown { found, trail })
+    }
+}
+
 /// Best candidate so far, and its evidence.
 struct Best {
     candidate: Candidate,
@@ -289,10 +305,8 @@ impl Runs for Runners<'_, '_> {
         let results = thread::scope(|scope| {
             let runs = routes.iter().zip(&mut self.idle).map(|(route, runner)| {
                 scope.spawn(move || {
-                    let branch = go(runner, route, stop)?;
-                    let trail = super::marks::digest(&branch.marks);
-                    let found = wanted.in_branch(&branch).cloned();
-                    Ok(found.map(|found| Shown { found, trail }))
+                    let branches = runner.journey(route, &mut Until(stop))?;
+                    Ok(Shown::of(wanted, &branches))
                 })
             });
             let runs: Vec<_> = runs.collect();
@@ -420,26 +434,31 @@ impl Shrinker<'_> {
     }
 }
 
-fn go(runner: &mut PathRunner<'_>, route: &Route, stop: &Ending<'_>) -> anyhow::Result<Branch> {
-    struct Until<'i>(&'i Ending<'i>);
-    impl Watch for Until<'_> {
-        fn at(&mut self, _: u64) -> bool {
-            !self.0.is_wanted()
-        }
+/// Watch that ends a run when shrinking is to end.
+struct Until<'i>(&'i Ending<'i>);
+
+impl Watch for Until<'_> {
+    fn at(&mut self, _: u64) -> bool {
+        !self.0.is_wanted()
     }
-    let branches = runner.journey(route, &mut Until(stop))?;
-    branches.into_iter().next_back().ok_or_else(|| Interrupted.into())
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path as FilePath;
 
+    use everett_explorer::composer::Tally;
+    use everett_explorer::coverage::Delta;
     use everett_explorer::property;
     use everett_explorer::run::Evidence;
+    use everett_vmm::digest::Digest;
     use everett_vmm::machine;
 
     use super::*;
+    use crate::explore::abstractions::Abstractions;
+    use crate::explore::marks;
+    use crate::explore::spent::Spent;
+    use crate::explore::witness::{Inherited, Testimony};
     use everett_world_file as world_file;
 
     /// Runner whose results are a function of the number of faults.
@@ -459,7 +478,7 @@ mod tests {
         }
     }
 
-    fn shown() -> anyhow::Result<Option<Shown>> {
+    fn found() -> Found {
         let hit = property::Hit {
             property: "p".to_owned(),
             signature: "s".to_owned(),
@@ -467,7 +486,57 @@ mod tests {
             vtime_ns: 1,
             node: None,
         };
-        Ok(Some(Shown { found: Found { hit, evidence: Evidence::default() }, trail: String::new() }))
+        Found { hit, evidence: Evidence::default() }
+    }
+
+    fn shown() -> anyhow::Result<Option<Shown>> {
+        Ok(Some(Shown { found: found(), trail: String::new() }))
+    }
+
+    /// A branch with these hits and one mark.
+    fn branch(found: Vec<Found>, mark: u8) -> Branch {
+        let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
+        let testimony = Testimony {
+            delta: Delta::default(),
+            found,
+            sometimes: Vec::new(),
+            faults: 0,
+            losses: 0,
+            messages: 0,
+            log_bytes: 0,
+            log_cut: false,
+        };
+        Branch {
+            end_ns: 1,
+            last_ns: 1,
+            open: false,
+            checked: false,
+            broken: None,
+            instructions: 0,
+            marks: vec![(1, Digest([mark; 32]))],
+            testimony,
+            commands: Tally::default(),
+            history: None,
+            spent: Spent::default(),
+            memory: Inherited::new(&Abstractions::new(&world).unwrap()),
+            at_moment: None,
+        }
+    }
+
+    /// The branches after a hit do not report it again.
+    #[test]
+    fn a_journey_shows_the_finding_on_any_of_its_branches() {
+        let wanted = |signature: Option<&str>| Wanted {
+            property: "p".to_owned(),
+            signature: signature.map(str::to_owned),
+        };
+        let early = [branch(vec![found()], 1), branch(Vec::new(), 2)];
+        for signature in [None, Some("s")] {
+            let shown = Shown::of(&wanted(signature), &early).expect("the first branch has it");
+            assert_eq!(shown.trail, marks::digest(&early[1].marks), "the trail is that of the whole journey");
+        }
+        assert!(Shown::of(&wanted(Some("t")), &early).is_none());
+        assert!(Shown::of(&wanted(None), &early[1..]).is_none());
     }
 
     fn failed() -> Failed {
