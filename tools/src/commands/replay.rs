@@ -10,7 +10,7 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_session::engines::{Asked, Engine};
 use everett_session::event::{Event, What};
-use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch};
+use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch, ended_early};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
@@ -222,6 +222,9 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
             Ok(Outcome::Found)
         }
         None => {
+            if let Some(early) = ended_early(&branches, &regression.path) {
+                bail!("{name}: {early}; {} was not violated before", printable(&regression.property));
+            }
             let gone = format!("{} is not violated", printable(&regression.property));
             ui.say(style::paint(style::GOOD, gone))?;
             Ok(Outcome::Fine)

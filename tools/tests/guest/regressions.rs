@@ -75,3 +75,18 @@ fn a_finding_before_the_last_fork_is_still_there() {
     assert_eq!(gone.status.code(), Some(0), "{}", shown(&gone));
     assert!(shown(&gone).contains("no zero is not violated"), "{}", shown(&gone));
 }
+
+/// The machine stops before the second fork. What was found until then counts, and nothing else is said of the finding.
+#[test]
+fn a_route_ends_with_its_machines() {
+    let place = explored();
+    let panics = json!({
+        "at": "50ms", "fault": "command", "node": "db", "argv": ["sh", "-c", "echo c > /proc/sysrq-trigger"],
+    });
+    let there = replayed(&place, "kernel panic", std::slice::from_ref(&panics));
+    assert_eq!(there.status.code(), Some(1), "{}", shown(&there));
+    let unknown = replayed(&place, "no zero", &[panics]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", shown(&unknown));
+    let why = "it ended early, on branch 1 of the 2 of its path";
+    assert!(shown(&unknown).contains(why), "{}", shown(&unknown));
+}
