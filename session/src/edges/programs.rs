@@ -42,17 +42,13 @@ impl Programs {
     fn add(&mut self, path: &str, content: &[u8]) {
         let number = self.paths.len();
         self.paths.push(path.to_owned());
-        for Segment { offset, address, len } in segments(content) {
+        for (n, at) in code_pages(content) {
             // The kernel maps whole pages of the file, with zeroes after its end.
-            let (first, last) = (offset / PAGE, (offset + len).div_ceil(PAGE));
-            for n in first..last {
-                let bytes = content.get(n * PAGE..).unwrap_or_default();
-                let mut page = [0; PAGE];
-                let there = bytes.len().min(PAGE);
-                page[..there].copy_from_slice(&bytes[..there]);
-                let at = address.wrapping_sub(offset as u64).wrapping_add((n * PAGE) as u64);
-                self.pages.entry(page_name(&page)).or_insert((number, at));
-            }
+            let bytes = content.get(n * PAGE..).unwrap_or_default();
+            let mut page = [0; PAGE];
+            let there = bytes.len().min(PAGE);
+            page[..there].copy_from_slice(&bytes[..there]);
+            self.pages.entry(page_name(&page)).or_insert((number, at));
         }
     }
 
@@ -62,6 +58,21 @@ impl Programs {
         let &(file, at) = self.pages.get(&place.page())?;
         Some((self.paths.get(file)?, at.wrapping_add(u64::from(place.offset()))))
     }
+}
+
+/// Returns the pages of the executable segments of an ELF64 file, each with its address. Segments do not overlap in a
+/// program, so a page is at most in two of them. The segments from the first one on that would make it more pages than
+/// that are left out.
+fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
+    let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
+    for Segment { offset, address, len } in segments(file) {
+        let (first, last) = (offset / PAGE, (offset + len).div_ceil(PAGE));
+        let Some(rest) = left.checked_sub(last.saturating_sub(first)) else { break };
+        left = rest;
+        let address_of = |n: usize| address.wrapping_sub(offset as u64).wrapping_add((n * PAGE) as u64);
+        pages.extend((first..last).map(|n| (n, address_of(n))));
+    }
+    pages
 }
 
 /// Returns the executable segments of an ELF64 file (System V ABI, "Program Header") that lie within the file.
@@ -119,6 +130,21 @@ mod tests {
         assert_eq!(at(&file[0x1000..0x2000]), Some(("/bin/a", 0x40_1000)));
         assert_eq!(at(&second), Some(("/bin/a", 0x40_2000)));
         assert_eq!(at(&file[..0x1000]), None);
+    }
+
+    #[test]
+    fn pages_are_bounded_by_the_file() {
+        let mut file = file();
+        let header = file[0x40..0x40 + PROGRAM_HEADER_BYTES].to_vec();
+        assert_eq!(code_pages(&file), [(1, 0x40_1000), (2, 0x40_2000)]);
+        // As many headers of the same segment as fit before it.
+        let headers = (0x1000 - 0x40) / PROGRAM_HEADER_BYTES;
+        for n in 0..headers {
+            file[0x40 + n * PROGRAM_HEADER_BYTES..][..PROGRAM_HEADER_BYTES].copy_from_slice(&header);
+        }
+        file[0x38..0x3a].copy_from_slice(&u16::try_from(headers).unwrap().to_le_bytes());
+        assert_eq!(segments(&file).len(), headers);
+        assert_eq!(code_pages(&file).len(), 6, "the file has three pages");
     }
 
     #[test]

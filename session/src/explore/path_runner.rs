@@ -188,7 +188,7 @@ impl<'s> PathRunner<'s> {
     }
 
     /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an
-    /// exploration.
+    /// exploration. The route ends with a branch on which a machine ends early: see [`ended_early`].
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`PathRunner::branch`].
@@ -206,6 +206,7 @@ impl<'s> PathRunner<'s> {
             let plan = route.plan.clone().unwrap_or_else(|| fates.plan(&here));
             match (branches.last(), fork) {
                 (None, fork) => self.begin(fork, &plan)?,
+                (Some(before), Some(_)) if before.broken.is_some() => break,
                 (Some(before), Some(fork)) if before.open && before.end_ns == fork.vtime_ns => {
                     self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?;
                 }
@@ -427,6 +428,14 @@ impl<'s> PathRunner<'s> {
             _ => None,
         })
     }
+}
+
+/// Returns where and why a journey ended before the last fork of its path; `None` if it did not.
+#[must_use]
+pub fn ended_early(branches: &[Branch], path: &Path) -> Option<String> {
+    let (legs, forks) = (branches.len(), path.forks().len());
+    let why = branches.last()?.broken.as_deref()?;
+    (legs < forks).then(|| format!("it ended early, on branch {legs} of the {forks} of its path: {why}"))
 }
 
 /// Trail points of the current branch.

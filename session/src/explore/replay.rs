@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::bail;
 use everett_cpu::Edge;
 use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
@@ -9,7 +10,7 @@ use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 
 use super::marks::short;
-use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
+use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_early};
 use super::setting::Setting;
 use crate::event::Event;
 
@@ -80,9 +81,10 @@ pub fn replay(
     let mut compare = Compare { recorded, watch, left: None };
     let mut runner = PathRunner::new(setting)?;
     match runner.journey(&Route::along(path.clone()), &mut compare) {
-        Ok(branches) => match branches.into_iter().next_back() {
-            Some(last) => Ok(Replayed::Same(Box::new(last))),
-            None => Ok(Replayed::Ended(runner.timeline().vtime())),
+        Ok(branches) => match (ended_early(&branches, path), branches.into_iter().next_back()) {
+            (Some(early), _) => bail!("{}: {early}", setting.name(path)),
+            (None, Some(last)) => Ok(Replayed::Same(Box::new(last))),
+            (None, None) => Ok(Replayed::Ended(runner.timeline().vtime())),
         },
         Err(error) if error.is::<Interrupted>() => Ok(match compare.left {
             Some((vtime_ns, recorded, came)) => Replayed::Left { vtime_ns, recorded, came },

@@ -16,7 +16,7 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use serde::Serialize;
 
-use super::path_runner::{Branch, Failed, Interrupted, PathRunner, Route, Watch};
+use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
 use super::setting::Setting;
 use super::witness::Found;
 use crate::worker::joined;
@@ -48,6 +48,13 @@ impl Wanted {
             found.hit.property == self.property
                 && signature.is_none_or(|wanted| wanted == found.hit.signature)
         })
+    }
+
+    /// Returns the first hit of a journey that matches, with its evidence. Each hit is on the branch that made it: the
+    /// branches after it inherit the judge's state, and do not report it again.
+    #[must_use]
+    pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b Found> {
+        branches.iter().find_map(|branch| self.in_branch(branch))
     }
 }
 
@@ -115,7 +122,7 @@ pub enum Why {
     Budget,
     /// The interrupt was raised.
     Interrupted,
-    /// The host or the engine failed; see [`Shrunk::failed`].
+    /// A run failed, mostly because the host or the engine did; see [`Shrunk::failed`].
     Failed,
 }
 
@@ -134,8 +141,8 @@ pub struct Shrunk {
     pub runs: u64,
     /// Reason for the end. Unless it is [`Why::Minimal`], fewer or shorter faults may be enough.
     pub why: Why,
-    /// Failure that ended it, for [`Why::Failed`].
-    pub failed: Option<Failed>,
+    /// Error that ended it, for [`Why::Failed`].
+    pub failed: Option<String>,
 }
 
 /// Shrinking ended before any run showed the finding, so no plan is known to show it.
@@ -228,6 +235,15 @@ struct Shown {
     trail: String,
 }
 
+impl Shown {
+    /// Returns the evidence of a journey, if one of its branches shows the finding. The trail is that of the last one.
+    fn of(wanted: &Wanted, branches: &[Branch]) -> Option<Shown> {
+        let found = wanted.in_journey(branches)?.clone();
+        let trail = super::marks::digest(&branches.last()?.marks);
+        Some(Shown { found, trail })
+    }
+}
+
 /// Best candidate so far, and the result of its run.
 struct Best {
     candidate: Candidate,
@@ -260,11 +276,9 @@ trait Runs {
     /// Returns the largest number of routes that are run at a time.
     fn at_a_time(&self) -> usize;
 
-    /// Runs at most [`Runs::at_a_time`] routes, and returns the result of each, in their order.
-    ///
-    /// # Errors
-    /// Returns an error if none of them can be run.
-    fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>>;
+    /// Runs at most [`Runs::at_a_time`] routes, and returns the result of each, in their order. Results after an error
+    /// may be missing.
+    fn run(&mut self, routes: &[Route]) -> Vec<anyhow::Result<Option<Shown>>>;
 }
 
 /// Runner of routes on machines of this host.
@@ -281,27 +295,50 @@ impl Runs for Runners<'_, '_> {
         self.workers
     }
 
-    fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>> {
-        while self.idle.len() < routes.len() {
-            self.idle.push(PathRunner::new(self.setting)?);
-        }
-        let (wanted, stop) = (self.wanted, self.stop);
-        let results = thread::scope(|scope| {
-            let runs = routes.iter().zip(&mut self.idle).map(|(route, runner)| {
-                scope.spawn(move || {
-                    let branch = go(runner, route, stop)?;
-                    let trail = super::marks::digest(&branch.marks);
-                    let found = wanted.in_branch(&branch).cloned();
-                    Ok(found.map(|found| Shown { found, trail }))
-                })
-            });
-            let runs: Vec<_> = runs.collect();
-            runs.into_iter().map(joined).collect()
-        });
+    fn run(&mut self, routes: &[Route]) -> Vec<anyhow::Result<Option<Shown>>> {
+        let (setting, wanted, stop) = (self.setting, self.wanted, self.stop);
+        let go = |runner: &mut PathRunner<'_>, route: &Route| {
+            let branches = runner.journey(route, &mut Until(stop))?;
+            Ok(Shown::of(wanted, &branches))
+        };
         // A failed machine executes nothing any more, so its runner is dropped.
-        self.idle.retain(|runner| runner.failure().is_none());
-        Ok(results)
+        let lives = |runner: &PathRunner<'_>| runner.failure().is_none();
+        in_turns(routes, &mut self.idle, &mut self.workers, || PathRunner::new(setting), go, lives)
     }
+}
+
+/// Runs routes, at most `workers` at a time, on runners that `make` adds to `idle`. Returns the result of each route, in
+/// their order, up to an error of `make`. If there is a runner and the host has no machines for another one, `workers`
+/// becomes the number of those that there are.
+fn in_turns<R: Send>(
+    routes: &[Route],
+    idle: &mut Vec<R>,
+    workers: &mut usize,
+    make: impl Fn() -> anyhow::Result<R>,
+    go: impl Fn(&mut R, &Route) -> anyhow::Result<Option<Shown>> + Sync,
+    lives: impl Fn(&R) -> bool,
+) -> Vec<anyhow::Result<Option<Shown>>> {
+    let (mut results, go) = (Vec::with_capacity(routes.len()), &go);
+    while let Some(left) = routes.get(results.len()..).filter(|left| !left.is_empty()) {
+        while idle.len() < left.len().min(*workers) {
+            match make() {
+                Ok(runner) => idle.push(runner),
+                Err(_) if !idle.is_empty() => *workers = idle.len(),
+                Err(error) => {
+                    results.push(Err(error));
+                    return results;
+                }
+            }
+        }
+        results.extend(thread::scope(|scope| {
+            let runs =
+                left.iter().zip(&mut *idle).map(|(route, runner)| scope.spawn(move || go(runner, route)));
+            let runs: Vec<_> = runs.collect();
+            runs.into_iter().map(joined).collect::<Vec<_>>()
+        }));
+        idle.retain(&lives);
+    }
+    results
 }
 
 struct Shrinker<'t> {
@@ -315,7 +352,7 @@ struct Shrinker<'t> {
 impl Shrinker<'_> {
     /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None`
     /// if no candidate shows it.
-    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, Why, Option<Failed>)>> {
+    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, Why, Option<String>)>> {
         let first = match self.first(&tries) {
             Ok(Some((first, shown))) => {
                 tries.into_iter().nth(first).map(|candidate| Best { candidate, shown })
@@ -332,7 +369,8 @@ impl Shrinker<'_> {
         let (why, failed) = match self.fewer(&mut best).and_then(|()| self.shorter(&mut best)) {
             Ok(()) => (Why::Minimal, None),
             Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
-            Err(error) => (Why::Failed, Some(error.downcast::<Failed>()?)),
+            // Whatever the error is, it must not cost the plan that shows the finding.
+            Err(error) => (Why::Failed, Some(format!("{error:#}"))),
         };
         Ok(Some((best, why, failed)))
     }
@@ -400,7 +438,7 @@ impl Shrinker<'_> {
                 return Err(Interrupted.into());
             }
             let routes = candidates.iter().map(|candidate| candidate.route(self.names));
-            let results = self.runs.run(&routes.collect::<anyhow::Result<Vec<Route>>>()?)?;
+            let results = self.runs.run(&routes.collect::<anyhow::Result<Vec<Route>>>()?);
             self.progress.runs += results.len() as u64;
             self.progress.tried += results.len();
             let mut cut = None;
@@ -420,26 +458,33 @@ impl Shrinker<'_> {
     }
 }
 
-fn go(runner: &mut PathRunner<'_>, route: &Route, stop: &Ending<'_>) -> anyhow::Result<Branch> {
-    struct Until<'i>(&'i Ending<'i>);
-    impl Watch for Until<'_> {
-        fn at(&mut self, _: u64) -> bool {
-            !self.0.is_wanted()
-        }
+/// Watch that ends a run when shrinking is to end.
+struct Until<'i>(&'i Ending<'i>);
+
+impl Watch for Until<'_> {
+    fn at(&mut self, _: u64) -> bool {
+        !self.0.is_wanted()
     }
-    let branches = runner.journey(route, &mut Until(stop))?;
-    branches.into_iter().next_back().ok_or_else(|| Interrupted.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::path::Path as FilePath;
 
+    use everett_explorer::composer::Tally;
+    use everett_explorer::coverage::Delta;
     use everett_explorer::property;
     use everett_explorer::run::Evidence;
+    use everett_vmm::digest::Digest;
     use everett_vmm::machine;
 
     use super::*;
+    use crate::explore::abstractions::Abstractions;
+    use crate::explore::marks;
+    use crate::explore::path_runner::Failed;
+    use crate::explore::spent::Spent;
+    use crate::explore::witness::{Inherited, Testimony};
     use everett_world_file as world_file;
 
     /// Runner whose results are a function of the number of faults.
@@ -453,13 +498,13 @@ mod tests {
             self.at_a_time
         }
 
-        fn run(&mut self, routes: &[Route]) -> anyhow::Result<Vec<anyhow::Result<Option<Shown>>>> {
+        fn run(&mut self, routes: &[Route]) -> Vec<anyhow::Result<Option<Shown>>> {
             let faults = |route: &Route| route.plan.as_ref().map_or(0, |plan| plan.entries().len());
-            Ok(routes.iter().map(|route| (self.result)(faults(route))).collect())
+            routes.iter().map(|route| (self.result)(faults(route))).collect()
         }
     }
 
-    fn shown() -> anyhow::Result<Option<Shown>> {
+    fn found() -> Found {
         let hit = property::Hit {
             property: "p".to_owned(),
             signature: "s".to_owned(),
@@ -467,7 +512,57 @@ mod tests {
             vtime_ns: 1,
             node: None,
         };
-        Ok(Some(Shown { found: Found { hit, evidence: Evidence::default() }, trail: String::new() }))
+        Found { hit, evidence: Evidence::default() }
+    }
+
+    fn shown() -> anyhow::Result<Option<Shown>> {
+        Ok(Some(Shown { found: found(), trail: String::new() }))
+    }
+
+    /// A branch with these hits and one mark.
+    fn branch(found: Vec<Found>, mark: u8) -> Branch {
+        let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
+        let testimony = Testimony {
+            delta: Delta::default(),
+            found,
+            sometimes: Vec::new(),
+            faults: 0,
+            losses: 0,
+            messages: 0,
+            log_bytes: 0,
+            log_cut: false,
+        };
+        Branch {
+            end_ns: 1,
+            last_ns: 1,
+            open: false,
+            checked: false,
+            broken: None,
+            instructions: 0,
+            marks: vec![(1, Digest([mark; 32]))],
+            testimony,
+            commands: Tally::default(),
+            history: None,
+            spent: Spent::default(),
+            memory: Inherited::new(&Abstractions::new(&world).unwrap()),
+            at_moment: None,
+        }
+    }
+
+    /// The branches after a hit do not report it again.
+    #[test]
+    fn a_journey_shows_the_finding_on_any_of_its_branches() {
+        let wanted = |signature: Option<&str>| Wanted {
+            property: "p".to_owned(),
+            signature: signature.map(str::to_owned),
+        };
+        let early = [branch(vec![found()], 1), branch(Vec::new(), 2)];
+        for signature in [None, Some("s")] {
+            let shown = Shown::of(&wanted(signature), &early).expect("the first branch has it");
+            assert_eq!(shown.trail, marks::digest(&early[1].marks), "the trail is that of the whole journey");
+        }
+        assert!(Shown::of(&wanted(Some("t")), &early).is_none());
+        assert!(Shown::of(&wanted(None), &early[1..]).is_none());
     }
 
     fn failed() -> Failed {
@@ -478,7 +573,7 @@ mod tests {
     fn shrunk(
         at_a_time: usize,
         result: fn(usize) -> anyhow::Result<Option<Shown>>,
-    ) -> anyhow::Result<Option<(usize, Why, Option<Failed>)>> {
+    ) -> anyhow::Result<Option<(usize, Why, Option<String>)>> {
         let names = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap().names();
         let line = |i: u32| format!("{{\"at\": \"{i}s\", \"fault\": \"reseed\", \"node\": \"a\"}}\n");
         let plan = Plan::parse(&(0..8).map(line).collect::<String>(), &names).unwrap();
@@ -510,11 +605,48 @@ mod tests {
                 1 | 2 => Err(failed().into()),
                 _ => shown(),
             });
-            assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some(failed()))));
+            assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some(failed().to_string()))));
             let at_once = shrunk(at_a_time, |_| Err(failed().into())).unwrap_err();
             assert_eq!(at_once.downcast_ref(), Some(&failed()));
             let whole = shrunk(at_a_time, |faults| if faults > 2 { shown() } else { Ok(None) });
             assert_eq!(whole.unwrap(), Some((3, Why::Minimal, None)));
         }
+    }
+
+    #[test]
+    fn any_other_error_ends_it_with_the_best_plan_so_far() {
+        let fails_at_two = shrunk(2, |faults| match faults {
+            0 => Ok(None),
+            1 | 2 => Err(anyhow::anyhow!("no room").context("no machine")),
+            _ => shown(),
+        });
+        assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some("no machine: no room".to_owned()))));
+    }
+
+    /// Each route shows its path. The host has machines for `most` runners.
+    fn taken_in_turns(workers: usize, most: usize) -> (Vec<Result<String, String>>, usize) {
+        let routes: Vec<Route> = (1..=5).map(|n| Route::along(format!("9.{n}").parse().unwrap())).collect();
+        let (mut idle, mut workers, made) = (Vec::new(), workers, Cell::new(0));
+        let make = || {
+            made.set(made.get() + 1);
+            if made.get() > most { Err(anyhow::anyhow!("no room")) } else { Ok(made.get()) }
+        };
+        let go =
+            |_: &mut usize, route: &Route| Ok(Some(Shown { found: found(), trail: route.path.to_string() }));
+        let results = in_turns(&routes, &mut idle, &mut workers, make, go, |_| true);
+        let result = |result: anyhow::Result<Option<Shown>>| match result {
+            Ok(shown) => Ok(shown.expect("its path").trail),
+            Err(error) => Err(error.to_string()),
+        };
+        (results.into_iter().map(result).collect(), workers)
+    }
+
+    #[test]
+    fn fewer_runs_at_a_time_are_enough() {
+        let all: Vec<_> = (1..=5).map(|n| Ok(format!("9.{n}"))).collect();
+        assert_eq!(taken_in_turns(4, 9), (all.clone(), 4));
+        assert_eq!(taken_in_turns(4, 2), (all.clone(), 2));
+        assert_eq!(taken_in_turns(4, 1), (all, 1));
+        assert_eq!(taken_in_turns(4, 0), (vec![Err("no room".to_owned())], 4));
     }
 }

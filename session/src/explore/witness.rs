@@ -3,7 +3,7 @@
 //! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and of the branch's
 //! events, taken at the same stops on every worker.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use everett_explorer::coverage::{
     Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, ProcessChange, What as Shown,
@@ -46,6 +46,8 @@ pub struct Inherited {
     begun: VecDeque<(u64, u32)>,
     /// Faults that coverage counts as lasting: kind and targets, by number in the plan.
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
+    /// Nodes that lost power for the rest of the workload.
+    off: BTreeSet<u16>,
 }
 
 impl Inherited {
@@ -58,6 +60,7 @@ impl Inherited {
             chain: HistoryChain::default(),
             begun: VecDeque::new(),
             lasting: BTreeMap::new(),
+            off: BTreeSet::new(),
         }
     }
 }
@@ -110,6 +113,7 @@ pub struct Witness<'s> {
     chain: HistoryChain,
     new_lines: Vec<Line>,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
+    off: BTreeSet<u16>,
     found: Vec<Found>,
     /// Number of the judge's hits that are already in `found`.
     reported: usize,
@@ -142,6 +146,7 @@ impl<'s> Witness<'s> {
             chain: memory.chain.clone(),
             new_lines: Vec::new(),
             lasting: memory.lasting.clone(),
+            off: memory.off.clone(),
             found: Vec::new(),
             reported: 0,
             recent: VecDeque::new(),
@@ -220,6 +225,7 @@ impl<'s> Witness<'s> {
             judge: self.judge.state().clone(),
             begun: self.begun.clone(),
             lasting: self.lasting.clone(),
+            off: self.off.clone(),
         }
     }
 
@@ -284,14 +290,14 @@ impl<'s> Witness<'s> {
             What::Fault { id, .. } => self.fault(vtime_ns, *id),
             What::Healed { id } => self.healed(vtime_ns, *id),
             What::History { text, .. } => self.history(vtime_ns, node, &event.node, text),
+            What::End => self.all_on(vtime_ns),
             What::Hello { .. }
             | What::Mounted
             | What::Ready
             | What::Begin { .. }
             | What::Fork { .. }
             | What::Effect { .. }
-            | What::Access { .. }
-            | What::End => {}
+            | What::Access { .. } => {}
         }
         if self.recent.len() >= LINES_MAX {
             self.recent.pop_front();
@@ -360,6 +366,10 @@ impl<'s> Witness<'s> {
             }
             Fault::BitRot { .. } => Saw::BitRot,
             Fault::Reset { .. } => Saw::Restarted,
+            Fault::PowerLoss { restart: None, .. } => {
+                self.off.extend(targets);
+                return;
+            }
             _ => return,
         };
         for node in targets {
@@ -388,6 +398,14 @@ impl<'s> Witness<'s> {
             }
         }
         self.show(vtime_ns, None, Shown::Fault { kind, targets, begins: false });
+    }
+
+    /// Records the end of the workload. All faults have ended, and the nodes that no fault switches on again start now,
+    /// because the checks need them.
+    fn all_on(&mut self, vtime_ns: u64) {
+        for node in std::mem::take(&mut self.off) {
+            self.judge.observe(&Seen { vtime_ns, node: Some(node), what: Saw::Restarted });
+        }
     }
 
     /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is
@@ -500,5 +518,23 @@ mod tests {
             "the other fault is still active"
         );
         assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
+    }
+
+    /// The checks need all nodes, so one that stays off starts at the end of the workload. That is its first start
+    /// after the fault, as if the plan had switched it on.
+    #[test]
+    fn a_node_that_stays_off_has_no_excuse_when_the_checks_switch_it_on() {
+        let begins = |id| (1, What::Fault { id, line: String::new() });
+        let ends = |id| (2, What::Healed { id });
+        let end = (5, What::End);
+        let stays_off = |errors_for: u64| {
+            format!(
+                "{{\"at\":1,\"for\":{errors_for},\"fault\":\"disk_error\",\"node\":\"a\"}}\n\
+                 {{\"at\":3,\"fault\":\"power_loss\",\"node\":\"a\",\"restart\":\"never\"}}\n"
+            )
+        };
+        assert!(is_found(&stays_off(1), &[begins(0), ends(0), begins(1), end.clone()]), "over before");
+        assert!(is_found(&stays_off(9), &[begins(0), begins(1), ends(0), end.clone()]), "over at the end");
+        assert!(!is_found(&stays_off(9), &[begins(0), ends(0), end]), "it was on all the time");
     }
 }

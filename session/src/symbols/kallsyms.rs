@@ -7,11 +7,15 @@
 //! index of three bytes per name between the markers and the tokens. Addresses are 32-bit offsets: before the names up
 //! to 6.3, after the tokens since 6.4.
 
-use super::{u16_at, u32_at, u64_at};
+use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
 /// Maximum length of a token, in bytes: more than any kernel's, and a multiple of the alignment.
 const TOKEN_BYTES_MAX: usize = 64;
+/// Maximum length of the token table, in bytes, since an offset in its index has 16 bits.
+const TOKENS_BYTES_MAX: usize = 1 << 16;
+/// Maximum number of places where the token table is searched for. Few other data look like its digits.
+const TRIES_MAX: usize = 64;
 const TOKEN_INDEX_BYTES: usize = 2 * TOKENS;
 /// Number of names that each marker covers.
 const MARKER_NAMES: usize = 256;
@@ -22,7 +26,7 @@ const ALIGNMENT: usize = 8;
 /// Returns functions and their addresses; `None` if there is no such table, or its shape is unknown.
 pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
     let (tokens_start, tokens) = token_table(file)?;
-    let (count_at, names) = names_before(file, tokens_start, &tokens)?;
+    let (count_at, names) = names_before(file, tokens_start, &tokens, &mut Work(WORK_MAX))?;
     let index_end = align(token_index(file, tokens_start, &tokens)? + TOKEN_INDEX_BYTES);
     addresses_before(file, count_at, &names).or_else(|| addresses_after(file, index_end, &names))
 }
@@ -35,15 +39,16 @@ fn align(offset: usize) -> usize {
 fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     let needle = b"\x000\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00";
     let mut from = 0;
-    while let Some(found) = find(file.get(from..)?, needle) {
+    for _ in 0..TRIES_MAX {
+        let found = find(file.get(from..)?, needle)?;
         let zero = from + found + 1;
         from = zero;
         // 48 tokens come before the token of '0'. All but the first begin after the terminating zero of their
         // predecessor.
         let mut second = zero;
         for _ in 1..usize::from(b'0') {
-            let before = file.get(..second.checked_sub(1)?)?;
-            second = before.iter().rposition(|b| *b == 0)? + 1;
+            let (begin, end) = (second.saturating_sub(TOKENS_BYTES_MAX), second.checked_sub(1)?);
+            second = begin + file.get(begin..end)?.iter().rposition(|b| *b == 0)? + 1;
         }
         let latest = second.checked_sub(1)? & !(ALIGNMENT - 1);
         for back in (0..=TOKEN_BYTES_MAX).step_by(ALIGNMENT) {
@@ -59,7 +64,7 @@ fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
 
 fn tokens_at(file: &[u8], start: usize) -> Option<Vec<&[u8]>> {
     let mut tokens = Vec::with_capacity(TOKENS);
-    let mut rest = file.get(start..)?;
+    let mut rest = file.get(start..file.len().min(start.saturating_add(TOKENS_BYTES_MAX)))?;
     while tokens.len() < TOKENS {
         let end = rest.iter().position(|b| *b == 0)?;
         tokens.push(&rest[..end]);
@@ -88,16 +93,39 @@ fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
 
 /// Maximum number of names to search for; a kernel with every option has a tenth of it.
 const NAMES_MAX: usize = 1 << 21;
+/// Maximum length of all names for each byte of their code, in bytes. Compression shortens a kernel's names to about a
+/// half.
+const EXPANSION_MAX: usize = 8;
+/// Maximum number of markers and names that the search for the names looks at. At most places it looks at few.
+const WORK_MAX: usize = 8 * NAMES_MAX;
+
+/// Number of markers and names that may still be looked at.
+struct Work(usize);
+
+impl Work {
+    /// Counts markers or names; `None` if there were too many.
+    fn count(&mut self, number: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(number)?;
+        Some(())
+    }
+}
+
 /// Bytes per name of the index with which the kernel looks names up by bisection.
 const SEQUENCE_BYTES: usize = 3;
 
 /// Returns the offset of the count of names, and the names, with or without an index between them and the tokens.
-fn names_before(file: &[u8], tokens_start: usize, tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
+fn names_before(
+    file: &[u8],
+    tokens_start: usize,
+    tokens: &[&[u8]],
+    work: &mut Work,
+) -> Option<(usize, Vec<String>)> {
     let mut gap = 0;
     while gap <= NAMES_MAX * SEQUENCE_BYTES {
         let end = tokens_start.checked_sub(gap)?;
-        if let Some((start, markers)) = markers(file, end) {
-            let found = names(file, start, &markers, tokens);
+        work.count(1)?;
+        if let Some((start, markers)) = markers(file, end, work) {
+            let found = names(file, start, &markers, tokens, work);
             let fits = |n: usize| gap == 0 || gap == align(n * SEQUENCE_BYTES);
             if let Some((count_at, names)) = found.filter(|(_, names)| fits(names.len())) {
                 return Some((count_at, names));
@@ -109,7 +137,7 @@ fn names_before(file: &[u8], tokens_start: usize, tokens: &[&[u8]]) -> Option<(u
 }
 
 /// Returns the offset of the markers, and the markers: a 0, then ascending offsets, up to `end`.
-fn markers(file: &[u8], end: usize) -> Option<(usize, Vec<usize>)> {
+fn markers(file: &[u8], end: usize, work: &mut Work) -> Option<(usize, Vec<usize>)> {
     let mut at = end.checked_sub(4)?;
     // The array is padded with zeros.
     if u32_at(file, at)? == 0 {
@@ -124,22 +152,30 @@ fn markers(file: &[u8], end: usize) -> Option<(usize, Vec<usize>)> {
             return None;
         }
         markers.push(marker);
+        work.count(1)?;
     }
     markers.reverse();
     (markers.len() > 1).then_some((at, markers))
 }
 
 /// Returns the offset of the count of names, and the names, each with its type letter in front.
-fn names(file: &[u8], end: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<(usize, Vec<String>)> {
+fn names(
+    file: &[u8],
+    end: usize,
+    markers: &[usize],
+    tokens: &[&[u8]],
+    work: &mut Work,
+) -> Option<(usize, Vec<String>)> {
     let (groups, last) = (markers.len(), *markers.last()?);
     let latest = end.checked_sub(last)?;
     let earliest = latest.saturating_sub(MARKER_BYTES_MAX);
     let mut start = latest & !(ALIGNMENT - 1);
     while start > earliest && start >= ALIGNMENT {
         let count = u32_at(file, start - ALIGNMENT)? as usize;
+        work.count(1)?;
         if count > (groups - 1) * MARKER_NAMES
-            && count <= groups * MARKER_NAMES
-            && let Some(names) = read_names(file.get(start..end)?, count, markers, tokens)
+            && count <= (groups * MARKER_NAMES).min(NAMES_MAX)
+            && let Some(names) = read_names(file.get(start..end)?, count, markers, tokens, work)
         {
             return Some((start - ALIGNMENT, names));
         }
@@ -148,11 +184,19 @@ fn names(file: &[u8], end: usize, markers: &[usize], tokens: &[&[u8]]) -> Option
     None
 }
 
-/// Reads `count` names that fill `bytes` except for padding and agree with the markers.
-fn read_names(bytes: &[u8], count: usize, markers: &[usize], tokens: &[&[u8]]) -> Option<Vec<String>> {
-    let mut names = Vec::with_capacity(count);
-    let mut at = 0;
+/// Reads `count` names that fill `bytes` except for padding and agree with the markers. A kernel's names have few bytes
+/// beside all that they name, so `None` if they have more than [`EXPANSION_MAX`] for each byte of their code.
+fn read_names(
+    bytes: &[u8],
+    count: usize,
+    markers: &[usize],
+    tokens: &[&[u8]],
+    work: &mut Work,
+) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let (mut at, mut left) = (0, bytes.len().saturating_mul(EXPANSION_MAX));
     for i in 0..count {
+        work.count(1)?;
         if i % MARKER_NAMES == 0 && *markers.get(i / MARKER_NAMES)? != at {
             return None;
         }
@@ -164,8 +208,14 @@ fn read_names(bytes: &[u8], count: usize, markers: &[usize], tokens: &[&[u8]]) -
         }
         let coded = bytes.get(at..at + length)?;
         at += length;
-        let name: Vec<u8> = coded.iter().flat_map(|code| tokens[usize::from(*code)]).copied().collect();
-        names.push(String::from_utf8_lossy(&name).into_owned());
+        let name = coded.iter().flat_map(|code| tokens[usize::from(*code)]).copied();
+        let name: Vec<u8> = name.take(NAME_BYTES_MAX + 1).collect();
+        if name.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        let name = String::from_utf8_lossy(&name).into_owned();
+        left = left.checked_sub(name.len())?;
+        names.push(name);
     }
     (bytes.len() - at < ALIGNMENT).then_some(names)
 }
@@ -270,6 +320,31 @@ mod tests {
             assert_eq!(symbols.len(), 600, "{sequences} {late}");
             assert_eq!(symbols[599], (BASE + 599 * 16, "function_599".to_owned()));
         }
+    }
+
+    /// A code of one byte can stand for a token of 64 KiB.
+    #[test]
+    fn names_are_bounded() {
+        let read = |token: &[u8], codes: u8, count: usize| {
+            let tokens: Vec<&[u8]> = vec![token; TOKENS];
+            let bytes = [vec![codes], vec![b'x'; codes.into()]].concat().repeat(count);
+            let names = read_names(&bytes, count, &[0], &tokens, &mut Work(WORK_MAX));
+            names.map(|names| names.iter().map(String::len).sum::<usize>())
+        };
+        assert_eq!(read(b"four", 3, 200), Some(12 * 200));
+        assert_eq!(read(&[b'x'; NAME_BYTES_MAX + 1], 1, 1), None, "a long name");
+        assert_eq!(read(&[b'x'; 60], 3, 200), None, "far more than their code");
+        assert_eq!(read(b"", 0, 201), Some(0));
+    }
+
+    /// Each place before the tokens looks like the end of many markers, and no names go with them.
+    #[test]
+    fn the_search_for_names_ends() {
+        let markers: Vec<u8> = (0..1u32 << 19).flat_map(u32::to_le_bytes).collect();
+        let tokens: Vec<&[u8]> = vec![b"x"; TOKENS];
+        let mut work = Work(WORK_MAX);
+        assert!(names_before(&markers, markers.len(), &tokens, &mut work).is_none());
+        assert_eq!(work.0, 0, "it ended for the work");
     }
 
     #[test]

@@ -13,6 +13,9 @@ use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use std::fmt;
 use std::path::Path;
 
+/// Maximum length of a symbol's name, in bytes: the kernel's `KSYM_NAME_LEN`.
+const NAME_BYTES_MAX: usize = 512;
+
 /// Code addresses and their names.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {

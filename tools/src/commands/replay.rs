@@ -10,7 +10,7 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_session::engines::{Asked, Engine};
 use everett_session::event::{Event, What};
-use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch};
+use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch, ended_early};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
@@ -162,16 +162,16 @@ fn tell_found(ui: &Ui, found: &[Found]) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-fn summary(
+fn summary<'f>(
     ui: &Ui,
     path: &str,
     vtime_ns: u64,
     trail: Option<String>,
     same: bool,
-    found: &[Found],
+    found: impl IntoIterator<Item = &'f Found>,
     clock: &Stopwatch,
 ) -> anyhow::Result<()> {
-    let found = found.iter().map(|found| &*found.hit.property).collect();
+    let found = found.into_iter().map(|found| &*found.hit.property).collect();
     let path = path.to_owned();
     Ok(ui.record(&Summary {
         kind: "replay",
@@ -214,19 +214,20 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     let mut reporter = Reporter::new(ui, &setting, args, edges, interrupt, end_ns);
     let branches = PathRunner::new(&setting)?.journey(&route, &mut reporter);
     reporter.over(&setting)?;
-    let branch = match branches {
-        Ok(mut branches) => branches.pop(),
+    let branches = match branches {
+        Ok(branches) => branches,
         Err(error) if error.is::<Interrupted>() && !interrupt.wanted() => {
             ui.say("stopped at the vtime of --until")?;
             return Ok(Outcome::Fine);
         }
         Err(error) => return Err(error),
     };
-    let Some(branch) = branch else { bail!("{}: it has no timeline", file.display()) };
+    let Some(branch) = branches.last() else { bail!("{}: it has no timeline", file.display()) };
     let trail = everett_session::explore::marks::digest(&branch.marks);
     let name = setting.name(&regression.path);
     let same = exact && trail == regression.trail;
-    summary(ui, &name, branch.last_ns, Some(trail.clone()), same, &branch.testimony.found, &clock)?;
+    let found = || branches.iter().flat_map(|branch| &branch.testimony.found);
+    summary(ui, &name, branch.last_ns, Some(trail.clone()), same, found(), &clock)?;
     if exact && !same {
         bail!("{name} has trail {trail}; {} was recorded", regression.trail);
     }
@@ -236,13 +237,16 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
         false => "the world or its image has changed: the same faults, on another timeline".to_owned(),
     })?;
     common::warn_of_engine(ui, &engine)?;
-    match regression.wanted().in_branch(&branch) {
+    match regression.wanted().in_journey(&branches) {
         Some(found) => {
             let line = format!("{}: {}", printable(&found.hit.property), printable(&found.hit.text));
             ui.say(style::paint(style::BAD, line))?;
             Ok(Outcome::Found)
         }
         None => {
+            if let Some(early) = ended_early(&branches, &regression.path) {
+                bail!("{name}: {early}; {} was not violated before", printable(&regression.property));
+            }
             let gone = format!("{} is not violated", printable(&regression.property));
             ui.say(style::paint(style::GOOD, gone))?;
             Ok(Outcome::Fine)

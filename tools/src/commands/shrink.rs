@@ -34,7 +34,7 @@ struct Summary<'a> {
     path: String,
     /// Reason for the end. Only `minimal` means that the plan was tried without each of its faults.
     why: Why,
-    /// Failure of the host or the engine that ended it.
+    /// Error that ended it, if a run failed.
     failure: Option<String>,
     faults_before: usize,
     faults: usize,
@@ -109,7 +109,7 @@ pub(super) fn write(
         kind: "shrunk",
         path: setting.name(&shrunk.route.path),
         why: shrunk.why,
-        failure: shrunk.failed.as_ref().map(ToString::to_string),
+        failure: shrunk.failed.clone(),
         faults_before: shrunk.faults_before,
         faults,
         runs: shrunk.runs,
@@ -130,7 +130,7 @@ pub(super) fn write(
         Why::Minimal => None,
         Why::Budget => Some("the time budget ran out".to_owned()),
         Why::Interrupted => Some("it was interrupted".to_owned()),
-        Why::Failed => Some(shrunk.failed.as_ref().map_or_else(String::new, ToString::to_string)),
+        Why::Failed => shrunk.failed.clone(),
     };
     if let Some(cut) = cut {
         let cut = printable(&cut);

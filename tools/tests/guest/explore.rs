@@ -331,12 +331,12 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
 }
 
 /// Temporary folder with a world file and its lock, for run directories. Commands use the user's cache.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new(world: &str) -> Place {
+    pub(crate) fn new(world: &str) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let packages = r#"packages = ["openssl", "python3", "redis-server", "redis-tools", "sqlite3"]"#;
         let world = world.replacen("name = \"db\"", &format!("name = \"db\"\n{packages}"), 1);
@@ -347,7 +347,7 @@ impl Place {
         Place { folder }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
@@ -355,7 +355,7 @@ impl Place {
         everett_guest_image::Cache::of_user().unwrap().folder().to_owned()
     }
 
-    fn everett(&self, arguments: &[&str]) -> std::process::Output {
+    pub(crate) fn everett(&self, arguments: &[&str]) -> std::process::Output {
         everett_in(&self.cache(), arguments)
     }
 

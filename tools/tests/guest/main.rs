@@ -7,7 +7,7 @@
 //! * `stored`: moments in memory and in files;
 //! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of
 //!   power;
-//! * `explore`: forks, judges and paths; `composer`: test templates;
+//! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
@@ -27,6 +27,7 @@ mod joining;
 mod moments;
 mod power_loss;
 mod programs;
+mod regressions;
 mod scheduling;
 mod stored;
 mod support;
