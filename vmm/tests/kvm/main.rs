@@ -13,7 +13,7 @@
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
 //!   [`kernel`]: a stock kernel there
 //! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`resume`]: RFLAGS.RF after exits
+//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: exceptions in which an exit's instruction ends
 //! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
 //!   [`ends`]: further ends of a run
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
@@ -47,6 +47,7 @@ mod machines;
 mod makes;
 mod moves;
 mod program;
+mod queued;
 mod registers;
 mod resume;
 #[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
@@ -98,6 +99,7 @@ fn trials() -> Vec<Trial> {
         lockstep::trials,
         machines::trials,
         moves::trials,
+        queued::trials,
         registers::trials,
         resume::trials,
         swap::trials,

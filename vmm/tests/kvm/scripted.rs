@@ -128,13 +128,30 @@ impl Shared {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
     }
+    /// Returns an engine that counts exits, on a processor whose KVM queues this exception when it finishes an access
+    /// that ends in one, instead of delivering it.
+    pub(crate) fn exits_that_queue(&self, ram: &Ram, queues: Fault) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
     fn processor(&self, ram: &Ram, make: Option<Other>) -> Scripted {
         let caches =
             CacheConfig { tlb_entries: 64, block_entries: 1024, branches: true, ..CacheConfig::default() };
         let soft = SoftEngine::new(ram.shared(), caches);
         let pages = ram.len() / 4096;
         let shared = self.clone();
-        Scripted { shared, soft, make, pages, exit: None, window: false, data: [0; 8], keeps_resume: false }
+        Scripted {
+            shared,
+            soft,
+            make,
+            pages,
+            exit: None,
+            window: false,
+            data: [0; 8],
+            keeps_resume: false,
+            queues: None,
+            queued: Queued::default(),
+        }
     }
 }
 
@@ -164,6 +181,9 @@ impl HeldTsc for Shared {
     }
 }
 
+/// Vector of an exception, and its error code.
+pub(crate) type Fault = (u8, Option<u32>);
+
 /// A soft CPU that behaves as a virtual CPU of KVM.
 #[derive(Debug)]
 struct Scripted {
@@ -178,6 +198,9 @@ struct Scripted {
     data: [u8; 8],
     /// True if a finished device access leaves RFLAGS.RF as it was.
     keeps_resume: bool,
+    /// Exception that is queued, if a finished device access ends in one; `None` if it is delivered.
+    queues: Option<Fault>,
+    queued: Queued,
 }
 
 impl Scripted {
@@ -220,6 +243,7 @@ impl Scripted {
 
 impl Processor for Scripted {
     fn run(&mut self) -> Result<KvmExit, KvmError> {
+        assert_eq!(self.queued, Queued::default(), "the script delivers no exceptions");
         let (stop, tsc) = {
             let mut script = self.shared.script();
             let entry = script.entries;
@@ -274,8 +298,17 @@ impl Processor for Scripted {
             _ => return Ok(None),
         }
         let icount = self.soft.icount();
-        let resume = self.soft.state().rflags & RESUME;
+        let before = self.soft.state();
+        let resume = before.rflags & RESUME;
         let exit = self.soft.run(Until { icount, window: false, breakpoints: &[] });
+        if self.queues.is_some() {
+            let CpuState { exceptions, cr2, .. } = self.soft.state();
+            if exceptions != 0 || exit == Exit::Shutdown {
+                self.queued.exception = self.queues;
+                self.soft.set_state(&CpuState { cr2, ..before });
+                return Ok(None);
+            }
+        }
         if exit == Exit::Count && self.keeps_resume {
             let mut state = self.soft.state();
             state.rflags |= resume;
@@ -298,7 +331,7 @@ impl Processor for Scripted {
         Ok(())
     }
     fn ready_for_interrupt(&mut self) -> bool {
-        self.soft.interruptible()
+        self.queued == Queued::default() && self.soft.interruptible()
     }
     fn request_window(&mut self, on: bool) {
         self.window = on;
@@ -311,6 +344,7 @@ impl Processor for Scripted {
         assert!(!unfinished, "an instruction is finished before its registers are replaced");
         let icount = self.soft.icount();
         self.soft.set_state(&CpuState { icount, ..state.clone() });
+        self.queued = Queued::default();
         if let Some(make) = &mut self.make {
             make.state_replaced();
         }
@@ -318,13 +352,13 @@ impl Processor for Scripted {
     }
     fn save(&mut self) -> Result<Saved, KvmError> {
         let state = CpuState { exceptions: 0, ..self.soft.state() };
-        Ok(Saved { state, queued: Queued::default() })
+        Ok(Saved { state, queued: self.queued })
     }
     fn save_place(&mut self) -> Result<CpuState, KvmError> {
         Ok(self.soft.state())
     }
     fn queued(&mut self) -> Result<Queued, KvmError> {
-        Ok(Queued::default())
+        Ok(self.queued)
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         Ok(self.soft.take_dirty_pages())

@@ -369,11 +369,15 @@ impl Inner {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // With closed gates, delivery by the processor would fail, and the soft CPU would repeat the
+                        // The exception in which the instruction ends belongs to this exit, so that the next
+                        // interrupt is taken behind its delivery, whether or not an observer reads the state here. With
+                        // closed gates, delivery by the processor would fail, and the soft CPU would repeat the
                         // instruction and its device access.
-                        if !self.vcpu.delivers() && self.vcpu.queued()? != Queued::default() {
+                        if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
-                            self.counted();
+                            if self.dead.is_none() {
+                                self.counted();
+                            }
                             return Ok(None);
                         }
                         self.finish_repeated()
@@ -384,11 +388,11 @@ impl Inner {
         }
     }
 
-    /// Handles KVM's report that an instruction is finished. A repeated instruction may have iterations left. The
-    /// processor would execute them without reporting their end, so the soft CPU does.
+    /// Handles KVM's report that an instruction is finished, with nothing queued behind it. A repeated instruction may
+    /// have iterations left. The processor would execute them without reporting their end, so the soft CPU does.
     fn finish_repeated(&mut self) -> Outcome {
         let place = self.vcpu.save_place()?;
-        if !self.memory.repeats(&place) || self.vcpu.queued()?.exception.is_some() {
+        if !self.memory.repeats(&place) {
             self.clear_resume(&place)?;
             self.counted();
             return Ok(None);
