@@ -69,6 +69,7 @@ fn sound(guest: &Guest) -> Ran {
         "skid" => {
             (ran.end, ran.gpr[15]) = (End::Overflow, 0);
             ran.gpr[1] = guest.rcx - 100_000 - 345;
+            ran.counted = Some(100_345);
         }
         _ => {}
     }
