@@ -41,9 +41,8 @@ fn sound(guest: &Guest) -> Ran {
                 ran.gpr[register] = u64::from(value);
             }
         }
-        "RDRAND" | "RDSEED" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID" | "ud2" | "xrstor64" => {
-            raise(&mut ran, 6);
-        }
+        "RDRAND" | "RDSEED" | "XBEGIN" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID"
+        | "VMCALL" | "VMMCALL" | "ud2" | "xrstor64" => raise(&mut ran, 6),
         "control register" | "passed MSR" => ran.gpr[3] = guest.rax,
         "UMIP" => raise(&mut ran, 13),
         "1 GiB page" => ran.gpr[3] = 0x5a,

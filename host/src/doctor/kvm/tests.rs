@@ -27,7 +27,7 @@ fn a_sound_host_is_proven() {
 #[test]
 fn each_leak_is_found_by_name() {
     type Leak = fn(&Guest, &mut Ran);
-    let leaks: [(&str, Leak); 18] = [
+    let leaks: [(&str, Leak); 19] = [
         ("CPUID in ring 3", |guest, ran| {
             if guest.name == "CPUID" && guest.ring == Ring::Three {
                 ran.gpr[2] ^= 1;
@@ -46,6 +46,12 @@ fn each_leak_is_found_by_name() {
         ("RDSEED", |guest, ran| {
             if guest.name == "RDSEED" {
                 ran.end = End::TimedOut;
+            }
+        }),
+        ("XBEGIN", |guest, ran| {
+            // Some transactions commit.
+            if guest.name == "XBEGIN" && guest.ring == Ring::Three {
+                (ran.gpr[15], ran.gpr[3]) = (END_MARK, 3);
             }
         }),
         ("TSC control", |guest, ran| {
@@ -218,6 +224,21 @@ fn a_slow_host_gets_shorter_slices() {
     let report = crossed(99);
     assert_eq!(report.unproven, ["TSC control"]);
     assert!(detail(&report, "TSC control").1.contains("only 0 of 100 slices"), "{report:?}");
+}
+
+#[test]
+fn transactions_that_always_abort_are_told_and_make_no_host_inexact() {
+    let report = report(Effort::Look, |guest, ran| {
+        if let "XBEGIN" | "VMCALL" = guest.name {
+            ran.gpr[15] = END_MARK;
+        }
+    });
+    assert_eq!(report.unproven, Vec::<&str>::new());
+    assert_eq!(
+        detail(&report, "XBEGIN"),
+        (Verdict::Ok, "aborts at once in ring 0, aborts at once in ring 3")
+    );
+    assert_eq!(detail(&report, "hidden instructions"), (Verdict::Note, "VMCALL execute"));
 }
 
 #[test]
