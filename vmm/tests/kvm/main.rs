@@ -20,8 +20,10 @@
 //! - [`trials`]: tests that the host may be unable to run
 //!
 //! Excluded, because processors or hosts differ: CPUID, RDTSC, RDRAND and other features that the model hides; flags that
-//! the manual leaves undefined, x87 condition codes among them; bits 19:16 of LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are
-//! compared by the rule of their clock mode (`digest::registers`).
+//! the manual leaves undefined, x87 condition codes among them; RCPPS, RSQRTPS and the x87 functions, which each make
+//! approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of LAR's result; the last x87 instruction's
+//! addresses; accessed and dirty bits of page tables. Machines are compared by the rule of their clock mode
+//! (`digest::registers`).
 //!
 //! `KVM_PROGRAMS` sets the number of programs. A test that needs something that the host lacks (`/dev/kvm`, a counter,
 //! registers that survive a shutdown, an instruction) is *ignored*, with the missing feature as the reason. No test passes

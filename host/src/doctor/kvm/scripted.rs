@@ -6,7 +6,7 @@ use everett_cpu::state::Msrs;
 use super::Report;
 use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring, Tsc};
 use super::host::{End, Host, Ran};
-use super::probes::{Effort, all, flags};
+use super::probes::{Effort, all, approximations, flags};
 
 /// A host on which every probe succeeds, except for what `leak` changes.
 struct Scripted<F: FnMut(&Guest, &mut Ran)> {
@@ -57,7 +57,7 @@ fn sound(guest: &Guest) -> Ran {
             raise(&mut ran, INTERRUPT_VECTOR);
             ran.gpr[0] = 2;
         }
-        flags::NAME => {
+        flags::NAME | approximations::NAME => {
             if let Ok(gpr) = flags::on_the_model(guest) {
                 ran.gpr[..15].copy_from_slice(&gpr[..15]);
             }

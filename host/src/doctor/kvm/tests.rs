@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::guest::{END_MARK, Guest, HELD_TSC, Ring};
 use super::host::{End, Host, Ran};
-use super::probes::{Effort, all, flags};
+use super::probes::{Effort, all, approximations, flags};
 use super::scripted::{raise, report};
 use super::{PATIENCE, Report, Told, Verdict, wait};
 
@@ -239,6 +239,22 @@ fn transactions_that_always_abort_are_told_and_make_no_host_inexact() {
         (Verdict::Ok, "aborts at once in ring 0, aborts at once in ring 3")
     );
     assert_eq!(detail(&report, "hidden instructions"), (Verdict::Note, "VMCALL execute"));
+}
+
+#[test]
+fn approximations_of_another_make_are_told_and_make_no_host_inexact() {
+    let report = report(Effort::Look, |guest, ran| {
+        // rcpps xmm1, xmm0
+        if guest.name == approximations::NAME && guest.code.windows(3).any(|code| code == [0x0f, 0x53, 0xc8])
+        {
+            ran.gpr[13] ^= 1 << 12;
+        }
+    });
+    assert_eq!(report.unproven, Vec::<&str>::new());
+    assert_eq!(
+        detail(&report, approximations::NAME),
+        (Verdict::Note, "RCPPS: other results than the model's")
+    );
 }
 
 #[test]
