@@ -1,16 +1,21 @@
 //! Ends of a run other than the guest's exits: an interrupt window, and a limit of host time.
 
+use std::time::Duration;
+
 use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::Host;
+use everett_vmm::layout::RAM_BYTES_MIN;
+use everett_vmm::ram::Ram;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, END, Guest};
-use crate::lockstep::{Gates, kvm_engine, memory, tick};
+use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, tick};
+use crate::scripted::{Shared, Trouble};
 use crate::trials::{Ran, trial};
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
@@ -79,10 +84,24 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
     Ok(())
 }
 
+fn patience_is_host_time_with_and_without_a_held_tsc() {
+    let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
+    // The engine's own signals come each 20 ms, those that hold a TSC each millisecond.
+    for (holds, signals) in [(false, 50), (true, 1000)] {
+        let shared = Shared::new(|_| Trouble::Signal);
+        let engine = if holds { shared.engine_on(&ram) } else { shared.branches_with_a_free_tsc(&ram) };
+        let mut engine = engine.expect("an engine");
+        engine.wait_at_most(Duration::from_secs(1));
+        assert_eq!(engine.run(FOREVER), Exit::Failed);
+        assert_eq!(shared.script().entries, signals, "a held TSC: {holds}");
+    }
+}
+
 /// The tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(interrupts_are_taken_behind_exits_and_one_at_each),
         trial(a_guest_that_does_not_exit_is_given_up_and_stays_so),
+        trial(patience_is_host_time_with_and_without_a_held_tsc),
     ]
 }

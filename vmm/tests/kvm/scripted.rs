@@ -35,6 +35,8 @@ pub(crate) enum Trouble {
     Tick,
     /// The counter is taken away for a while.
     Uncounted,
+    /// A signal comes before the guest executes anything.
+    Signal,
 }
 
 /// Returns the trouble of an entry, by the entry's number.
@@ -43,13 +45,13 @@ type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 /// State that the parts of a host share.
 pub(crate) struct Script {
     plan: Plan,
-    entries: u64,
+    pub(crate) entries: u64,
     armed: u64,
     counted: u64,
     uncounted: bool,
     held: u64,
     ticked: bool,
-    /// Number of occurrences of each trouble, in the order of [`Trouble`].
+    /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`].
     pub(crate) troubles: [u64; 4],
     /// Number of flags that were changed from the model's value.
     pub(crate) replaced: u64,
@@ -133,6 +135,12 @@ impl Shared {
     pub(crate) fn exits_that_queue(&self, ram: &Ram, queues: Fault) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
+    /// Returns an engine with this host's counter, and no means to hold the TSC.
+    pub(crate) fn branches_with_a_free_tsc(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let counting = Some(Counting { counter: Box::new(self.clone()), margin: MARGIN });
+        let processor = Box::new(self.processor(ram, None));
+        KvmEngine::from_parts(Parts { processor, counting, tsc: None }, ram.shared())
     }
     fn processor(&self, ram: &Ram, make: Option<Other>) -> Scripted {
         let caches =
@@ -269,6 +277,7 @@ impl Processor for Scripted {
                     script.troubles[3] += 1;
                     script.uncounted = true;
                 }
+                Trouble::Signal => stop = 0,
             }
             (stop, tsc)
         };

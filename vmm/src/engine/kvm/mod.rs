@@ -167,8 +167,8 @@ impl KvmEngine {
     /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time, with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // The mechanism that holds the TSC has its own signals.
-        let tick = if self.inner.get_mut().can_be_disturbed() { HELD } else { TICK };
+        // The mechanism that holds the TSC has its own signals. A counter signals only when it overflows.
+        let tick = if self.inner.get_mut().holds_tsc() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
     }

@@ -126,6 +126,10 @@ impl Inner {
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
+    /// True if the TSC is held, which has signals of its own.
+    pub(super) fn holds_tsc(&self) -> bool {
+        self.holder.is_some()
+    }
     /// See [`crate::engine::Engine::recover`].
     pub(super) fn recover(&mut self) -> bool {
         self.failed.is_none() && self.disturbed.take().is_some()
