@@ -136,6 +136,11 @@ impl Shared {
         let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
     }
+    /// Returns an engine that counts exits.
+    pub(crate) fn exits_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(self.processor(ram, None));
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
     /// Returns an engine with this host's counter, and no means to hold the TSC.
     pub(crate) fn branches_with_a_free_tsc(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         let counting = Some(Counting { counter: Box::new(self.clone()), margin: MARGIN });

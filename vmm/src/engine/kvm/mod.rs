@@ -173,6 +173,12 @@ impl KvmEngine {
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
     }
 
+    /// Sets the number of instructions that the soft CPU may execute without an exit or a counted branch before the
+    /// guest is ended. For tests; it changes the guest's execution.
+    pub fn limit_instructions(&mut self, instructions: u64) {
+        self.inner.get_mut().limit_instructions(instructions);
+    }
+
     /// Returns the statistics so far.
     pub fn stats(&self) -> KvmStats {
         self.inner.borrow().stats()

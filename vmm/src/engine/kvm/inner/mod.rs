@@ -112,6 +112,9 @@ impl Inner {
     pub(super) fn give_up_after(&mut self, signals: u32) {
         self.signals_max = Some(signals);
     }
+    pub(super) fn limit_instructions(&mut self, instructions: u64) {
+        self.memory.give_up_after(instructions);
+    }
     pub(super) fn stats(&self) -> KvmStats {
         self.stats
     }
@@ -265,18 +268,17 @@ impl Inner {
         let TscAnchor { tsc, .. } = self.tsc_now();
         let tsc = TscAnchor { icount: 0, tsc, num: 0, den: 1 };
         match self.memory.stretch(&state, tsc, missing, window) {
-            Stretched::Done { state, written, branches } => {
+            Stretched::Done { state, written, branches, endless } => {
                 self.counted_branches(branches);
                 self.wrote(written)?;
                 self.take(&state)?;
-                Ok(None)
+                Ok(endless.then_some(Exit::NoProgress))
             }
             Stretched::Device { bridge, request, branches } => {
                 self.counted_branches(branches);
                 Ok(Some(self.ask(bridge, request)))
             }
             Stretched::Failed(message) => Err(KvmError::Panic(message)),
-            Stretched::Endless => Err(KvmError::Exit("the guest computes without a branch".to_owned())),
         }
     }
 
@@ -422,7 +424,8 @@ impl Inner {
 
     fn finish_by_soft(&mut self, bridge: Box<Bridge>) -> Outcome {
         let exit = self.step(bridge)?;
-        if matches!(self.pending, Pending::None) && self.dead.is_none() {
+        let finished = matches!(self.pending, Pending::None) && exit != Some(Exit::NoProgress);
+        if finished && self.dead.is_none() {
             self.counted();
         }
         Ok(exit)
@@ -470,7 +473,7 @@ impl Inner {
 
     fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
         match bridge.go_on() {
-            Step::Done { state, written, branches } => {
+            Step::Done { state, written, branches, endless } => {
                 self.memory.keep(bridge.into_cpu());
                 if self.counting.is_some() {
                     self.counted_branches(branches);
@@ -478,6 +481,9 @@ impl Inner {
                 self.wrote(written)?;
                 let was_halted = self.halted;
                 self.take(&state)?;
+                if endless {
+                    return Ok(Some(Exit::NoProgress));
+                }
                 if self.halted && !was_halted {
                     self.counted();
                     return Ok(Some(Exit::Halt));
@@ -485,7 +491,6 @@ impl Inner {
                 Ok(None)
             }
             Step::Failed(message) => Err(KvmError::Panic(message)),
-            Step::Endless => Err(KvmError::Exit("a repeated instruction that does not end".to_owned())),
             Step::Device(request) => Ok(Some(self.ask(bridge, request))),
         }
     }
