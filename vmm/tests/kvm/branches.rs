@@ -373,6 +373,18 @@ fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     }
 }
 
+fn the_signals_that_hold_the_tsc_end_with_each_entry() {
+    let bench = computing();
+    for trouble in [Trouble::Late(MARGIN + 1), Trouble::Uncounted, Trouble::Gone] {
+        let shared = Shared::new(move |entry| if entry < 7 { Trouble::Late(0) } else { trouble });
+        let mut machine = bench.machine(&On::Host(shared.clone()));
+        let (_, stop, _) = finish(&mut machine);
+        assert!(matches!(stop, Stop::End(End::Host(_))), "{trouble:?}: {stop:?}");
+        let script = shared.script();
+        assert_eq!(script.asked, script.entries, "{trouble:?}");
+    }
+}
+
 fn a_run_that_is_made_again_has_said_everything_once() {
     let bench = computing();
     let mut expected = bench.machine(&On::Soft);
@@ -400,6 +412,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(whoever_executes_the_last_stretch_it_is_the_same),
         trial(each_thing_that_goes_wrong_is_seen_and_the_run_made_again),
         trial(what_goes_wrong_three_times_in_a_row_is_the_hosts_failure),
+        trial(the_signals_that_hold_the_tsc_end_with_each_entry),
         trial(a_run_that_is_made_again_has_said_everything_once),
     ]
 }

@@ -37,6 +37,8 @@ pub(crate) enum Trouble {
     Uncounted,
     /// A signal comes before the guest executes anything.
     Signal,
+    /// The counter is gone for good.
+    Gone,
 }
 
 /// Returns the trouble of an entry, by the entry's number.
@@ -46,9 +48,12 @@ type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 pub(crate) struct Script {
     plan: Plan,
     pub(crate) entries: u64,
+    /// Number of times that the engine asked whether the TSC has moved, which also ends the signals that hold it.
+    pub(crate) asked: u64,
     armed: u64,
     counted: u64,
     uncounted: bool,
+    gone: bool,
     held: u64,
     ticked: bool,
     /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`].
@@ -72,9 +77,11 @@ impl Shared {
         Shared(Arc::new(Mutex::new(Script {
             plan: Box::new(plan),
             entries: 0,
+            asked: 0,
             armed: u64::MAX,
             counted: 0,
             uncounted: false,
+            gone: false,
             held: 0,
             ticked: false,
             troubles: [0; 4],
@@ -176,6 +183,9 @@ impl Counter for Shared {
     }
     fn read(&mut self) -> Result<u64, KvmError> {
         let script = self.script();
+        if script.gone {
+            return Err(KvmError::Exit("the counter is gone".to_owned()));
+        }
         if script.uncounted {
             return Err(KvmError::Disturbed("the counter was taken away for a while".to_owned()));
         }
@@ -190,7 +200,9 @@ impl HeldTsc for Shared {
         Ok(())
     }
     fn has_moved(&mut self) -> Result<bool, KvmError> {
-        Ok(self.script().ticked)
+        let mut script = self.script();
+        script.asked += 1;
+        Ok(script.ticked)
     }
 }
 
@@ -283,6 +295,7 @@ impl Processor for Scripted {
                     script.uncounted = true;
                 }
                 Trouble::Signal => stop = 0,
+                Trouble::Gone => script.gone = true,
             }
             (stop, tsc)
         };

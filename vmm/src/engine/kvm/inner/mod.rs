@@ -217,17 +217,20 @@ impl Inner {
     /// Enters the guest once, and checks that its execution can be trusted.
     fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
         self.stats.entries += 1;
-        let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
-        if let Some(holder) = &mut self.holder {
-            holder.hold(tsc)?;
-        }
         if let Some(counting) = &mut self.counting {
             self.vcpu.request_window(until.window);
             counting.counter.arm(until.icount - self.count - counting.margin)?;
         }
-        let exit = self.vcpu.run()?;
+        let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
+        if let Some(holder) = &mut self.holder {
+            holder.hold(tsc)?;
+        }
+        let exit = self.vcpu.run();
+        // Asked behind a failed entry too, because this ends the holder's signals.
+        let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
+        let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
-        if let Err(error) = self.believe(until) {
+        if let Err(error) = self.believe(until, moved) {
             if exit.is_unfinished() {
                 // Otherwise the rest of the unfinished instruction would be applied to the state that replaces this
                 // one.
@@ -240,7 +243,7 @@ impl Inner {
     }
 
     /// Returns an error if the guest ran past its place, or if the TSC moved.
-    fn believe(&mut self, until: &Until<'_>) -> Result<(), KvmError> {
+    fn believe(&mut self, until: &Until<'_>, moved: Result<bool, KvmError>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
@@ -249,12 +252,7 @@ impl Inner {
                 return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
         }
-        if let Some(holder) = &mut self.holder
-            && holder.has_moved()?
-        {
-            return Err(KvmError::Disturbed("its TSC ticked".to_owned()));
-        }
-        Ok(())
+        if moved? { Err(KvmError::Disturbed("its TSC ticked".to_owned())) } else { Ok(()) }
     }
 
     /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window
