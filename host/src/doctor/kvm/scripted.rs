@@ -19,6 +19,7 @@ fn sound(guest: &Guest) -> Ran {
         end: End::Halted,
         vector: (guest.ring != Ring::Zero).then_some(END_VECTOR),
         gpr: [0; 16],
+        top: 0,
         exits: 1,
         msr_exits: 0,
         stale: 0,
@@ -46,7 +47,10 @@ fn sound(guest: &Guest) -> Ran {
         "control register" | "passed MSR" => ran.gpr[3] = guest.rax,
         "UMIP" => raise(&mut ran, 13),
         "1 GiB page" => ran.gpr[3] = 0x5a,
-        "NX" | "SMEP" | "SMAP" => raise(&mut ran, 14),
+        "NX" | "SMEP" | "SMAP" => {
+            raise(&mut ran, 14);
+            ran.top = if guest.name == "SMAP" { 0x01 } else { 0x11 };
+        }
         "TSC held" => (ran.gpr[3], ran.gpr[6]) = (HELD_TSC, HELD_TSC),
         "CR4.TSD" | "upper half of CR0" => raise(&mut ran, 13),
         "dirty log" => ran.dirty = vec![3, 0x20, 0x23],
