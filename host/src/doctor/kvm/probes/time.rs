@@ -37,17 +37,14 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     }
     // rdtsc
     let guest = Guest { cr4: CR4_TSD, ..Guest::new("CR4.TSD", Ring::Three, &[0x0f, 0x31]) };
-    match host.run(&guest) {
-        Ok(ran) if ran.raised(GP) => {
-            notes.ok("CR4.TSD", "RDTSC in ring 3 raises #GP", "kernels can hide the TSC")
-        }
-        Ok(ran) => {
-            let detail =
-                if ran.to_its_end() { "RDTSC in ring 3 executes anyway".to_owned() } else { ran.how() };
-            notes.needed("CR4.TSD", false, detail, "kernels cannot hide the TSC");
-        }
-        Err(why) => notes.needed("CR4.TSD", false, format!("unknown: {why}"), ""),
-    }
+    let seen = always(effort.rounds(), || {
+        let ran = host.run(&guest)?;
+        let how = || if ran.to_its_end() { "RDTSC in ring 3 executes anyway".to_owned() } else { ran.how() };
+        Ok((!ran.raised(GP)).then(how))
+    });
+    let holds = seen.is_ok();
+    let detail = seen.err().unwrap_or_else(|| "RDTSC in ring 3 raises #GP".to_owned());
+    notes.needed("CR4.TSD", holds, detail, "for kernels that hide the TSC from programs");
 }
 
 /// Returns a guest that executes RDTSC repeatedly. R8 counts the reads that differ from the read before.
