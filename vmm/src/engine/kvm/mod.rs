@@ -25,8 +25,11 @@
 //! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions must be
 //! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A
-//! guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
+//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8, which KVM keeps to itself.
+//! A CR8 other than zero ends the run. Reads give zero, and neither reads nor writes of zero are exits. On the soft
+//! engine CR8 is the local APIC's task priority, and each access is an exit.
+//!
+//! A guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
 //! failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
