@@ -587,6 +587,8 @@ impl Inner {
     }
 
     pub(super) fn set_state(&mut self, state: &CpuState) {
+        // Everything that was executed since the disturbance is replaced.
+        self.disturbed = None;
         let done = match std::mem::replace(&mut self.pending, Pending::None) {
             // Otherwise the rest of the instruction would be applied to the new state.
             Pending::Kvm(_) => self.drain(),
