@@ -119,7 +119,7 @@ impl Inner {
         self.stats
     }
     pub(super) fn failure(&self) -> Option<Failure> {
-        self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Host))
+        self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Disturbed))
     }
     /// Returns the clock mode.
     pub(super) fn clock(&self) -> ClockMode {
