@@ -557,8 +557,9 @@ impl Inner {
     }
     /// Notes pages that the soft CPU wrote. A KVM that shadows page tables intercepts the guest's stores to them but
     /// not Everett's, so a shadow table would stay stale, even after INVLPG. So everything that KVM derived from page
-    /// tables is dropped. This is expensive, but only on hosts that are slow anyway: where the processor executes
-    /// kernels, the soft CPU has next to nothing to do.
+    /// tables is dropped. That is a flush of translations where the host has shown that a flush is enough
+    /// ([`crate::kvm::processor::Real::new`]). Elsewhere it is expensive: KVM's memory is removed and added again, in
+    /// clock mode `branch` behind each stretch that writes.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
