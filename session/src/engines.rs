@@ -56,7 +56,8 @@ pub struct Engine {
     pub kind: EngineKind,
     /// Clock mode of the world, i.e. the unit that the engine counts.
     pub clock: Clock,
-    /// True if results do not depend on the host.
+    /// True if results do not depend on the host. On KVM, results that processors choose are excepted: undefined flags,
+    /// and approximations such as RCPPS (`docs/kvm.md`).
     pub exact: bool,
     /// Reason for the choice of this engine, in one line.
     pub why: String,

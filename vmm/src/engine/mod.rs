@@ -33,6 +33,8 @@ use crate::clock::ClockMode;
 pub enum Failure {
     /// The host failed, for this reason.
     Host(String),
+    /// The host disturbed the guest, in this way. The run can be made again ([`Engine::recover`]).
+    Disturbed(String),
     /// The engine's own code panicked with this message: a defect of Everett.
     Engine(String),
 }
@@ -42,7 +44,7 @@ impl Failure {
     #[must_use]
     pub fn why(&self) -> &str {
         match self {
-            Failure::Host(why) | Failure::Engine(why) => why,
+            Failure::Host(why) | Failure::Disturbed(why) | Failure::Engine(why) => why,
         }
     }
 }

@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
+use std::thread::{self, ThreadId};
 
 use super::error::KvmError;
 use super::perf::{self, Attributes, EXCLUDE_HV};
@@ -63,17 +64,13 @@ const PERIOD_MAX: u64 = 1 << 40;
 pub struct PerfCounter {
     event: u64,
     file: File,
-    /// Thread whose guests it counts.
-    thread: libc::pid_t,
+    /// Thread whose guests it counts. The kernel gives the number of a thread that ended to another one, and a counter of
+    /// that thread would count nothing.
+    thread: ThreadId,
 }
 
 fn done(answer: libc::c_int) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn this_thread() -> libc::pid_t {
-    // SAFETY: the call has no preconditions and changes nothing.
-    unsafe { libc::gettid() }
 }
 
 impl PerfCounter {
@@ -91,7 +88,7 @@ impl PerfCounter {
             wakeup_events: 1,
             ..Attributes::default()
         })?;
-        let counter = PerfCounter { event, file, thread: this_thread() };
+        let counter = PerfCounter { event, file, thread: thread::current().id() };
         counter.signal_this_thread()?;
         Ok(counter)
     }
@@ -106,7 +103,7 @@ impl PerfCounter {
     /// # Errors
     /// Returns an error if the host refuses.
     pub fn start(&mut self, after: u64) -> io::Result<()> {
-        if self.thread != this_thread() {
+        if self.thread != thread::current().id() {
             *self = PerfCounter::open(self.event)?;
         }
         // A signal of the previous stretch must not count for this one.
@@ -154,7 +151,7 @@ impl PerfCounter {
             action.sa_sigaction = overflowed as extern "C" fn(libc::c_int) as usize;
             action.sa_flags = libc::SA_RESTART;
             done(libc::sigaction(signal, &raw const action, std::ptr::null_mut()))?;
-            let owner = Owner { type_: F_OWNER_TID, pid: self.thread };
+            let owner = Owner { type_: F_OWNER_TID, pid: libc::gettid() };
             done(libc::fcntl(fd, F_SETOWN_EX, &raw const owner))?;
             done(libc::fcntl(fd, F_SETSIG, signal))?;
             done(libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC))

@@ -8,6 +8,7 @@ use std::cell::{Cell, OnceCell};
 use std::io;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 thread_local! {
@@ -85,7 +86,7 @@ impl Ticker {
 #[derive(Debug)]
 pub struct Alarm {
     timer: Timer,
-    thread: libc::pid_t,
+    thread: ThreadId,
 }
 
 impl Alarm {
@@ -94,14 +95,11 @@ impl Alarm {
     /// # Errors
     /// Returns an error if the host has no timer for it.
     pub fn new() -> io::Result<Alarm> {
-        // SAFETY: the call has no preconditions and changes nothing.
-        let thread = unsafe { libc::gettid() };
-        Ok(Alarm { timer: Timer::new()?, thread })
+        Ok(Alarm { timer: Timer::new()?, thread: thread::current().id() })
     }
     /// True if it would signal the calling thread.
     pub fn is_of_this_thread(&self) -> bool {
-        // SAFETY: the call has no preconditions and changes nothing.
-        self.thread == unsafe { libc::gettid() }
+        self.thread == thread::current().id()
     }
     /// Sets it to signal after the time `first`, and then repeatedly after each `again`.
     ///

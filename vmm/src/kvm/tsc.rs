@@ -39,8 +39,10 @@ const TICK: Duration = Duration::from_millis(1);
 const EARLY: Duration = Duration::from_micros(90);
 /// Number of ticks after which the time of the next tick is measured again.
 const TICKS_KNOWN: u64 = 500;
-/// Maximum number of readings while waiting for a tick. After them the TSC counts as one that never ticks.
-const READINGS_MAX: u32 = 10_000_000;
+/// Maximum number of readings while waiting for a tick. After them the TSC counts as one that never ticks. The quickest
+/// host reads some ten thousand times in a tick. On a slow one this many readings have to end before the doctor's
+/// patience does.
+const READINGS_MAX: u32 = 500_000;
 
 /// TSC of a vCPU, slowed down to 1 kHz.
 #[derive(Debug)]

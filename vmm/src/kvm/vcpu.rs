@@ -20,8 +20,8 @@ use crate::layout::PAGE;
 /// Maximum number of retries for a vCPU that is "not ready yet" (EAGAIN), which ours never are.
 const RETRIES_MAX: u32 = 100;
 
-/// Registers that KVM copies into the shared page when an instruction is finished.
-const SHARED: [SyncReg; 2] = [SyncReg::Register, SyncReg::SystemRegister];
+/// Registers and events that KVM copies into the shared page when an instruction is finished.
+const SHARED: [SyncReg; 3] = [SyncReg::Register, SyncReg::SystemRegister, SyncReg::VcpuEvents];
 
 /// Virtual CPU of KVM.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Vcpu {
     // Before the machine, which keeps the memory alive.
     pub(super) fd: VcpuFd,
     pub(super) vm: Arc<Vm>,
-    /// True if the shared page has the present general and control registers.
+    /// True if the shared page has the present general and control registers, and the present events.
     pub(super) is_shared: bool,
 }
 
@@ -108,7 +108,8 @@ impl Vcpu {
     ///
     /// # Errors
     /// Returns an error if KVM refuses it.
-    pub fn interrupt(&self, vector: u8) -> Result<(), KvmError> {
+    pub fn interrupt(&mut self, vector: u8) -> Result<(), KvmError> {
+        self.is_shared = false;
         ioctl::interrupt(&self.fd, vector).wanted("queue an interrupt")
     }
     /// True if the guest could take an interrupt when the last run ended. Not valid after registers were replaced.

@@ -5,10 +5,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kvm_bindings::{
-    KVM_CAP_EXIT_ON_EMULATION_FAILURE, KVM_CAP_SET_TSS_ADDR, KVM_CAP_SYNC_REGS, KVM_CAP_X86_MSR_FILTER,
-    KVM_CAP_X86_TRIPLE_FAULT_EVENT, KVM_CAP_X86_USER_SPACE_MSR, KVM_MEM_LOG_DIRTY_PAGES,
-    KVM_MSR_EXIT_REASON_FILTER, KVM_MSR_EXIT_REASON_INVAL, KVM_MSR_EXIT_REASON_UNKNOWN, KVM_SYNC_X86_REGS,
-    KVM_SYNC_X86_SREGS, kvm_enable_cap, kvm_userspace_memory_region,
+    KVM_CAP_DISABLE_QUIRKS2, KVM_CAP_EXIT_ON_EMULATION_FAILURE, KVM_CAP_SET_TSS_ADDR, KVM_CAP_SYNC_REGS,
+    KVM_CAP_X86_MSR_FILTER, KVM_CAP_X86_TRIPLE_FAULT_EVENT, KVM_CAP_X86_USER_SPACE_MSR,
+    KVM_MEM_LOG_DIRTY_PAGES, KVM_MSR_EXIT_REASON_FILTER, KVM_MSR_EXIT_REASON_INVAL,
+    KVM_MSR_EXIT_REASON_UNKNOWN, KVM_SYNC_X86_EVENTS, KVM_SYNC_X86_REGS, KVM_SYNC_X86_SREGS,
+    KVM_X86_QUIRK_FIX_HYPERCALL_INSN, KVM_X86_QUIRK_MWAIT_NEVER_UD_FAULTS, kvm_enable_cap,
+    kvm_userspace_memory_region,
 };
 use kvm_ioctls::{MsrFilterDefaultAction, MsrFilterRange, MsrFilterRangeFlags, VcpuFd, VmFd};
 use vm_memory::bitmap::Bitmap;
@@ -21,6 +23,10 @@ use crate::ram;
 /// Address of three pages that some Intel processors need for real mode, between the devices and the end of the first 4
 /// GiB.
 const TSS_ADDRESS: usize = 0xfffb_d000;
+/// Quirks of KVM that are switched off where it allows that: without them MONITOR and MWAIT of a guest whose CPUID has
+/// neither, and the other make's VMCALL, raise #UD as in the model. With them the first two do nothing, and KVM replaces
+/// the third in the guest's memory.
+const QUIRKS: u32 = KVM_X86_QUIRK_MWAIT_NEVER_UD_FAULTS | KVM_X86_QUIRK_FIX_HYPERCALL_INSN;
 const SLOT: u32 = 0;
 const PAGE: u64 = 4096;
 
@@ -68,7 +74,11 @@ impl Vm {
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
-        let shared = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;
+        let quirks = QUIRKS & host.capability(KVM_CAP_DISABLE_QUIRKS2)?;
+        if quirks != 0 {
+            enable(KVM_CAP_DISABLE_QUIRKS2, u64::from(quirks))?;
+        }
+        let shared = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS | KVM_SYNC_X86_EVENTS;
         let shares_registers = host.capability(KVM_CAP_SYNC_REGS)? & shared == shared;
         let base = base as u64;
         let vm = Vm { fd, base, bytes, triple_fault_events, shares_registers, filters_msrs, _memory: memory };
@@ -156,7 +166,7 @@ impl Vm {
     pub(super) fn has_triple_fault_events(&self) -> bool {
         self.triple_fault_events
     }
-    /// True if KVM can copy general and control registers into the page that it shares, at the end of a run.
+    /// True if KVM can copy general and control registers and events into the page that it shares, at the end of a run.
     pub(super) fn shares_registers(&self) -> bool {
         self.shares_registers
     }

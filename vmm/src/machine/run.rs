@@ -37,6 +37,7 @@ impl<E: Engine> Machine<E> {
             stopped = Err(self.failed_end());
         }
         if tries == TRIES_MAX
+            && let Some(Failure::Disturbed(_)) = self.engine.failure()
             && let Err(End::Host(why)) = &mut stopped
         {
             why.push_str(", three times in a row from one place");
@@ -109,7 +110,7 @@ impl<E: Engine> Machine<E> {
     /// Returns the end of a machine whose engine failed.
     fn failed_end(&self) -> End {
         match self.engine.failure() {
-            Some(Failure::Host(why)) => End::Host(why),
+            Some(Failure::Host(why) | Failure::Disturbed(why)) => End::Host(why),
             Some(Failure::Engine(message)) => End::Engine(message),
             None => End::Host("the engine gives no reason".to_owned()),
         }

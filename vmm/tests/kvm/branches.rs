@@ -396,6 +396,44 @@ fn what_goes_wrong_three_times_in_a_row_is_the_hosts_failure() {
     }
 }
 
+fn a_machine_that_the_host_disturbed_for_good_can_be_restored() {
+    let bench = computing();
+    let wrong = 7..7 + u64::from(TRIES_MAX);
+    let plan = move |entry| if wrong.contains(&entry) { Trouble::Tick } else { Trouble::Late(0) };
+    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    let pool = Pool::default();
+    let before = machine.moment(&pool);
+    let (_, stop, _) = finish(&mut machine);
+    assert!(matches!(stop, Stop::End(End::Host(_))), "{stop:?}");
+    machine.restore(&before).expect("its own moment");
+    assert_eq!(finish(&mut machine), finish(&mut bench.machine(&On::Soft)));
+}
+
+fn a_host_that_fails_for_good_is_not_said_to_have_disturbed_the_guest() {
+    let bench = computing();
+    let plan = |entry| match entry {
+        ..7 => Trouble::Late(0),
+        7 | 8 => Trouble::Tick,
+        _ => Trouble::Gone,
+    };
+    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    let (_, stop, _) = finish(&mut machine);
+    let Stop::End(End::Host(why)) = stop else { panic!("{stop:?}") };
+    assert!(why.ends_with("the counter is gone"), "{why}");
+}
+
+fn the_signals_that_hold_the_tsc_end_with_each_entry() {
+    let bench = computing();
+    for trouble in [Trouble::Late(MARGIN + 1), Trouble::Uncounted, Trouble::Gone] {
+        let shared = Shared::new(move |entry| if entry < 7 { Trouble::Late(0) } else { trouble });
+        let mut machine = bench.machine(&On::Host(shared.clone()));
+        let (_, stop, _) = finish(&mut machine);
+        assert!(matches!(stop, Stop::End(End::Host(_))), "{trouble:?}: {stop:?}");
+        let script = shared.script();
+        assert_eq!(script.asked, script.entries, "{trouble:?}");
+    }
+}
+
 fn a_run_that_is_made_again_has_said_everything_once() {
     let bench = computing();
     let mut expected = bench.machine(&On::Soft);
@@ -423,6 +461,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(whoever_executes_the_last_stretch_it_is_the_same),
         trial(each_thing_that_goes_wrong_is_seen_and_the_run_made_again),
         trial(what_goes_wrong_three_times_in_a_row_is_the_hosts_failure),
+        trial(a_machine_that_the_host_disturbed_for_good_can_be_restored),
+        trial(a_host_that_fails_for_good_is_not_said_to_have_disturbed_the_guest),
+        trial(the_signals_that_hold_the_tsc_end_with_each_entry),
         trial(a_run_that_is_made_again_has_said_everything_once),
     ]
 }

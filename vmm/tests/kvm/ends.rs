@@ -1,16 +1,23 @@
-//! Ends of a run other than the guest's exits: an interrupt window, and a limit of host time.
+//! Ends of a run other than the guest's exits: an interrupt window, and limits of host time and of instructions.
 
-use everett_cpu::Request;
+use std::time::Duration;
+
+use everett_cpu::{CacheConfig, Request};
+use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::KvmEngine;
+use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::Host;
+use everett_vmm::layout::RAM_BYTES_MIN;
+use everett_vmm::ram::Ram;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
-use crate::ground::{CODE, END, Guest};
-use crate::lockstep::{Gates, kvm_engine, memory, tick};
+use crate::ground::{CODE, DATA, END, Guest};
+use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, tick};
+use crate::scripted::{Shared, Trouble};
 use crate::trials::{Ran, trial};
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
@@ -79,10 +86,88 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
     Ok(())
 }
 
+fn patience_is_host_time_with_and_without_a_held_tsc() {
+    let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
+    // The engine's own signals come each 20 ms, those that hold a TSC each millisecond.
+    for (holds, signals) in [(false, 50), (true, 1000)] {
+        let shared = Shared::new(|_| Trouble::Signal);
+        let engine = if holds { shared.engine_on(&ram) } else { shared.branches_with_a_free_tsc(&ram) };
+        let mut engine = engine.expect("an engine");
+        engine.wait_at_most(Duration::from_secs(1));
+        assert_eq!(engine.run(FOREVER), Exit::Failed);
+        assert_eq!(shared.script().entries, signals, "a held TSC: {holds}");
+    }
+}
+
+/// Number of instructions without a counted event after which guests of these tests are ended.
+const LIMIT: u64 = 10_000;
+
+fn run(engine: &mut dyn Engine, ram: &Ram, guest: &Guest) -> Vec<(Exit, u64)> {
+    ram.shared().write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
+    engine.set_state(&guest.state);
+    let mut exits = Vec::new();
+    loop {
+        let exit = engine.run(Until { icount: 10, ..Until::default() });
+        exits.push((exit, engine.icount()));
+        if !matches!(exit, Exit::Device(_)) {
+            return exits;
+        }
+    }
+}
+
+fn a_guest_without_progress_ends_as_on_the_soft_engine() {
+    let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
+    let stores = |before: u64, behind: u64| {
+        let mut guest = Guest::new(false);
+        guest.state.rflags &= !INTERRUPTS_ENABLED;
+        guest.code(CODE, |a| {
+            let mut next = a.create_label();
+            a.mov(rdi, DATA)?;
+            a.mov(ecx, before as i32)?;
+            a.rep().stosb()?;
+            a.jne(next)?;
+            a.set_label(&mut next)?;
+            a.mov(rdi, DATA)?;
+            a.mov(ecx, behind as i32)?;
+            a.out(0x80, al)?;
+            a.rep().stosb()?;
+            a.hlt()
+        });
+        guest
+    };
+    let counts = CacheConfig { branches: true, ..CacheConfig::default() };
+    let (few, many) = (LIMIT - 1000, LIMIT + 1000);
+    for (before, behind, last) in
+        [(few, few, Exit::Halt), (many, few, Exit::NoProgress), (few, many, Exit::NoProgress)]
+    {
+        let guest = stores(before, behind);
+        let mut soft = CountingEngine::branches(SoftEngine::new(ram.shared(), counts));
+        soft.give_up_after(LIMIT);
+        let expected = run(&mut soft, &ram, &guest);
+        assert_eq!(expected.last().map(|(exit, _)| *exit), Some(last));
+        let mut kvm = Shared::sound(1).engine_on(&ram).expect("an engine");
+        kvm.limit_instructions(LIMIT);
+        assert_eq!(run(&mut kvm, &ram, &guest), expected, "branches, {before} and {behind} bytes");
+        assert_eq!(kvm.failure(), None);
+    }
+    // In clock mode `exit` the processor executes the first stores, and the soft CPU those that belong to the exit.
+    let guest = stores(few, many);
+    let mut soft = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
+    soft.give_up_after(many);
+    let expected = run(&mut soft, &ram, &guest);
+    assert_eq!(expected.last(), Some(&(Exit::NoProgress, 0)));
+    let mut kvm = Shared::sound(1).exits_on(&ram).expect("an engine");
+    kvm.limit_instructions(LIMIT);
+    assert_eq!(run(&mut kvm, &ram, &guest), expected, "exits");
+    assert_eq!(kvm.failure(), None);
+}
+
 /// The tests of this module.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(interrupts_are_taken_behind_exits_and_one_at_each),
         trial(a_guest_that_does_not_exit_is_given_up_and_stays_so),
+        trial(a_guest_without_progress_ends_as_on_the_soft_engine),
+        trial(patience_is_host_time_with_and_without_a_held_tsc),
     ]
 }

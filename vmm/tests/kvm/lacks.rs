@@ -84,6 +84,16 @@ const IDT: Piece = Piece {
     is_gate: false,
 };
 
+/// Not a piece of random programs.
+const MWAIT: Piece = Piece {
+    name: "mwait",
+    lacking: "MWAIT does not raise #UD, although CPUID does not show it",
+    user: false,
+    instruction: |a| a.mwait(),
+    goes_on: false,
+    is_gate: false,
+};
+
 impl Piece {
     fn is_lacking(&self, host: &Host, gates: Gates) -> bool {
         let is_ours = self.is_gate && gates == Gates::Closed;
@@ -191,7 +201,7 @@ fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
 
 /// Returns the tests of this module: each piece, with open and with closed gates.
 pub(crate) fn trials() -> Vec<Trial> {
-    let pieces = [&SYSTEM_CALLS, &INT_IN_RING_3, &UPPER_HALF_OF_CR0, &IDT];
+    let pieces = [&SYSTEM_CALLS, &INT_IN_RING_3, &UPPER_HALF_OF_CR0, &IDT, &MWAIT];
     let ways = [(Gates::Open, "with_open_gates"), (Gates::Closed, "with_closed_gates")];
     let each = pieces.into_iter().flat_map(|piece| ways.map(|(gates, how)| (piece, gates, how)));
     each.map(|(piece, gates, how)| {

@@ -13,15 +13,17 @@
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
 //!   [`kernel`]: a stock kernel there
 //! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`resume`]: RFLAGS.RF after exits
+//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: exceptions in which an exit's instruction ends
 //! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
 //!   [`ends`]: further ends of a run
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
 //! Excluded, because processors or hosts differ: CPUID, RDTSC, RDRAND and other features that the model hides; flags that
-//! the manual leaves undefined, x87 condition codes among them; bits 19:16 of LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are
-//! compared by the rule of their clock mode (`digest::registers`).
+//! the manual leaves undefined, x87 condition codes among them; RCPPS, RSQRTPS and the x87 functions, which each make
+//! approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of LAR's result; the last x87 instruction's
+//! addresses; accessed and dirty bits of page tables. Machines are compared by the rule of their clock mode
+//! (`digest::registers`).
 //!
 //! `KVM_PROGRAMS` sets the number of programs. A test that needs something that the host lacks (`/dev/kvm`, a counter,
 //! registers that survive a shutdown, an instruction) is *ignored*, with the missing feature as the reason. No test passes
@@ -47,6 +49,7 @@ mod machines;
 mod makes;
 mod moves;
 mod program;
+mod queued;
 mod registers;
 mod resume;
 #[allow(dead_code, reason = "shared with the CPU's oracle, which uses all of it")]
@@ -98,6 +101,7 @@ fn trials() -> Vec<Trial> {
         lockstep::trials,
         machines::trials,
         moves::trials,
+        queued::trials,
         registers::trials,
         resume::trials,
         swap::trials,

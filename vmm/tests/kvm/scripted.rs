@@ -35,6 +35,10 @@ pub(crate) enum Trouble {
     Tick,
     /// The counter is taken away for a while.
     Uncounted,
+    /// A signal comes before the guest executes anything.
+    Signal,
+    /// The counter is gone for good.
+    Gone,
 }
 
 /// Returns the trouble of an entry, by the entry's number.
@@ -43,13 +47,16 @@ type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 /// State that the parts of a host share.
 pub(crate) struct Script {
     plan: Plan,
-    entries: u64,
+    pub(crate) entries: u64,
+    /// Number of times that the engine asked whether the TSC has moved, which also ends the signals that hold it.
+    pub(crate) asked: u64,
     armed: u64,
     counted: u64,
     uncounted: bool,
+    gone: bool,
     held: u64,
     ticked: bool,
-    /// Number of occurrences of each trouble, in the order of [`Trouble`].
+    /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`].
     pub(crate) troubles: [u64; 4],
     /// Number of flags that were changed from the model's value.
     pub(crate) replaced: u64,
@@ -70,9 +77,11 @@ impl Shared {
         Shared(Arc::new(Mutex::new(Script {
             plan: Box::new(plan),
             entries: 0,
+            asked: 0,
             armed: u64::MAX,
             counted: 0,
             uncounted: false,
+            gone: false,
             held: 0,
             ticked: false,
             troubles: [0; 4],
@@ -128,13 +137,41 @@ impl Shared {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
     }
+    /// Returns an engine that counts exits, on a processor whose KVM queues this exception when it finishes an access
+    /// that ends in one, instead of delivering it.
+    pub(crate) fn exits_that_queue(&self, ram: &Ram, queues: Fault) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
+    /// Returns an engine that counts exits.
+    pub(crate) fn exits_on(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let processor = Box::new(self.processor(ram, None));
+        KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
+    }
+    /// Returns an engine with this host's counter, and no means to hold the TSC.
+    pub(crate) fn branches_with_a_free_tsc(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
+        let counting = Some(Counting { counter: Box::new(self.clone()), margin: MARGIN });
+        let processor = Box::new(self.processor(ram, None));
+        KvmEngine::from_parts(Parts { processor, counting, tsc: None }, ram.shared())
+    }
     fn processor(&self, ram: &Ram, make: Option<Other>) -> Scripted {
         let caches =
             CacheConfig { tlb_entries: 64, block_entries: 1024, branches: true, ..CacheConfig::default() };
         let soft = SoftEngine::new(ram.shared(), caches);
         let pages = ram.len() / 4096;
         let shared = self.clone();
-        Scripted { shared, soft, make, pages, exit: None, window: false, data: [0; 8], keeps_resume: false }
+        Scripted {
+            shared,
+            soft,
+            make,
+            pages,
+            exit: None,
+            window: false,
+            data: [0; 8],
+            keeps_resume: false,
+            queues: None,
+            queued: Queued::default(),
+        }
     }
 }
 
@@ -146,6 +183,9 @@ impl Counter for Shared {
     }
     fn read(&mut self) -> Result<u64, KvmError> {
         let script = self.script();
+        if script.gone {
+            return Err(KvmError::Exit("the counter is gone".to_owned()));
+        }
         if script.uncounted {
             return Err(KvmError::Disturbed("the counter was taken away for a while".to_owned()));
         }
@@ -160,9 +200,14 @@ impl HeldTsc for Shared {
         Ok(())
     }
     fn has_moved(&mut self) -> Result<bool, KvmError> {
-        Ok(self.script().ticked)
+        let mut script = self.script();
+        script.asked += 1;
+        Ok(script.ticked)
     }
 }
+
+/// Vector of an exception, and its error code.
+pub(crate) type Fault = (u8, Option<u32>);
 
 /// A soft CPU that behaves as a virtual CPU of KVM.
 #[derive(Debug)]
@@ -178,6 +223,9 @@ struct Scripted {
     data: [u8; 8],
     /// True if a finished device access leaves RFLAGS.RF as it was.
     keeps_resume: bool,
+    /// Exception that is queued, if a finished device access ends in one; `None` if it is delivered.
+    queues: Option<Fault>,
+    queued: Queued,
 }
 
 impl Scripted {
@@ -220,6 +268,7 @@ impl Scripted {
 
 impl Processor for Scripted {
     fn run(&mut self) -> Result<KvmExit, KvmError> {
+        assert_eq!(self.queued, Queued::default(), "the script delivers no exceptions");
         let (stop, tsc) = {
             let mut script = self.shared.script();
             let entry = script.entries;
@@ -245,6 +294,8 @@ impl Processor for Scripted {
                     script.troubles[3] += 1;
                     script.uncounted = true;
                 }
+                Trouble::Signal => stop = 0,
+                Trouble::Gone => script.gone = true,
             }
             (stop, tsc)
         };
@@ -274,8 +325,17 @@ impl Processor for Scripted {
             _ => return Ok(None),
         }
         let icount = self.soft.icount();
-        let resume = self.soft.state().rflags & RESUME;
+        let before = self.soft.state();
+        let resume = before.rflags & RESUME;
         let exit = self.soft.run(Until { icount, window: false, breakpoints: &[] });
+        if self.queues.is_some() {
+            let CpuState { exceptions, cr2, .. } = self.soft.state();
+            if exceptions != 0 || exit == Exit::Shutdown {
+                self.queued.exception = self.queues;
+                self.soft.set_state(&CpuState { cr2, ..before });
+                return Ok(None);
+            }
+        }
         if exit == Exit::Count && self.keeps_resume {
             let mut state = self.soft.state();
             state.rflags |= resume;
@@ -298,7 +358,7 @@ impl Processor for Scripted {
         Ok(())
     }
     fn ready_for_interrupt(&mut self) -> bool {
-        self.soft.interruptible()
+        self.queued == Queued::default() && self.soft.interruptible()
     }
     fn request_window(&mut self, on: bool) {
         self.window = on;
@@ -311,6 +371,7 @@ impl Processor for Scripted {
         assert!(!unfinished, "an instruction is finished before its registers are replaced");
         let icount = self.soft.icount();
         self.soft.set_state(&CpuState { icount, ..state.clone() });
+        self.queued = Queued::default();
         if let Some(make) = &mut self.make {
             make.state_replaced();
         }
@@ -318,13 +379,13 @@ impl Processor for Scripted {
     }
     fn save(&mut self) -> Result<Saved, KvmError> {
         let state = CpuState { exceptions: 0, ..self.soft.state() };
-        Ok(Saved { state, queued: Queued::default() })
+        Ok(Saved { state, queued: self.queued })
     }
     fn save_place(&mut self) -> Result<CpuState, KvmError> {
         Ok(self.soft.state())
     }
     fn queued(&mut self) -> Result<Queued, KvmError> {
-        Ok(Queued::default())
+        Ok(self.queued)
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         Ok(self.soft.take_dirty_pages())

@@ -195,6 +195,13 @@ impl Guest {
         memory.get(VECTOR as usize)?.checked_sub(1)
     }
 
+    /// Returns the quadword on top of a stack in the guest's memory, or 0 if the stack pointer is elsewhere.
+    #[must_use]
+    pub fn top(memory: &[u8], stack_pointer: u64) -> u64 {
+        let bytes = usize::try_from(stack_pointer).ok().and_then(|at| memory.get(at..)?.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
     /// Returns the initial registers of the guest.
     #[must_use]
     pub fn registers(&self) -> CpuState {

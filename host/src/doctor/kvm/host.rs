@@ -29,6 +29,8 @@ pub struct Ran {
     pub vector: Option<u8>,
     /// General registers at the end, in the order of their encodings.
     pub gpr: [u64; 16],
+    /// Quadword on top of the stack at the end: the error code, if an exception that has one ended the guest.
+    pub top: u64,
     /// Number of exits to Everett.
     pub exits: u64,
     /// For a guest whose page is swapped: number of stores that had the content of an earlier page.

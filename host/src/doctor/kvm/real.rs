@@ -18,6 +18,8 @@ use crate::time::Stopwatch;
 /// Interval between two checks of whether a guest takes too long.
 const TICK: Duration = Duration::from_millis(5);
 const PAGE: u64 = 4096;
+/// Index of RSP.
+const STACK_POINTER: usize = 4;
 /// Number of checks after which a guest has timed out: about a second.
 const TICKS_MAX: u64 = 200;
 
@@ -100,6 +102,7 @@ impl Host for Real {
             end,
             vector: Guest::vector(&image),
             gpr,
+            top: Guest::top(&image, gpr[STACK_POINTER]),
             exits: seen.exits,
             msr_exits: seen.msr_exits,
             stale: seen.stale,

@@ -6,7 +6,7 @@ use everett_cpu::state::Msrs;
 use super::Report;
 use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring, Tsc};
 use super::host::{End, Host, Ran};
-use super::probes::{Effort, all, flags};
+use super::probes::{Effort, all, approximations, flags};
 
 /// A host on which every probe succeeds, except for what `leak` changes.
 struct Scripted<F: FnMut(&Guest, &mut Ran)> {
@@ -19,6 +19,7 @@ fn sound(guest: &Guest) -> Ran {
         end: End::Halted,
         vector: (guest.ring != Ring::Zero).then_some(END_VECTOR),
         gpr: [0; 16],
+        top: 0,
         exits: 1,
         msr_exits: 0,
         stale: 0,
@@ -41,13 +42,15 @@ fn sound(guest: &Guest) -> Ran {
                 ran.gpr[register] = u64::from(value);
             }
         }
-        "RDRAND" | "RDSEED" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID" | "ud2" | "xrstor64" => {
-            raise(&mut ran, 6);
-        }
+        "RDRAND" | "RDSEED" | "XBEGIN" | "AESENC" | "SHA1NEXTE" | "PCLMULQDQ" | "ADX" | "RDPID"
+        | "VMCALL" | "VMMCALL" | "ud2" | "xrstor64" => raise(&mut ran, 6),
         "control register" | "passed MSR" => ran.gpr[3] = guest.rax,
         "UMIP" => raise(&mut ran, 13),
         "1 GiB page" => ran.gpr[3] = 0x5a,
-        "NX" | "SMEP" | "SMAP" => raise(&mut ran, 14),
+        "NX" | "SMEP" | "SMAP" => {
+            raise(&mut ran, 14);
+            ran.top = if guest.name == "SMAP" { 0x01 } else { 0x11 };
+        }
         "TSC held" => (ran.gpr[3], ran.gpr[6]) = (HELD_TSC, HELD_TSC),
         "CR4.TSD" | "upper half of CR0" => raise(&mut ran, 13),
         "dirty log" => ran.dirty = vec![3, 0x20, 0x23],
@@ -58,7 +61,7 @@ fn sound(guest: &Guest) -> Ran {
             raise(&mut ran, INTERRUPT_VECTOR);
             ran.gpr[0] = 2;
         }
-        flags::NAME => {
+        flags::NAME | approximations::NAME => {
             if let Ok(gpr) = flags::on_the_model(guest) {
                 ran.gpr[..15].copy_from_slice(&gpr[..15]);
             }
@@ -69,6 +72,7 @@ fn sound(guest: &Guest) -> Ran {
         "skid" => {
             (ran.end, ran.gpr[15]) = (End::Overflow, 0);
             ran.gpr[1] = guest.rcx - 100_000 - 345;
+            ran.counted = Some(100_345);
         }
         _ => {}
     }

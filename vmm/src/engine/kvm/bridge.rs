@@ -6,6 +6,7 @@
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
 
 use crate::engine::TscAnchor;
+use crate::engine::counting::INSTRUCTIONS_MAX;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 use crate::kvm::KvmError;
 
@@ -18,9 +19,6 @@ const CACHES: CacheConfig = CacheConfig {
     branches: true,
 };
 
-/// Maximum number of iterations of a repeated instruction. Only a hostile guest needs more; this many take seconds.
-const ITERATIONS_MAX: u64 = 1 << 26;
-
 /// An instruction in progress.
 #[derive(Debug)]
 pub(super) struct Bridge {
@@ -32,17 +30,20 @@ pub(super) struct Bridge {
     asking: bool,
     /// Number of branches of the CPU that were already reported.
     counted: u64,
+    /// The CPU's count of instructions at the last exit or branch.
+    progress: u64,
+    /// See [`Memory::limit`].
+    limit: u64,
 }
 
 /// Progress of an instruction.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It is finished: the CPU's state, the pages that it wrote, and the branches that retired.
-    Done { state: Box<CpuState>, written: Vec<u64>, branches: u64 },
+    /// It is finished: the CPU's state, the pages that it wrote, and the branches that retired. `endless` is true if it
+    /// was given up instead, because it has more iterations than [`Memory::limit`] allows.
+    Done { state: Box<CpuState>, written: Vec<u64>, branches: u64, endless: bool },
     /// It accesses a device.
     Device(Request),
-    /// It exceeded [`ITERATIONS_MAX`].
-    Endless,
     /// The soft CPU panicked with this message.
     Failed(String),
 }
@@ -55,6 +56,9 @@ pub(super) struct Memory {
     reader: Cpu,
     /// A CPU whose work is done. A new one would take a hundred microseconds, most of it for tables of the guest's pages.
     idle: Option<Cpu>,
+    /// Maximum number of instructions, or iterations of a repeated one, that a CPU executes without an exit or a
+    /// branch. As on the soft engine, the guest is ended behind them.
+    limit: u64,
 }
 
 impl Memory {
@@ -66,7 +70,14 @@ impl Memory {
         let ram = unsafe { Ram::new(base, len) };
         // SAFETY: as in `ram` below; this CPU never runs.
         let reader = Cpu::new(unsafe { ram.another() }, CACHES);
-        Memory { ram, reader, idle: None }
+        Memory { ram, reader, idle: None, limit: INSTRUCTIONS_MAX }
+    }
+    /// Sets [`Memory::limit`].
+    pub(super) fn give_up_after(&mut self, instructions: u64) {
+        self.limit = instructions;
+    }
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
     }
     pub(super) fn ram(&self) -> Ram {
         // SAFETY: the conditions of `Memory::new` hold, and an engine runs one CPU at a time, on its own thread.
@@ -87,7 +98,7 @@ impl Memory {
     pub(super) fn step(&mut self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         let mut cpu = self.cpu(state);
         cpu.set_tsc(TscAnchor { icount: 0, ..tsc });
-        Bridge { cpu, exit: false, asking: false, counted: 0 }
+        Bridge { cpu, exit: false, asking: false, counted: 0, progress: 0, limit: self.limit }
     }
     /// Returns a bridge that executes the rest of a repeated instruction that belongs to an exit.
     pub(super) fn repeat(&mut self, state: &CpuState, tsc: TscAnchor) -> Bridge {
@@ -125,10 +136,11 @@ impl Memory {
 }
 
 impl Bridge {
-    /// Returns a bridge for the current instruction of `cpu`, which waits for a device.
-    pub(super) fn asking(cpu: Cpu) -> Bridge {
+    /// Returns a bridge for the current instruction of `cpu`, which waits for a device. `progress` is the CPU's count
+    /// of instructions at its last branch.
+    pub(super) fn asking(cpu: Cpu, progress: u64, limit: u64) -> Bridge {
         let counted = cpu.branches();
-        Bridge { cpu, exit: true, asking: true, counted }
+        Bridge { cpu, exit: true, asking: true, counted, progress, limit }
     }
     /// Continues the instruction.
     pub(super) fn go_on(&mut self) -> Step {
@@ -144,17 +156,17 @@ impl Bridge {
                 Exit::Count if self.exit => {
                     let state = self.cpu.state();
                     if state.exceptions != 0 || !goes_on(&self.cpu, state.rip) {
-                        return self.done();
+                        return self.done(false);
                     }
-                    if state.icount > ITERATIONS_MAX {
-                        return Step::Endless;
+                    if state.icount - self.progress >= self.limit {
+                        return self.done(true);
                     }
                 }
                 Exit::Failed => {
                     return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died has a normal state.
-                _ => return self.done(),
+                _ => return self.done(false),
             }
         }
     }
@@ -166,9 +178,9 @@ impl Bridge {
     pub(super) fn into_cpu(self) -> Cpu {
         self.cpu
     }
-    fn done(&mut self) -> Step {
+    fn done(&mut self, endless: bool) -> Step {
         let (state, written) = (Box::new(self.cpu.state()), self.cpu.take_dirty_pages());
-        Step::Done { state, written, branches: self.cpu.branches() - self.counted }
+        Step::Done { state, written, branches: self.cpu.branches() - self.counted, endless }
     }
 }
 

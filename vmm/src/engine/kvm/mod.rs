@@ -25,8 +25,11 @@
 //! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions must be
 //! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8 (its use ends the run). A
-//! guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
+//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8, which KVM keeps to itself.
+//! A CR8 other than zero ends the run. Reads give zero, and neither reads nor writes of zero are exits. On the soft
+//! engine CR8 is the local APIC's task priority, and each access is an exit.
+//!
+//! A guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
 //! failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
@@ -167,10 +170,16 @@ impl KvmEngine {
     /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time, with the engine's own signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // The mechanism that holds the TSC has its own signals.
-        let tick = if self.inner.get_mut().can_be_disturbed() { HELD } else { TICK };
+        // The mechanism that holds the TSC has its own signals. A counter signals only when it overflows.
+        let tick = if self.inner.get_mut().holds_tsc() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
+    }
+
+    /// Sets the number of instructions that the soft CPU may execute without an exit or a counted branch before the
+    /// guest is ended. For tests; it changes the guest's execution.
+    pub fn limit_instructions(&mut self, instructions: u64) {
+        self.inner.get_mut().limit_instructions(instructions);
     }
 
     /// Returns the statistics so far.

@@ -7,19 +7,14 @@ use everett_cpu::{Cpu, CpuState, Exit, Request, TscAnchor, Until};
 
 use super::bridge::{Bridge, Memory};
 
-/// Maximum number of instructions in a stretch. A guest that exceeds it executes next to no branches, so its time
-/// stands still.
-const INSTRUCTIONS_MAX: u64 = 1 << 31;
-
 /// End of a stretch, with the number of its branches.
 #[derive(Debug)]
 pub(super) enum Stretched {
-    /// The stretch ended at its branch, at an interrupt window, or with a CPU that halted or died.
-    Done { state: Box<CpuState>, written: Vec<u64>, branches: u64 },
+    /// The stretch ended at its branch, at an interrupt window, or with a CPU that halted or died. If `endless` is true,
+    /// it was given up instead, after [`Memory::limit`] instructions without a branch.
+    Done { state: Box<CpuState>, written: Vec<u64>, branches: u64, endless: bool },
     /// The stretch ended within an instruction that accesses a device.
     Device { bridge: Box<Bridge>, request: Request, branches: u64 },
-    /// The stretch exceeded [`INSTRUCTIONS_MAX`].
-    Endless,
     /// The soft CPU panicked with this message.
     Failed(String),
 }
@@ -35,34 +30,43 @@ impl Memory {
     ) -> Stretched {
         let mut cpu = self.cpu(state);
         cpu.set_tsc(tsc);
+        let (mut seen, mut progress) = (0, 0);
         loop {
             // An instruction retires one branch at most.
             let missing = branches - cpu.branches();
             if missing == 0 {
-                return self.done(cpu);
+                return self.done(cpu, false);
             }
-            if cpu.icount() >= INSTRUCTIONS_MAX {
-                return Stretched::Endless;
+            if cpu.icount() - progress >= self.limit() {
+                return self.done(cpu, true);
             }
             let icount = cpu.icount() + missing;
-            match cpu.run(Until { icount, window, breakpoints: &[] }) {
+            let exit = cpu.run(Until { icount, window, breakpoints: &[] });
+            if cpu.branches() != seen {
+                (seen, progress) = (cpu.branches(), cpu.icount());
+            }
+            match exit {
                 Exit::Count => {}
                 Exit::Device(request) => {
                     let branches = cpu.branches();
-                    return Stretched::Device { bridge: Box::new(Bridge::asking(cpu)), request, branches };
+                    return Stretched::Device {
+                        bridge: Box::new(Bridge::asking(cpu, progress, self.limit())),
+                        request,
+                        branches,
+                    };
                 }
                 Exit::Failed => {
                     return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
                 // A CPU that halted or died has a normal state.
-                _ => return self.done(cpu),
+                _ => return self.done(cpu, false),
             }
         }
     }
 
-    fn done(&mut self, mut cpu: Cpu) -> Stretched {
+    fn done(&mut self, mut cpu: Cpu, endless: bool) -> Stretched {
         let (state, written, branches) = (Box::new(cpu.state()), cpu.take_dirty_pages(), cpu.branches());
         self.keep(cpu);
-        Stretched::Done { state, written, branches }
+        Stretched::Done { state, written, branches, endless }
     }
 }

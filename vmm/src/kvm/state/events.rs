@@ -42,16 +42,19 @@ impl Vcpu {
 
     pub(super) fn save_events(&self) -> Result<(bool, Queued), KvmError> {
         let events = self.fd.get_vcpu_events().wanted("read pending events")?;
-        let (interrupt, exception) = (events.interrupt, events.exception);
-        let queued = Queued {
-            // INT n that is being delivered is not external, but is delivered in the same way.
-            interrupt: (interrupt.injected != 0).then_some(interrupt.nr),
-            exception: (exception.injected != 0 || exception.pending != 0).then(|| {
-                let error = exception.error_code;
-                (exception.nr, (exception.has_error_code != 0).then_some(error))
-            }),
-            triple_fault: events.triple_fault.pending != 0,
-        };
-        Ok((interrupt.shadow != 0, queued))
+        Ok((events.interrupt.shadow != 0, queued(&events)))
+    }
+}
+
+pub(super) fn queued(events: &kvm_vcpu_events) -> Queued {
+    let (interrupt, exception) = (events.interrupt, events.exception);
+    Queued {
+        // INT n that is being delivered is not external, but is delivered in the same way.
+        interrupt: (interrupt.injected != 0).then_some(interrupt.nr),
+        exception: (exception.injected != 0 || exception.pending != 0).then(|| {
+            let error = exception.error_code;
+            (exception.nr, (exception.has_error_code != 0).then_some(error))
+        }),
+        triple_fault: events.triple_fault.pending != 0,
     }
 }

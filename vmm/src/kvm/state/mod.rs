@@ -99,6 +99,9 @@ impl Vcpu {
     /// # Errors
     /// Returns an error if KVM cannot read them.
     pub fn queued(&self) -> Result<Queued, KvmError> {
+        if self.is_shared {
+            return Ok(events::queued(&self.fd.sync_regs().events));
+        }
         let (_, queued) = self.save_events()?;
         Ok(queued)
     }

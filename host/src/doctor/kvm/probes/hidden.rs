@@ -15,13 +15,29 @@ const RANDOM: [(&str, &[u8]); 2] =
     [("RDRAND", &[0x48, 0x0f, 0xc7, 0xf0]), ("RDSEED", &[0x48, 0x0f, 0xc7, 0xf8])];
 /// Instructions that compute the same result on every host that has them and raise #UD on others. Their operands are
 /// registers.
-const OTHERS: [(&str, &[u8]); 5] = [
+const OTHERS: [(&str, &[u8]); 7] = [
     ("AESENC", &[0x66, 0x0f, 0x38, 0xdc, 0xc1]),
     ("SHA1NEXTE", &[0x0f, 0x38, 0xc8, 0xc1]),
     ("PCLMULQDQ", &[0x66, 0x0f, 0x3a, 0x44, 0xc1, 0x00]),
     ("ADX", &[0x66, 0x0f, 0x38, 0xf6, 0xc1]),
     ("RDPID", &[0xf3, 0x0f, 0xc7, 0xf8]),
+    // KVM answers calls of a hypervisor with an error.
+    ("VMCALL", &[0x0f, 0x01, 0xc1]),
+    ("VMMCALL", &[0x0f, 0x01, 0xd9]),
 ];
+/// Transactions, in the number of RCX. RBX counts those that commit. RSI collects the statuses of those that abort.
+const TRANSACTIONS: [u8; 24] = [
+    0x31, 0xdb, // xor ebx, ebx
+    0x31, 0xf6, // xor esi, esi
+    0xc7, 0xf8, 0x07, 0x00, 0x00, 0x00, // again: xbegin aborted
+    0xff, 0xc3, // inc ebx
+    0x0f, 0x01, 0xd5, // xend
+    0xeb, 0x02, // jmp next
+    0x09, 0xc6, // aborted: or esi, eax
+    0x48, 0xff, 0xc9, // next: dec rcx
+    0x75, 0xec, // jnz again
+];
+const ATTEMPTS: u64 = 100;
 /// TZCNT of zero, which executes as BSF on a processor without TZCNT. TZCNT returns 64, BSF keeps the old register
 /// value.
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
@@ -46,7 +62,38 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         let detail = if holds { "raises #UD".to_owned() } else { where_.join(", ") };
         notes.needed(name, holds, detail, "no seed determines its random numbers");
     }
+    let mut seen = Vec::new();
+    let mut holds = true;
+    for (ring, word) in [(Ring::Zero, "ring 0"), (Ring::Three, "ring 3")] {
+        let mut aborts = false;
+        match always(effort.rounds(), || transactions(host, ring, &mut aborts)) {
+            Ok(()) if aborts => seen.push(format!("aborts at once in {word}")),
+            Ok(()) => {}
+            Err(otherwise) => {
+                holds = false;
+                seen.push(format!("{otherwise} in {word}"));
+            }
+        }
+    }
+    let detail = if seen.is_empty() { "raises #UD".to_owned() } else { seen.join(", ") };
+    notes.needed("XBEGIN", holds, detail, "the host's interrupts and caches abort transactions");
     others(host, notes);
+}
+
+/// Returns the behaviour of XBEGIN if a transaction begins. Sets `aborts` if it aborts each time with status 0, as where
+/// a host without the feature in CPUID has it disabled: then nothing of the host decides.
+fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Option<String>, String> {
+    let ran = host.run(&Guest { rcx: ATTEMPTS, ..Guest::new("XBEGIN", ring, &TRANSACTIONS) })?;
+    if ran.raised(UD) {
+        return Ok(None);
+    }
+    if !ran.to_its_end() {
+        return Ok(Some(ran.how()));
+    }
+    let (committed, statuses) = (ran.gpr[3], ran.gpr[6]);
+    *aborts = true;
+    let begins = committed != 0 || statuses != 0;
+    Ok(begins.then(|| format!("{committed} of {ATTEMPTS} transactions commit, aborts show {statuses:#x}")))
 }
 
 /// Returns the first leaf that differs from the model, if any.

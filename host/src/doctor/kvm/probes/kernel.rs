@@ -9,6 +9,10 @@ use crate::doctor::kvm::host::{End, Host};
 
 const GP: u8 = 13;
 const PF: u8 = 14;
+/// Bits of a page fault's error code: a right is missing, and not the page; an instruction fetch. The others are a write,
+/// ring 3, and a reserved bit in a page table.
+const PRESENT: u64 = 1;
+const FETCH: u64 = 1 << 4;
 const CR4_UMIP: u64 = 1 << 11;
 const CR4_SMEP: u64 = 1 << 20;
 const CR4_SMAP: u64 = 1 << 21;
@@ -161,14 +165,17 @@ fn paging(host: &mut dyn Host) -> Result<Option<String>, String> {
         |name, cr4, code: &[u8]| Guest { cr4, kernel_pages: true, ..Guest::new(name, Ring::Zero, code) };
     let load = [&[0x8a, 0x04, 0x25][..], &byte(FOR_PROGRAMS + DATA)].concat(); // mov al, [FOR_PROGRAMS + DATA]
     let faults = [
-        ("NX", kernel("NX", 0, &jump_to(NO_EXECUTE + CODE))),
-        ("SMEP", kernel("SMEP", CR4_SMEP, &jump_to(FOR_PROGRAMS + CODE))),
-        ("SMAP", kernel("SMAP", CR4_SMAP, &load)),
+        ("NX", kernel("NX", 0, &jump_to(NO_EXECUTE + CODE)), PRESENT | FETCH),
+        ("SMEP", kernel("SMEP", CR4_SMEP, &jump_to(FOR_PROGRAMS + CODE)), PRESENT | FETCH),
+        ("SMAP", kernel("SMAP", CR4_SMAP, &load), PRESENT),
     ];
-    for (name, guest) in faults {
+    for (name, guest, error) in faults {
         let ran = host.run(&guest)?;
         if !ran.raised(PF) {
             failures.push(format!("{name} does not fault: {}", ran.how()));
+        } else if ran.top != error {
+            failures
+                .push(format!("{name}: a page fault with error code {:#x} instead of {error:#x}", ran.top));
         }
     }
     Ok(listed(failures))
@@ -225,6 +232,7 @@ mod tests {
                 end,
                 vector: Guest::vector(&image),
                 gpr: soft.state().gpr,
+                top: Guest::top(&image, soft.state().gpr[4]),
                 exits: 1,
                 msr_exits: 0,
                 stale: 0,

@@ -7,7 +7,9 @@
 //! - `machine`: memory, MSRs, interrupts, instructions that cannot be executed
 //! - `counters`: counting of the guest's branches, and delay of the counter's signal
 //! - `flags`: status flags that the manual calls undefined
+//! - `approximations`: results that the manual does not define to the last bit
 
+pub(crate) mod approximations;
 mod counters;
 pub(crate) mod flags;
 mod hidden;
@@ -54,6 +56,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     kernel::probe(host, effort, &mut notes);
     machine::probe(host, effort, &mut notes);
     flags::probe(host, &mut notes);
+    approximations::probe(host, &mut notes);
     counters::probe(host, effort, &mut notes);
     let Notes { findings, unproven, branches, coherent } = notes;
     Report { findings, unproven, branches, coherent }

@@ -112,11 +112,14 @@ impl Inner {
     pub(super) fn give_up_after(&mut self, signals: u32) {
         self.signals_max = Some(signals);
     }
+    pub(super) fn limit_instructions(&mut self, instructions: u64) {
+        self.memory.give_up_after(instructions);
+    }
     pub(super) fn stats(&self) -> KvmStats {
         self.stats
     }
     pub(super) fn failure(&self) -> Option<Failure> {
-        self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Host))
+        self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Disturbed))
     }
     /// Returns the clock mode.
     pub(super) fn clock(&self) -> ClockMode {
@@ -125,6 +128,10 @@ impl Inner {
     /// True if the host can disturb a run, which must then be repeated.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
+    }
+    /// True if the TSC is held, which has signals of its own.
+    pub(super) fn holds_tsc(&self) -> bool {
+        self.holder.is_some()
     }
     /// See [`crate::engine::Engine::recover`].
     pub(super) fn recover(&mut self) -> bool {
@@ -210,17 +217,20 @@ impl Inner {
     /// Enters the guest once, and checks that its execution can be trusted.
     fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
         self.stats.entries += 1;
-        let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
-        if let Some(holder) = &mut self.holder {
-            holder.hold(tsc)?;
-        }
         if let Some(counting) = &mut self.counting {
             self.vcpu.request_window(until.window);
             counting.counter.arm(until.icount - self.count - counting.margin)?;
         }
-        let exit = self.vcpu.run()?;
+        let tsc = self.tsc_now().tsc.wrapping_add(self.tsc_offset);
+        if let Some(holder) = &mut self.holder {
+            holder.hold(tsc)?;
+        }
+        let exit = self.vcpu.run();
+        // Asked behind a failed entry too, because this ends the holder's signals.
+        let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
+        let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
-        if let Err(error) = self.believe(until) {
+        if let Err(error) = self.believe(until, moved) {
             if exit.is_unfinished() {
                 // Otherwise the rest of the unfinished instruction would be applied to the state that replaces this
                 // one.
@@ -233,7 +243,7 @@ impl Inner {
     }
 
     /// Returns an error if the guest ran past its place, or if the TSC moved.
-    fn believe(&mut self, until: &Until<'_>) -> Result<(), KvmError> {
+    fn believe(&mut self, until: &Until<'_>, moved: Result<bool, KvmError>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
@@ -242,12 +252,7 @@ impl Inner {
                 return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
         }
-        if let Some(holder) = &mut self.holder
-            && holder.has_moved()?
-        {
-            return Err(KvmError::Disturbed("its TSC ticked".to_owned()));
-        }
-        Ok(())
+        if moved? { Err(KvmError::Disturbed("its TSC ticked".to_owned())) } else { Ok(()) }
     }
 
     /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window
@@ -261,18 +266,17 @@ impl Inner {
         let TscAnchor { tsc, .. } = self.tsc_now();
         let tsc = TscAnchor { icount: 0, tsc, num: 0, den: 1 };
         match self.memory.stretch(&state, tsc, missing, window) {
-            Stretched::Done { state, written, branches } => {
+            Stretched::Done { state, written, branches, endless } => {
                 self.counted_branches(branches);
                 self.wrote(written)?;
                 self.take(&state)?;
-                Ok(None)
+                Ok(endless.then_some(Exit::NoProgress))
             }
             Stretched::Device { bridge, request, branches } => {
                 self.counted_branches(branches);
                 Ok(Some(self.ask(bridge, request)))
             }
             Stretched::Failed(message) => Err(KvmError::Panic(message)),
-            Stretched::Endless => Err(KvmError::Exit("the guest computes without a branch".to_owned())),
         }
     }
 
@@ -369,11 +373,15 @@ impl Inner {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // With closed gates, delivery by the processor would fail, and the soft CPU would repeat the
+                        // The exception in which the instruction ends belongs to this exit, so that the next
+                        // interrupt is taken behind its delivery, whether or not an observer reads the state here. With
+                        // closed gates, delivery by the processor would fail, and the soft CPU would repeat the
                         // instruction and its device access.
-                        if !self.vcpu.delivers() && self.vcpu.queued()? != Queued::default() {
+                        if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
-                            self.counted();
+                            if self.dead.is_none() {
+                                self.counted();
+                            }
                             return Ok(None);
                         }
                         self.finish_repeated()
@@ -384,11 +392,11 @@ impl Inner {
         }
     }
 
-    /// Handles KVM's report that an instruction is finished. A repeated instruction may have iterations left. The
-    /// processor would execute them without reporting their end, so the soft CPU does.
+    /// Handles KVM's report that an instruction is finished, with nothing queued behind it. A repeated instruction may
+    /// have iterations left. The processor would execute them without reporting their end, so the soft CPU does.
     fn finish_repeated(&mut self) -> Outcome {
         let place = self.vcpu.save_place()?;
-        if !self.memory.repeats(&place) || self.vcpu.queued()?.exception.is_some() {
+        if !self.memory.repeats(&place) {
             self.clear_resume(&place)?;
             self.counted();
             return Ok(None);
@@ -414,7 +422,8 @@ impl Inner {
 
     fn finish_by_soft(&mut self, bridge: Box<Bridge>) -> Outcome {
         let exit = self.step(bridge)?;
-        if matches!(self.pending, Pending::None) && self.dead.is_none() {
+        let finished = matches!(self.pending, Pending::None) && exit != Some(Exit::NoProgress);
+        if finished && self.dead.is_none() {
             self.counted();
         }
         Ok(exit)
@@ -462,7 +471,7 @@ impl Inner {
 
     fn step(&mut self, mut bridge: Box<Bridge>) -> Outcome {
         match bridge.go_on() {
-            Step::Done { state, written, branches } => {
+            Step::Done { state, written, branches, endless } => {
                 self.memory.keep(bridge.into_cpu());
                 if self.counting.is_some() {
                     self.counted_branches(branches);
@@ -470,6 +479,9 @@ impl Inner {
                 self.wrote(written)?;
                 let was_halted = self.halted;
                 self.take(&state)?;
+                if endless {
+                    return Ok(Some(Exit::NoProgress));
+                }
                 if self.halted && !was_halted {
                     self.counted();
                     return Ok(Some(Exit::Halt));
@@ -477,7 +489,6 @@ impl Inner {
                 Ok(None)
             }
             Step::Failed(message) => Err(KvmError::Panic(message)),
-            Step::Endless => Err(KvmError::Exit("a repeated instruction that does not end".to_owned())),
             Step::Device(request) => Ok(Some(self.ask(bridge, request))),
         }
     }
@@ -544,8 +555,10 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so KVM has to drop what it derived
-    /// from these ([`crate::kvm::Processor::forget_memory`]).
+    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so everything that KVM derived from
+    /// page tables is dropped. Where the host has shown that a flush is enough, this costs a few requests
+    /// ([`crate::kvm::processor::Real::new`]). Elsewhere KVM's memory is removed and added again; in clock mode `branch` after
+    /// each stretch that writes.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
@@ -574,6 +587,8 @@ impl Inner {
     }
 
     pub(super) fn set_state(&mut self, state: &CpuState) {
+        // Everything that was executed since the disturbance is replaced.
+        self.disturbed = None;
         let done = match std::mem::replace(&mut self.pending, Pending::None) {
             // Otherwise the rest of the instruction would be applied to the new state.
             Pending::Kvm(_) => self.drain(),
