@@ -399,8 +399,8 @@ impl Inner {
     }
 
     /// Clears RFLAGS.RF behind an instruction that KVM has finished in the place of the processor. A processor clears it with
-    /// each instruction (SDM volume 3, 17.3.1.1). KVM leaves it set behind a port access and HLT, and the next interrupt
-    /// would push it. `place` is the state behind the instruction.
+    /// each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves it set behind a port
+    /// access and HLT, and the next interrupt would push it. `place` is the state behind the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
         // A fault that the instruction has raised pushes RF.
         if place.rflags & RESUME == 0 || self.vcpu.queued()?.exception.is_some() {
