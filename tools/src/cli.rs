@@ -24,7 +24,7 @@ pub struct Cli {
     /// Print JSON lines instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Engine that executes guest code (ignored by moment and demo, which use soft)
+    /// Engine that executes guest code (ignored by demo, which uses soft)
     #[arg(long, global = true, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
     /// With --engine kvm: run even if /dev/kvm did not prove exact on this host; every result is marked

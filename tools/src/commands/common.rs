@@ -89,13 +89,18 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
         all.delivered += stats.delivered;
         all.stretches += stats.stretches;
     }
-    let Record { entries, bridged, msrs, delivered, .. } = all;
+    let Record { entries, bridged, msrs, delivered, disturbed, .. } = all;
     let mut line = format!(
         "KVM was entered {entries} times; the soft CPU executed {bridged} instructions that KVM could not, and {msrs} accesses \
          to MSRs"
     );
     if delivered > 0 {
         line += &format!(", and delivered {delivered} exceptions and system calls");
+    }
+    if disturbed > 0 {
+        line += &format!(
+            "; {disturbed} runs of a millisecond or less were repeated, because the host disturbed them"
+        );
     }
     ui.say(style::paint(style::FAINT, line))?;
     Ok(ui.record(&all)?)

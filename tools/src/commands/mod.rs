@@ -75,7 +75,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Boot(args) => boot::run(&ui, asked, args),
         Command::Run(args) => run::run(&ui, asked, args),
         Command::Verify(args) => verify::run(&ui, asked, args),
-        Command::Moment(args) => moment::run(&ui, args),
+        Command::Moment(args) => moment::run(&ui, asked, args),
         Command::Plan(args) => plan::run(&ui, args),
         Command::Explore(args) => explore::run(&ui, asked, args),
         Command::Findings(args) => findings::list(&ui, args),

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
 use everett_session::booted::{Booted, waiting};
 use everett_session::conversation::Phase;
-use everett_session::engines::Engine;
+use everett_session::engines::{Asked, Engine, EngineChoice};
 use everett_session::machines::EngineOptions;
 use everett_session::moments::{MomentFolder, Recorded, Stored, check_name};
 use everett_session::timeline::Timeline;
 use everett_snapshot::moment::MomentHeader;
 use everett_vmm::machine::Until;
+use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
@@ -24,6 +26,9 @@ use crate::ui::{Ui, printable, style};
 
 /// Interval of vtime at which progress is shown.
 const STEP_NS: u64 = 20_000_000;
+
+/// For subcommands that execute nothing.
+const SOFT: Asked = Asked { engine: EngineChoice::Soft, allow_inexact: false, patience: Duration::ZERO };
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -42,12 +47,12 @@ struct Record<'a> {
     digest: Option<String>,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Moment) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Moment) -> anyhow::Result<Outcome> {
     match args {
-        cli::Moment::Save { place, name } => save(ui, place, name.as_deref())?,
+        cli::Moment::Save { place, name } => save(ui, asked, place, name.as_deref())?,
         cli::Moment::List { world } => return list(ui, &open(ui, world)?.moment_folder),
         cli::Moment::Show { world, moment } => show(ui, world, moment)?,
-        cli::Moment::Restore { world, moment } => return restore(ui, world, moment),
+        cli::Moment::Restore { world, moment } => return restore(ui, asked, world, moment),
         cli::Moment::Drop { world, moment } => {
             open(ui, world)?.moment_folder.drop_saved(moment)?;
             ui.say(format!("dropped {moment}"))?;
@@ -65,15 +70,26 @@ fn place_name(prepared: &Prepared, seed: u64, vtime_ns: u64) -> String {
     format!("{}@{vtime_ns}", prepared.identity.path(seed))
 }
 
-fn save(ui: &Ui, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
+/// Chooses the engine. A saved moment has no mark of an inexact engine, so such an engine is refused.
+fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
+    let engine = Engine::choose(asked, clock)?;
+    if !engine.exact {
+        anyhow::bail!("--allow-inexact: moments cannot be marked as inexact; use --engine soft");
+    }
+    Ok(engine)
+}
+
+fn save(ui: &Ui, asked: Asked, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
     if let Some(name) = name {
         check_name(name).map_err(anyhow::Error::msg)?;
     }
     let interrupt = Interrupt::install()?;
     let world = common::load(&place.world)?;
     let plan = common::plan(place.faults.as_deref(), &world)?;
-    let mut prepared = common::prepare(ui, world, EngineOptions::default(), &interrupt)?;
-    common::announce_engine(ui, &Engine::soft(prepared.launcher.world.clock))?;
+    let engine = exact_engine(asked, world.clock)?;
+    let options = engine.options(EngineOptions::default());
+    let mut prepared = common::prepare(ui, world, options, &interrupt)?;
+    common::announce_engine(ui, &engine)?;
     let booted = prepared.start_stored(ui, place.from.as_deref(), &interrupt)?;
     prepared.apply_faults(ui, plan, &interrupt)?;
     let seed = prepared.seed(place.seed);
@@ -145,16 +161,18 @@ fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
 }
 
 /// Reads a saved moment; the returned launcher starts timelines at it.
-fn read(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
+fn read(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
     let interrupt = Interrupt::install()?;
-    let mut prepared = common::prepare(ui, common::load(world)?, EngineOptions::default(), &interrupt)?;
+    let world = common::load(world)?;
+    let options = exact_engine(asked, world.clock)?.options(EngineOptions::default());
+    let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     let booted = prepared.start_stored(ui, Some(name), &interrupt)?;
     let stored = prepared.launcher.from.clone().unwrap_or(booted.ready);
     Ok((prepared, stored))
 }
 
 fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
-    let (prepared, stored) = read(ui, world, name)?;
+    let (prepared, stored) = read(ui, SOFT, world, name)?;
     let header = prepared.moment_folder.header(name)?;
     tell(ui, name, &header, Some(stored.digest))?;
     let path = prepared.moment_folder.folder();
@@ -174,8 +192,8 @@ fn show(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn restore(ui: &Ui, world: &Path, name: &str) -> anyhow::Result<Outcome> {
-    let (prepared, stored) = read(ui, world, name)?;
+fn restore(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<Outcome> {
+    let (prepared, stored) = read(ui, asked, world, name)?;
     let header = prepared.moment_folder.header(name)?;
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.resume(&stored)?;

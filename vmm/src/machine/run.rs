@@ -40,7 +40,7 @@ impl<E: Engine> Machine<E> {
             && let Some(Failure::Disturbed(_)) = self.engine.failure()
             && let Err(End::Host(why)) = &mut stopped
         {
-            why.push_str(", three times in a row from one place");
+            why.push_str(&format!(", {TRIES_MAX} times in a row from one place"));
         }
         match stopped {
             Ok(stop) => stop,

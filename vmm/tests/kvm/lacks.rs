@@ -10,6 +10,7 @@ use everett_cpu::CpuState;
 use everett_cpu::Request;
 use everett_cpu::state::{Msrs, seg};
 use everett_vmm::engine::{Engine, Exit};
+use everett_vmm::kvm::gates::RESUME;
 use everett_vmm::kvm::{Host, KvmExit, Vcpu, Vm};
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
@@ -137,11 +138,12 @@ pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
 /// Limit of an interrupt descriptor table without a gate.
 const NO_GATE: u16 = 6;
 
-/// Returns true if a program's registers are readable after its exception has shut the guest down. No engine is involved.
-fn keeps_registers(host: &Host) -> bool {
+/// Runs a program without a gate for its exception. Returns the registers before it, and those after the guest has shut
+/// down, or `None` if it ended otherwise. No engine is involved.
+fn shut_down(host: &Host, code: Instruction) -> (CpuState, Option<CpuState>) {
     let _ticker = tick();
     let mut guest = Guest::new(true);
-    guest.code(CODE, |a| a.ud2());
+    guest.code(CODE, code);
     guest.state.idtr.limit = NO_GATE;
     guest.state.gpr = std::array::from_fn(|n| 0x0123_4567_0000_0000 + n as u64);
     let memory = memory();
@@ -151,10 +153,23 @@ fn keeps_registers(host: &Host) -> bool {
     vcpu.load(&guest.state).expect("a state that a guest can have");
     let mut exits = (0..SIGNALS_MAX).map(|_| vcpu.run().expect("an exit"));
     let exit = exits.find(|exit| *exit != KvmExit::Interrupted);
-    let kept = vcpu.save().expect("its registers").state;
+    let after = vcpu.save().expect("its registers").state;
+    (guest.state, (exit == Some(KvmExit::Shutdown)).then_some(after))
+}
+
+/// Returns true if a program's registers are readable after its exception has shut the guest down.
+fn keeps_registers(host: &Host) -> bool {
+    let (before, after) = shut_down(host, |a| a.ud2());
     let registers =
         |state: &CpuState| (state.gpr, state.rip, state.cr3, state.seg[seg::CS], state.seg[seg::SS]);
-    exit == Some(KvmExit::Shutdown) && registers(&kept) == registers(&guest.state)
+    after.is_some_and(|after| registers(&after) == registers(&before))
+}
+
+/// Returns true if a guest that an INT1 has shut down looks as behind a trap: RIP behind it, and RF clear. A KVM that
+/// intercepts INT1 and delivers #DB itself can leave RF set, as behind a fault of the next instruction.
+pub(crate) fn int1_is_a_trap(host: &Host) -> bool {
+    let (before, after) = shut_down(host, |a| a.int1());
+    after.is_some_and(|after| after.rip == before.rip + 1 && after.rflags & RESUME == 0)
 }
 
 /// Returns a guest that stores [`RIGHT`] after the instruction, or [`WRONG`] after an exception.

@@ -9,6 +9,8 @@ use everett_cpu::state::{Segment, TableRegister, seg};
 
 /// Size of guest memory in bytes: one large page.
 pub const RAM_BYTES: usize = 2 << 20;
+/// Bytes at the beginning of memory that guests use. The rest stays zero.
+pub const USED_BYTES: usize = 256 << 10;
 /// Guest-physical address of the code.
 pub const CODE: u64 = 0x1_0000;
 /// Guest-physical address of a page for guests to write. The page after it is never written.

@@ -97,7 +97,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("UMIP", |guest, ran| {
-            if guest.name == "UMIP" && guest.code.ends_with(&[0xe0]) {
+            if guest.name == "UMIP" && guest.code == [0x0f, 0x00, 0xc8] {
                 ran.gpr[15] = END_MARK;
             }
         }),
@@ -144,6 +144,17 @@ fn each_leak_is_found_by_name() {
         }
     }
     assert!(others.is_empty(), "found otherwise: {others:?}");
+}
+
+#[test]
+fn smsw_may_execute_where_kvm_emulates_umip() {
+    let report = report(Effort::Look, |guest, ran| {
+        if guest.name == "UMIP" && guest.code == [0x0f, 0x01, 0xe0] {
+            ran.gpr[15] = END_MARK;
+        }
+    });
+    assert!(report.unproven.is_empty());
+    assert_eq!(detail(&report, "UMIP").1, "hides system registers from ring 3, except SMSW's");
 }
 
 #[test]

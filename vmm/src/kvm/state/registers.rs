@@ -6,6 +6,9 @@ use kvm_bindings::{kvm_debugregs, kvm_dtable, kvm_regs, kvm_sregs};
 
 use super::segments::{from_kvm, local_table, local_table_to_kvm, segment_or_null, to_kvm};
 
+/// EFER.LMA: long mode is active.
+const EFER_LMA: u64 = 1 << 10;
+
 pub(super) fn general(state: &CpuState) -> kvm_regs {
     let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15] = state.gpr;
     let (rip, rflags) = (state.rip, state.rflags);
@@ -48,11 +51,12 @@ pub(super) fn system(state: &CpuState) -> kvm_sregs {
 
 pub(super) fn read_system(state: &mut CpuState, s: &kvm_sregs) {
     let table = |t: &kvm_dtable| TableRegister { base: t.base, limit: t.limit };
+    let long_mode = s.efer & EFER_LMA != 0;
     state.seg[seg::CS] = from_kvm(&s.cs);
     for (which, segment) in
         [(seg::DS, &s.ds), (seg::ES, &s.es), (seg::FS, &s.fs), (seg::GS, &s.gs), (seg::SS, &s.ss)]
     {
-        state.seg[which] = segment_or_null(segment, matches!(which, seg::FS | seg::GS));
+        state.seg[which] = segment_or_null(segment, matches!(which, seg::FS | seg::GS), long_mode);
     }
     state.tr = from_kvm(&s.tr);
     state.ldtr = local_table(&s.ldt);

@@ -1,7 +1,8 @@
 //! Segment registers with their hidden parts.
 //!
 //! The hidden part of a register with a null selector is invisible in 64-bit mode, except for the bases of FS and GS.
-//! Hosts leave different values there; the canonical form is zero with the selector's RPL as DPL, as in the soft CPU.
+//! Hosts leave different values there: an IRET to a null SS leaves no rights, or those of a flat segment. The canonical form
+//! is zero with the selector's RPL as DPL, as in the soft CPU.
 
 use everett_cpu::state::Segment;
 use kvm_bindings::kvm_segment;
@@ -50,9 +51,11 @@ fn is_null(s: &kvm_segment) -> bool {
     s.unusable != 0 || s.present == 0
 }
 
-/// Returns the canonical form of a segment register. With a null selector only FS and GS have a base.
-pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool) -> Segment {
-    if !is_null(s) {
+/// Returns the canonical form of a segment register. With a null selector only FS and GS have a base. In real mode, i.e. not
+/// in `long_mode`, selector 0 is a segment as any other.
+pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool, long_mode: bool) -> Segment {
+    let null = is_null(s) || long_mode && has_null_selector(s.selector);
+    if !null {
         return from_kvm(s);
     }
     let base = if has_base { s.base } else { 0 };
@@ -113,6 +116,22 @@ mod tests {
         for after in [unusable, with_its_rights, kvm_segment { type_: 0, ..unusable }] {
             assert_eq!(local_table(&after), null());
         }
+    }
+
+    #[test]
+    fn a_null_selector_has_one_form_on_every_make() {
+        let flat = Segment { selector: 0, base: 0, limit: u32::MAX, access: 0xc093 };
+        let with_rights = to_kvm(&flat);
+        let unusable = kvm_segment { unusable: 1, present: 0, limit: 0, ..with_rights };
+        for after in [with_rights, unusable] {
+            let null = Segment { selector: 0, base: 0, limit: 0, access: 0 };
+            assert_eq!(segment_or_null(&after, false, true), null);
+            let based = kvm_segment { base: 0x1000, ..after };
+            assert_eq!(segment_or_null(&based, true, true), Segment { base: 0x1000, ..null });
+        }
+        assert_eq!(segment_or_null(&with_rights, false, false), flat, "real mode");
+        let loaded = Segment { selector: 0x18, ..flat };
+        assert_eq!(segment_or_null(&to_kvm(&loaded), false, true), loaded);
     }
 
     #[test]

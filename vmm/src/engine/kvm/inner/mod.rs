@@ -408,7 +408,7 @@ impl Inner {
     }
 
     /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
-    /// with each instruction (SDM volume 3, 17.3.1.1). KVM leaves it set after a port access and HLT, and the next
+    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves it set after a port access and HLT, and the next
     /// interrupt would push it. `place` is the state after the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
         // A fault that the instruction has raised pushes RF.
