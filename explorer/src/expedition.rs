@@ -285,8 +285,8 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
                 .map_err(|problem| ExpeditionError::Record { choice: number, problem })?,
         };
         self.progress.run += 1;
-        self.progress.instructions += brief.record().executed;
-        self.progress.cpu_ns += brief.record().cpu_ns;
+        self.progress.instructions = self.progress.instructions.saturating_add(brief.record().executed);
+        self.progress.cpu_ns = self.progress.cpu_ns.saturating_add(brief.record().cpu_ns);
         self.note(&brief);
         self.search.deliver(number, brief);
         Ok(())
@@ -296,7 +296,8 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     fn note(&mut self, brief: &Brief) {
         let record = brief.record();
         self.progress.branches += 1;
-        self.progress.vtime_ns += record.vtime_ns();
+        // A run directory from elsewhere may have any times.
+        self.progress.vtime_ns = self.progress.vtime_ns.saturating_add(record.vtime_ns());
         self.progress.states = self.dictionary.states();
         for hit in &record.hits {
             let signature = (hit.property.clone(), hit.signature.clone());

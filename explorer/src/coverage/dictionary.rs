@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::delta::{Delta, Reached};
-use super::limits::DICTIONARY_MAX;
+use super::limits::{DICTIONARY_BYTES_MAX, DICTIONARY_MAX};
 use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 
@@ -24,11 +24,19 @@ pub(crate) struct Entry {
 }
 
 /// Contents of a dictionary.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Entries {
     entries: Vec<Entry>,
     numbers: BTreeMap<PointId, u32>,
     states: u64,
+    /// Number of bytes that the texts of further points may have.
+    bytes_left: usize,
+}
+
+impl Default for Entries {
+    fn default() -> Entries {
+        Entries { entries: Vec::new(), numbers: BTreeMap::new(), states: 0, bytes_left: DICTIONARY_BYTES_MAX }
+    }
 }
 
 /// Error for a point that is stored under another point's id. It is a defect of the code that made the delta.
@@ -118,6 +126,7 @@ impl Entries {
         if self.entries.len() >= DICTIONARY_MAX || self.numbers.contains_key(&id) {
             return None;
         }
+        self.bytes_left = self.bytes_left.checked_sub(point.bytes())?;
         let number = u32::try_from(self.entries.len()).ok()?;
         self.states += u64::from(kind == Kind::State);
         self.numbers.insert(id, number);
@@ -129,6 +138,7 @@ impl Entries {
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);
+            self.bytes_left += entry.point.bytes();
             self.states -= u64::from(entry.kind == Kind::State);
         }
     }
@@ -164,4 +174,22 @@ fn alike(reached: &Reached) -> (Option<(&str, bool)>, &Point) {
         _ => None,
     };
     (order, &reached.point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A point without room is no obstacle for a shorter one, and points that are removed make room.
+    #[test]
+    fn texts_of_numbered_points_are_bounded() {
+        let point = |text: &str| Arc::new(Point::Fault { fault: text.to_owned(), phase: "phase".to_owned() });
+        let mut entries = Entries { bytes_left: 20, ..Entries::default() };
+        assert_eq!(entries.add(point("first")), Some(0));
+        assert_eq!(entries.add(point("second")), None, "it has 11 bytes, and there is room for 10");
+        assert_eq!(entries.add(point("third")), Some(1));
+        assert_eq!((entries.bytes_left, entries.add(point(""))), (0, None));
+        entries.forget_from(1);
+        assert_eq!((entries.bytes_left, entries.add(point("other"))), (10, Some(1)));
+    }
 }

@@ -55,6 +55,9 @@ pub const POINTS_MAX: usize = 1 << 18;
 /// branch that reaches it. It is twice [`POINTS_MAX`], because numbers are assigned in the order of results, but points
 /// are kept in the order of choices.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
+/// Maximum length of the texts of the points that have a number, in bytes. In a file, points share texts; in memory, each
+/// has a copy.
+pub const DICTIONARY_BYTES_MAX: usize = 1 << 29;
 /// Maximum number of samples of the growth curve.
 pub const GROWTH_MAX: usize = 512;
 /// Maximum number of gaps of each kind that are listed; all are counted.

@@ -106,14 +106,23 @@ impl Point {
 
     /// True if no text in the point is longer than [`STATE_BYTES_MAX`].
     pub(crate) fn is_bounded(&self) -> bool {
-        let short = |text: &String| text.len() <= STATE_BYTES_MAX;
+        self.lengths().iter().all(|length| *length <= STATE_BYTES_MAX)
+    }
+
+    /// Returns the length of the point's texts, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lengths().iter().sum()
+    }
+
+    /// Returns the lengths of the point's texts, in bytes, and 0 for each text that it does not have.
+    fn lengths(&self) -> [usize; 3] {
         match self {
-            Point::State { state } => short(state),
-            Point::Phase { phase } => short(phase),
-            Point::Fault { fault, phase } => short(fault) && short(phase),
-            Point::FaultPair { faults, phase } => faults.iter().all(short) && short(phase),
-            Point::Order { first, then, .. } => short(first) && short(then),
-            Point::Value { variable, value } => short(variable) && short(value),
+            Point::State { state } => [state.len(), 0, 0],
+            Point::Phase { phase } => [phase.len(), 0, 0],
+            Point::Fault { fault, phase } => [fault.len(), phase.len(), 0],
+            Point::FaultPair { faults: [a, b], phase } => [a.len(), b.len(), phase.len()],
+            Point::Order { first, then, .. } => [first.len(), then.len(), 0],
+            Point::Value { variable, value } => [variable.len(), value.len(), 0],
         }
     }
 

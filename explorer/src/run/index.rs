@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::brief::Brief;
@@ -38,8 +39,9 @@ pub(super) struct Index {
     evidence: BTreeMap<(String, String), u64>,
 }
 
-/// Callback that gets each record in the order of the file, while the index is built.
-pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Brief) -> Result<(), RunError>;
+/// Callback that gets each record and its length in bytes in the order of the file, while the index is built. If it
+/// breaks, the rest of the file is not read.
+pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Brief, usize) -> ControlFlow<()>;
 
 impl Index {
     /// Reads the first `length` bytes of a file. Returns their index, and the tail after the last whole record.
@@ -63,8 +65,10 @@ impl Index {
                 Err(tail) => return Ok((index, tail)),
             };
             let brief = index.take(&frame, visitor.is_some())?;
-            if let (Some(visitor), Some(brief)) = (&mut visitor, brief) {
-                visitor(&index.dictionary, brief)?;
+            if let (Some(visitor), Some(brief)) = (&mut visitor, brief)
+                && visitor(&index.dictionary, brief, frame.text.len()).is_break()
+            {
+                return Ok((index, Tail { records: 0, bytes: 0, damage: None }));
             }
         }
     }

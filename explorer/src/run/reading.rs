@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,23 +71,26 @@ impl Reading {
         let (reading, (merged, branches)) = Reading::with(run, |source, length, end| {
             let mut taking = Taking { branches, ..Taking::new(end.map_or(u64::MAX, |end| end.branches)) };
             let path = source.path.clone();
-            let (sender, receiver) = sync_channel::<(Dictionary, Brief)>(DECODED_MAX);
+            let (sender, receiver) = sync_channel::<(Dictionary, Brief, usize)>(DECODED_MAX);
             let (read, merged) = thread::scope(|scope| {
-                let merging = scope.spawn(|| {
-                    for (dictionary, brief) in receiver {
-                        taking.take(&dictionary, brief).map_err(|stray| strange(&path, stray))?;
+                let merging = thread::Builder::new().spawn_scoped(scope, || {
+                    for (dictionary, brief, bytes) in receiver {
+                        taking.take(&dictionary, brief, bytes).map_err(|stray| strange(&path, stray))?;
                     }
                     Ok(taking)
                 });
-                let mut send = |dictionary: &Dictionary, brief| {
-                    // If the merging thread has ended, its error is the result, and the rest is read in vain.
-                    let _ = sender.send((dictionary.clone(), brief));
-                    Ok(())
+                let merging = merging.map_err(RunError::io("start a thread to read", &path))?;
+                let mut send = |dictionary: &Dictionary, brief, bytes| {
+                    // If the merging thread has ended, its error is the result, and the rest is not needed.
+                    match sender.send((dictionary.clone(), brief, bytes)) {
+                        Ok(()) => ControlFlow::Continue(()),
+                        Err(_) => ControlFlow::Break(()),
+                    }
                 };
                 let read = Index::of(source, length, Some(&mut send));
                 drop(sender);
-                (read, merging.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            });
+                Ok((read, merging.join().unwrap_or_else(|panic| resume_unwind(panic))))
+            })?;
             // A record that cannot be merged comes before the place at which reading failed.
             let taking = merged?;
             let (index, tail) = read?;
@@ -168,8 +172,11 @@ impl Reading {
 struct Taking {
     most: u64,
     merged: Option<Merged>,
-    /// Records that wait for the record of an earlier choice, by choice; at most [`WAITING_MAX`].
-    waiting: BTreeMap<u64, Brief>,
+    /// Records that wait for the record of an earlier choice, by choice, each with its length in the file; at most
+    /// [`WAITING_MAX`].
+    waiting: BTreeMap<u64, (Brief, usize)>,
+    /// Length of these records in the file, in bytes; at most [`WAITING_BYTES_MAX`].
+    waiting_bytes: usize,
     /// Figures of the merged branches, if they are wanted.
     branches: Option<Branches>,
 }
@@ -178,22 +185,30 @@ struct Taking {
 const DECODED_MAX: usize = 16;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
+/// Maximum length in the file of these records, in bytes. Decoded, a record can have 25 times its length.
+const WAITING_BYTES_MAX: usize = 4 << 20;
 
 impl Taking {
     fn new(most: u64) -> Taking {
-        Taking { most, merged: None, waiting: BTreeMap::new(), branches: None }
+        Taking { most, merged: None, waiting: BTreeMap::new(), waiting_bytes: 0, branches: None }
     }
 
-    fn take(&mut self, dictionary: &Dictionary, brief: Brief) -> Result<(), Stray> {
+    /// Takes the next record of the file, and its length in bytes.
+    fn take(&mut self, dictionary: &Dictionary, brief: Brief, bytes: usize) -> Result<(), Stray> {
         let merged = self.merged.get_or_insert_with(|| Merged::new(dictionary.clone()));
-        self.waiting.insert(brief.record().choice, brief);
+        self.waiting_bytes += bytes;
+        if let Some((_, bytes)) = self.waiting.insert(brief.record().choice, (brief, bytes)) {
+            self.waiting_bytes -= bytes;
+        }
         while merged.branches() < self.most
-            && let Some(brief) = self.waiting.remove(&merged.branches())
+            && let Some((brief, bytes)) = self.waiting.remove(&merged.branches())
         {
+            self.waiting_bytes -= bytes;
             add(&mut self.branches, merged, dictionary, brief)?;
         }
-        if self.waiting.len() > WAITING_MAX {
-            self.waiting.pop_last();
+        while self.waiting.len() > WAITING_MAX || self.waiting_bytes > WAITING_BYTES_MAX {
+            let Some((_, (_, bytes))) = self.waiting.pop_last() else { break };
+            self.waiting_bytes -= bytes;
         }
         Ok(())
     }
@@ -203,7 +218,7 @@ impl Taking {
         while merged.branches() < self.most {
             let next = merged.branches();
             let brief = match self.waiting.remove(&next) {
-                Some(brief) => Some(brief),
+                Some((brief, _)) => Some(brief),
                 None => index.brief(next)?,
             };
             let Some(brief) = brief else { break };
@@ -229,4 +244,29 @@ fn add(
 
 fn strange(path: &Path, stray: Stray) -> RunError {
     RunError::Json { path: path.to_owned(), problem: stray.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ROOT_NS, record};
+    use super::*;
+
+    #[test]
+    fn waiting_records_are_bounded_by_their_bytes() {
+        let dictionary = Dictionary::default();
+        let mut taking = Taking::new(u64::MAX);
+        let mut take = |choice: u64, bytes| {
+            let record = record(choice, None, &format!("{ROOT_NS}.{}", choice + 1));
+            taking.take(&dictionary, Brief::new(record, &dictionary).unwrap(), bytes).unwrap();
+            let merged = taking.merged.as_ref().map_or(0, Merged::branches);
+            (merged, taking.waiting.keys().copied().collect::<Vec<_>>(), taking.waiting_bytes)
+        };
+        let part = WAITING_BYTES_MAX / 3;
+        take(1, part);
+        take(2, part);
+        assert_eq!(take(5, part), (0, vec![1, 2, 5], 3 * part));
+        assert_eq!(take(4, part), (0, vec![1, 2, 4], 3 * part), "the last one is read again");
+        assert_eq!(take(3, usize::MAX - WAITING_BYTES_MAX), (0, vec![1, 2], 2 * part), "too long to wait");
+        assert_eq!(take(0, usize::MAX - WAITING_BYTES_MAX), (3, vec![], 0), "the next one need not wait");
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests with malicious run directories: memory and time are bounded, and nothing outside of the folder is touched.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,7 @@ use super::*;
 use crate::coverage::Numbers;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::run::frame;
+use crate::run::index::Index;
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
 use crate::run::stored;
@@ -143,6 +145,46 @@ fn names_of_findings_are_bounded() {
         Evidence::default(),
         "the index finds the first hit by its cut names"
     );
+}
+
+/// The first record is the last one in the file, and the others are long, so that few of them wait for it.
+#[test]
+fn long_records_in_any_order_are_merged() {
+    let text = "x".repeat(limits::TEXT_BYTES_MAX);
+    let hits = (0..limits::HITS_MAX).map(|n| Hit { text: text.clone(), ..hit("p", &n.to_string(), 1) });
+    let hits: Vec<Hit> = hits.collect();
+    let records: Vec<Record> =
+        row(16).into_iter().map(|record| Record { hits: hits.clone(), ..record }).collect();
+    let run = written(&[]);
+    let mut journal = resumed(run.path());
+    append(&mut journal, &records[1..]);
+    append(&mut journal, &records[..1]);
+    drop(journal);
+    let (reading, merged) = Reading::open_merged(run.path()).unwrap();
+    let length = fs::metadata(branches(run.path())).unwrap().len();
+    assert!((reading.len(), merged.branches()) == (16, 16) && length > 6 << 20, "{length} bytes");
+    let mut plain = Merged::default();
+    for record in records {
+        plain.merge(record).unwrap();
+    }
+    assert_eq!(merged.digest(), plain.digest());
+}
+
+#[test]
+fn a_visitor_that_breaks_ends_the_reading() {
+    let run = written(&row(300));
+    let file = fs::read(branches(run.path())).unwrap();
+    for most in [1, 7, 299] {
+        let source =
+            Source { file: Arc::new(fs::File::open(branches(run.path())).unwrap()), path: "b".into() };
+        let mut seen = 0;
+        let mut visitor = |_: &Dictionary, _: Brief, _: usize| {
+            seen += 1;
+            if seen < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let (index, tail) = Index::of(source, file.len() as u64, Some(&mut visitor)).unwrap();
+        assert_eq!((seen, index.len(), tail.records, tail.damage), (most, most, 0, None));
+    }
 }
 
 /// Other files are refused: a link would lead out of the folder, and opening a FIFO would wait for its other end.

@@ -340,3 +340,43 @@ fn the_first_error_of_an_exploration_is_reported() {
     let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch).unwrap();
     assert_eq!(end.merged.digest(), whole.merged.digest());
 }
+
+/// Runs branches with the longest times and the highest costs.
+struct Longest(Stack);
+
+impl Workers for Longest {
+    type Error = String;
+
+    fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+
+    fn ask(&mut self, job: Job) {
+        self.0.ask(job);
+    }
+
+    fn result(&mut self, wait: bool) -> Result<Option<(u64, Record)>, String> {
+        let most = u64::MAX;
+        let longest = |record| Record { open_ns: None, end_ns: most, executed: most, cpu_ns: most, ..record };
+        Ok(self.0.result(wait)?.map(|(number, record)| (number, longest(record))))
+    }
+
+    fn call_off(&mut self) {
+        self.0.call_off();
+    }
+}
+
+/// The times of a run directory are what another program wrote there.
+#[test]
+fn sums_of_progress_are_bounded() {
+    let run = written(&[]);
+    for ran in [2, 0] {
+        let (mut workers, mut watch) = (Longest(Stack(Vec::new())), Stack(Vec::new()));
+        let mut journal = resumed(run.path());
+        let ended = expedition::explore(aim(2), Some(&mut journal), &mut workers, &mut watch).unwrap();
+        let Progress { run, vtime_ns, instructions, cpu_ns, .. } = ended.progress;
+        assert_eq!((run, vtime_ns), (ran, u64::MAX));
+        let here = if ran == 0 { 0 } else { u64::MAX };
+        assert_eq!((instructions, cpu_ns), (here, here));
+    }
+}
