@@ -1,8 +1,8 @@
-//! Builds the guest's agent, which `src/agent.rs` includes.
+//! Builds the programs for guests, which `src/agent.rs` and `src/shim.rs` include.
 //!
-//! The agent runs on another machine. It is static, small and contains no path of this host, so that equal sources make
-//! equal images. It is therefore built by a nested cargo with its own lock file, profile and target directory, and
-//! without the settings of the outer build.
+//! They run on another machine. They are static, small and contain no path of this host, so that equal sources make
+//! equal images. They are therefore built by a nested cargo with their own lock files, profiles and target directory,
+//! and without the settings of the outer build.
 
 use std::env;
 use std::error::Error;
@@ -16,8 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let agent = here.join("agent");
     let protocol = agent.join("protocol");
-    for path in [agent.join("src"), agent.join("Cargo.toml"), agent.join("Cargo.lock")] {
-        println!("cargo::rerun-if-changed={}", path.display());
+    let shim = here.join("shim");
+    for folder in [&agent, &shim] {
+        for part in ["src", "Cargo.toml", "Cargo.lock"] {
+            println!("cargo::rerun-if-changed={}", folder.join(part).display());
+        }
     }
     for path in [protocol.join("src"), protocol.join("Cargo.toml")] {
         println!("cargo::rerun-if-changed={}", path.display());
@@ -32,10 +35,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let target_folder = out.join("agent-target");
+    for (folder, binary, variable) in
+        [(agent, "everett-agent", "EVERETT_AGENT"), (shim, "everett-shim", "EVERETT_SHIM")]
+    {
+        build(&here, &folder, &target_folder)?;
+        let binary = target_folder.join(TARGET).join("release").join(binary);
+        println!("cargo::rustc-env={variable}={}", binary.display());
+    }
+    Ok(())
+}
+
+/// Builds the program in `folder`, a workspace of its own.
+fn build(here: &Path, folder: &Path, target_folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut cargo = Command::new(env::var("CARGO")?);
     cargo.arg("build").arg("--release").arg("--locked").arg("--target").arg(TARGET);
-    cargo.arg("--manifest-path").arg(agent.join("Cargo.toml"));
-    cargo.arg("--target-dir").arg(&target_folder);
+    cargo.arg("--manifest-path").arg(folder.join("Cargo.toml"));
+    cargo.arg("--target-dir").arg(target_folder);
     for (name, _) in env::vars() {
         // Removes variables that cargo set for this package, and settings of the host's build (flags, wrappers,
         // profiles). Keeps those for cargo's registry and network.
@@ -61,14 +76,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         cargo.env_remove(name);
     }
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(&here)?.join("\u{1f}"));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(here)?.join("\u{1f}"));
 
     let status = cargo.status()?;
     if !status.success() {
-        return Err(format!("building the guest's agent in {} failed: {status}", agent.display()).into());
+        return Err(format!("building {} for guests failed: {status}", folder.display()).into());
     }
-    let binary = target_folder.join(TARGET).join("release/everett-agent");
-    println!("cargo::rustc-env=EVERETT_AGENT={}", binary.display());
     Ok(())
 }
 

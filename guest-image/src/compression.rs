@@ -61,6 +61,20 @@ impl Format {
         bounded(unpacked, bytes_max)
     }
 
+    /// Returns a streaming decoder of all members or frames, as layers of container images may have: tools that compress
+    /// in parallel write many. Not for [`Format::Lz4Legacy`].
+    ///
+    /// # Errors
+    /// See [`Format::reader`].
+    pub fn reader_of_all<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Format::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            Format::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
+            Format::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
+            other => return other.reader(packed),
+        })
+    }
+
     /// Returns a streaming decoder. Not for [`Format::Lz4Legacy`], which only kernels use.
     ///
     /// # Errors

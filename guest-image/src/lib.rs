@@ -10,6 +10,9 @@
 //! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`]: the archive that the
 //!   kernel boots with. [`agent`]: PID 1 in it.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
+//! - [`oci`]: container images as root filesystems.
+//! - [`shim`]: the program that starts the processes of container images.
+//! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
 //! - [`compression`], [`progress`]: shared by the others.
 //!
@@ -27,13 +30,16 @@ pub mod cache;
 pub mod compression;
 pub mod configure;
 pub mod debian;
+pub mod ext4;
 pub mod folder;
 pub mod image;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;
+pub mod oci;
 pub mod programs;
 pub mod progress;
+pub mod shim;
 pub mod squashfs;
 pub mod tree;
 

@@ -15,6 +15,9 @@ use crate::cache;
 /// Version of the file format.
 const VERSION: u32 = 1;
 
+/// Maximum number of container images of a lock: one for each node.
+const IMAGES_MAX: usize = 1_000;
+
 /// Maximum length of a lock, in bytes. A package takes 150 bytes, and Debian has fewer than 100,000 packages.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
@@ -97,9 +100,22 @@ pub struct Lock {
     /// The kernel's package; absent if the world names a kernel file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Locked>,
+    /// Container images that came from registries, by name.
+    #[serde(default, rename = "image", skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<LockedImage>,
     /// Packages of the root, in the order in which they are unpacked.
     #[serde(default, rename = "package")]
     pub packages: Vec<Locked>,
+}
+
+/// A locked container image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedImage {
+    /// The image, as the world names it.
+    pub name: String,
+    /// Digest of its manifest in the registry: `sha256:HEX`.
+    pub digest: String,
 }
 
 impl Lock {
@@ -107,6 +123,12 @@ impl Lock {
     #[must_use]
     pub fn new(suite: &str) -> Self {
         Lock { version: VERSION, suite: suite.to_owned(), ..Lock::default() }
+    }
+
+    /// Returns the digest of a container image.
+    #[must_use]
+    pub fn image(&self, name: &str) -> Option<&str> {
+        self.images.iter().find(|image| image.name == name).map(|image| image.digest.as_str())
     }
 
     /// Reads a lock. Returns `None` if the file does not exist.
@@ -130,6 +152,9 @@ impl Lock {
         }
         for package in lock.packages.iter().chain(&lock.kernel) {
             check(package).map_err(format)?;
+        }
+        if lock.images.len() > IMAGES_MAX {
+            return Err(format(format!("more than {IMAGES_MAX} images")));
         }
         Ok(Some(lock))
     }
@@ -172,7 +197,7 @@ fn check(package: &Locked) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Lock, Locked};
+    use super::{Error, Lock, Locked, LockedImage};
 
     fn locked(name: &str) -> Locked {
         Locked { name: name.to_owned(), version: String::from("5:7.0-1~deb12u7"), sha256: "0f".repeat(32) }
@@ -196,6 +221,12 @@ mod tests {
         assert_eq!(Lock::read(&path).unwrap(), Some(lock()));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# The exact packages"), "{text}");
+        assert!(!text.contains("image ="), "{text}");
+        let image = |name: &str| LockedImage { name: name.to_owned(), digest: "sha256:00".to_owned() };
+        let with_images = Lock { images: vec![image("redis:7"), image("docker://x/y")], ..lock() };
+        with_images.write(&path).unwrap();
+        assert_eq!(Lock::read(&path).unwrap().unwrap().image("docker://x/y"), Some("sha256:00"));
+        assert_eq!(with_images.image("x/y"), None);
     }
 
     #[test]

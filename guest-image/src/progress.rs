@@ -13,6 +13,8 @@ pub enum Stage {
     Unpack,
     /// Configuring packages in a machine; counted in packages.
     Configure,
+    /// Fetching and unpacking a container image; counted in layers.
+    Image,
     /// Writing the root filesystem.
     Root,
 }
@@ -27,6 +29,7 @@ impl Stage {
             Stage::Kernel => "preparing the kernel",
             Stage::Unpack => "unpacking packages",
             Stage::Configure => "configuring packages in a machine",
+            Stage::Image => "unpacking a container image",
             Stage::Root => "writing the root filesystem",
         }
     }

@@ -10,6 +10,8 @@ use everett_vmm::wire::endpoint::EndpointConfig;
 
 use everett_world_file::{self as world_file, CheckKind, Node, World};
 
+use crate::containers::{self, NodeImage};
+
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -29,6 +31,8 @@ pub struct Plan {
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
     pub disks: Vec<protocol::DataDisk>,
+    /// Words before every command line: the shim of a node with a container image, with its options; otherwise none.
+    pub prefix: Vec<String>,
     /// Files, split into pieces, to be written before the services start.
     pub files: Vec<protocol::PutFile>,
     /// Services, started together once the files are in place.
@@ -129,10 +133,10 @@ pub fn host_port() -> PortConfig {
 }
 
 impl Plan {
-    /// Creates the script for `node` of `world`; `root` is the root disk of its machine.
+    /// Creates the script for `node` of `world`; `root` is the root disk of its machine, `image` its container image.
     #[must_use]
-    pub fn new(world: &World, node: &Node, root: protocol::Root) -> Plan {
-        let mut files = Vec::new();
+    pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> Plan {
+        let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
         for entry in &node.files {
             put_file(entry, &mut files);
         }
@@ -141,6 +145,34 @@ impl Plan {
         }
         let drivers = world.workload.drivers.iter().filter(|driver| driver.node == node.name);
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
+        let volumes = image.map(|_| containers::volumes_disk());
+        let disks = node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk));
+        // Programs of a container image are started by its shim.
+        let of_image = |command: &world_file::Command, argv: &mut Vec<String>| {
+            if let Some(image) = image {
+                *argv = image.command_line(node, command, command.argv.clone());
+            }
+        };
+        let service = |one: &world_file::Service| match image {
+            Some(image) => image.service(node, one, service(one)),
+            None => service(one),
+        };
+        let driver = |driver: &world_file::Driver| {
+            let mut service = driver_service(driver);
+            if image.is_some() {
+                of_image(&driver.command, &mut service.argv);
+                (service.env, service.cwd, service.user) = Default::default();
+            }
+            Driver { service, repeat: driver.repeat }
+        };
+        let check = |check: &world_file::Check| {
+            let mut agent = agent_check(check)?;
+            if let (Some(_), CheckKind::Command(command)) = (image, &check.what) {
+                of_image(command, &mut agent.exec.argv);
+                (agent.exec.env, agent.exec.cwd, agent.exec.user) = Default::default();
+            }
+            Some(agent)
+        };
         Plan {
             node: node.name.clone(),
             mount: protocol::Mount { root, hostname: node.name.clone() },
@@ -152,13 +184,12 @@ impl Plan {
                 prefix: NETWORK_PREFIX,
                 gateway: None,
             }],
-            disks: node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk)).collect(),
+            disks: disks.chain(volumes).collect(),
+            prefix: image.map(|image| image.prefix(node)).unwrap_or_default(),
             files,
             services: node.services.iter().map(service).collect(),
-            drivers: drivers
-                .map(|driver| Driver { service: driver_service(driver), repeat: driver.repeat })
-                .collect(),
-            checks: checks.filter_map(agent_check).collect(),
+            drivers: drivers.map(driver).collect(),
+            checks: checks.filter_map(check).collect(),
             template: world.workload.template.clone(),
             settle_ns: world.workload.settle_ns,
         }
@@ -207,6 +238,9 @@ fn hosts(world: &World) -> Vec<protocol::HostEntry> {
         |node: &Node| protocol::HostEntry { address: address(world, node), names: vec![node.name.clone()] };
     world.nodes.iter().map(entry).collect()
 }
+
+/// Serial number of the disk with the volumes of a container image.
+pub const VOLUMES_SERIAL: &str = "everett-volumes";
 
 /// Returns the serial number of a node's `index`th data disk.
 #[must_use]
@@ -309,12 +343,12 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns a command of a test template as a service that is started once.
+/// Returns a command of a test template as a service that is started once. `prefix` is [`Plan::prefix`].
 #[must_use]
-pub fn test_command(service: String, folder: &str, name: &str) -> protocol::Service {
+pub fn test_command(service: String, prefix: &[String], folder: &str, name: &str) -> protocol::Service {
     protocol::Service {
         name: service,
-        argv: vec![format!("{folder}/{name}")],
+        argv: [prefix, &[format!("{folder}/{name}")]].concat(),
         env: BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]),
         cwd: None,
         user: None,
@@ -361,7 +395,7 @@ argv = ["ping"]
     }
 
     fn plan(world: &World) -> Plan {
-        Plan::new(world, &world.nodes[0], protocol::Root::None)
+        Plan::new(world, &world.nodes[0], protocol::Root::None, None)
     }
 
     #[test]
@@ -383,7 +417,7 @@ argv = ["ping"]
             plan.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
             ["/tmp/antithesis/sdk.jsonl"]
         );
-        let command = test_command("s".to_owned(), "/t", "anytime_a b");
+        let command = test_command("s".to_owned(), &[], "/t", "anytime_a b");
         assert_eq!(command.argv, ["/t/anytime_a b"]);
         assert_eq!(command.env[OUTPUT_VARIABLE], OUTPUT_FOLDER);
         assert!(command.history);

@@ -1,18 +1,25 @@
 //! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use everett_guest_image::cache::Entry;
+use everett_guest_image::lock::{Lock, LockedImage};
+use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
+use everett_guest_image::shim::SHIM;
 use everett_guest_image::{
     Cache, ImageSpec, KernelSource, Progress, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{show_bytes, show_duration_ns};
-use everett_world_file::{Root, World};
+use everett_world_file::{ContainerImage, Root, World};
 use tempfile::NamedTempFile;
 
 use crate::configure::SoftConfigure;
+use crate::containers::NodeImage;
 use crate::identity::Identity;
 use crate::machines::BootFiles;
 use crate::progress::{self, Task};
@@ -47,11 +54,14 @@ impl Image {
 /// Returns an error of one line if a part of the image cannot be fetched, built or cached.
 pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
     let cache = Cache::of_user()?;
-    let spec = spec(world);
+    let mut spec = spec(world);
     let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(&cache, interrupt);
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
+    // Container images first: they fail in a moment, and a kernel takes longer.
+    let containers = Containers::get(world, spec.lock.as_deref(), &cache, &mut stage_report)?;
+    spec.images.clone_from(&containers.pinned);
     let built = build(&spec, &cache, &mut machine, &mut stage_report);
     let is_slow = stage_report.is_slow;
     drop(stage_report);
@@ -61,10 +71,106 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
         progress.note(&style::paint(style::FAINT, format!("image built in {}", show_duration_ns(ns))))?;
     }
     let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
-    let paths: Vec<&Path> = entries.into_iter().flatten().map(|entry| entry.path.as_path()).collect();
+    let entries: Vec<&Entry> = entries.into_iter().flatten().chain(containers.entries()).collect();
+    let paths: Vec<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
     cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
-    of_built(built, lock)
+    let mut image = of_built(built, lock)?;
+    containers.add_to(&mut image);
+    Ok(image)
+}
+
+/// The container images of a world's nodes.
+#[derive(Default)]
+struct Containers {
+    images: BTreeMap<String, Arc<NodeImage>>,
+    /// Images that came from registries.
+    pinned: Vec<LockedImage>,
+    /// Each entry of the cache once, by its path.
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Containers {
+    /// Gets the images of all nodes that have one.
+    fn get(
+        world: &World,
+        lock: Option<&Path>,
+        cache: &Cache,
+        progress: &mut dyn Progress,
+    ) -> anyhow::Result<Containers> {
+        let mut containers = Containers::default();
+        if world.nodes.iter().all(|node| node.image.is_none()) {
+            return Ok(containers);
+        }
+        let lock = lock.map(Lock::read).transpose()?.flatten();
+        let mut known: BTreeMap<&ContainerImage, ContainerOf> = BTreeMap::new();
+        for node in &world.nodes {
+            let Some(wanted) = &node.image else { continue };
+            let at = || format!("{}: node \"{}\"", world.file.display(), node.name);
+            let source = source(wanted);
+            let image = match known.get(wanted) {
+                Some(image) => image,
+                None => {
+                    let name = source.to_string();
+                    let locked = lock.as_ref().and_then(|lock| lock.image(&name));
+                    let image =
+                        oci::get(&source, locked, world.epoch_unix_s, cache, progress).with_context(at)?;
+                    let pinned = image.pinned.clone().map(|digest| LockedImage { name, digest });
+                    containers.pinned.extend(pinned);
+                    known.entry(wanted).or_insert(image)
+                }
+            };
+            let node_image = NodeImage {
+                name: source.to_string(),
+                disk: image.disk.clone(),
+                config: image.config.clone(),
+                digest: image.digest.clone(),
+            };
+            for service in &node.services {
+                if node_image.argv(service).first().is_none_or(String::is_empty) {
+                    let (service, image) = (&service.name, &node_image.name);
+                    return Err(anyhow!(
+                        "the image {image} has no command; give the service \"{service}\" argv"
+                    ))
+                    .with_context(at);
+                }
+            }
+            containers.entries.extend(image.entries.iter().map(|entry| (entry.path.clone(), entry.clone())));
+            containers.images.insert(node.name.clone(), Arc::new(node_image));
+        }
+        Ok(containers)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// Adds the images to the image of the world. Without any, nothing changes.
+    fn add_to(self, image: &mut Image) {
+        if self.images.is_empty() {
+            return;
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(image.digest.as_bytes()).update(blake3::hash(SHIM).as_bytes());
+        for (node, own) in &self.images {
+            hasher.update(format!("\n{node} {}", own.digest).as_bytes());
+        }
+        image.digest = hasher.finalize().to_hex().to_string();
+        image.bytes += self.entries.values().map(|entry| entry.bytes).sum::<u64>();
+        image.files.images = self.images;
+    }
+}
+
+/// Returns the source of a node's image.
+fn source(image: &ContainerImage) -> oci::Source {
+    match image.clone() {
+        ContainerImage::Layout { path, tag } => oci::Source::Layout { path, tag },
+        ContainerImage::Archive { path, tag } => oci::Source::Archive { path, tag },
+        ContainerImage::Docker(name) => oci::Source::Docker(name),
+        ContainerImage::Podman(name) => oci::Source::Podman(name),
+        ContainerImage::Registry(name) => oci::Source::Registry(name),
+        ContainerImage::Named(name) => oci::Source::Named(name),
+    }
 }
 
 fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image> {
@@ -78,7 +184,8 @@ fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image>
             Some((entry.path, *digest.as_bytes()))
         }
     };
-    let files = BootFiles { kernel: built.vmlinux.path, initramfs: Some(built.initramfs.path), root };
+    let (kernel, initramfs) = (built.vmlinux.path, Some(built.initramfs.path));
+    let files = BootFiles { kernel, initramfs, root, images: BTreeMap::new() };
     let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
     Ok(Image { files, digest: built.digest, packages, bytes, lock })
 }
@@ -98,7 +205,8 @@ fn spec(world: &World) -> ImageSpec {
         Root::Path(path) => (SUITE_DEFAULT.to_owned(), RootSource::Tar(path.clone())),
     };
     let mut spec = ImageSpec::of_packages(&suite, Vec::new());
-    spec.root = root;
+    // Without a node that would boot it, a root is not made.
+    spec.root = if world.nodes.iter().all(|node| node.image.is_some()) { RootSource::None } else { root };
     if let Some(path) = &world.image.kernel {
         let modules = world.image.kernel_modules.clone();
         spec.kernel = KernelSource::File { path: path.clone(), modules };

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
 use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
-use everett_vmm::disk::{BLOCK, Disk, DiskError};
+use everett_vmm::disk::{BLOCK, Disk, DiskError, SectorSize};
 use everett_vmm::layout::PAGE;
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, MachineError};
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{ConfigError, WireConfig};
 use everett_vmm::world as vmm;
-use everett_world_file::{Clock, CpuModel, Node, World};
+use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
 
-use super::agent_script::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
+use super::agent_script::{Plan, VOLUMES_SERIAL, WorldCheck, data_disk_serial, host_port, world_checks};
+use super::containers::{self, NodeImage};
 use super::machines::{BootFiles, EngineOptions};
 use super::memory;
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
@@ -232,15 +233,25 @@ impl Launcher {
     /// Returns the agent scripts of the nodes, for [`Timeline::resume`].
     #[must_use]
     pub fn plans(&self) -> Vec<Plan> {
-        let root = match &self.files.root {
-            None => Root::None,
-            Some(_) => Root::Disk {
-                serial: ROOT_DISK_SERIAL.to_owned(),
-                filesystem: "squashfs".to_owned(),
-                writable_bytes: None,
-            },
+        let plan = |node: &Node| {
+            let image = self.image(node);
+            let root = if image.is_none() && self.files.root.is_none() {
+                Root::None
+            } else {
+                Root::Disk {
+                    serial: ROOT_DISK_SERIAL.to_owned(),
+                    filesystem: "squashfs".to_owned(),
+                    writable_bytes: None,
+                }
+            };
+            Plan::new(&self.world, node, root, image)
         };
-        self.nodes().map(|node| Plan::new(&self.world, node, root.clone())).collect()
+        self.nodes().map(plan).collect()
+    }
+
+    /// Returns the container image of a node, if it has one.
+    fn image(&self, node: &Node) -> Option<&NodeImage> {
+        self.files.images.get(&node.name).map(AsRef::as_ref)
     }
 
     /// Returns the world's checks, in their order.
@@ -264,7 +275,8 @@ impl Launcher {
     #[must_use]
     pub fn pages_max(&self) -> u64 {
         let of_node = |node: &Node| {
-            let disks = node.disks.iter().map(|disk| disk.size_bytes.div_ceil(BLOCK));
+            let disks = node.disks.iter().map(|disk| disk.size_bytes).chain(node.volumes_bytes);
+            let disks = disks.map(|bytes| bytes.div_ceil(BLOCK));
             disks.fold(node.memory_bytes / PAGE, u64::saturating_add)
         };
         self.nodes().map(of_node).fold(0, u64::saturating_add)
@@ -289,20 +301,40 @@ impl Launcher {
         };
         let parts = [DEFAULT_CMDLINE, of_clock, &self.world.image.cmdline, &self.cmdline];
         config.cmdline = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-        if let Some((path, digest)) = &self.files.root {
+        let image = self.image(node);
+        let root = match (image, &self.files.root) {
+            (Some(image), _) => Some(image.open_disk()?),
+            (None, Some((path, digest))) => Some(Disk::open(path, Some(*digest))?),
+            (None, None) => None,
+        };
+        if let Some(disk) = root {
             config.disks.push(DiskConfig {
-                disk: Disk::open(path, Some(*digest))?,
+                disk,
                 serial: ROOT_DISK_SERIAL.to_owned(),
                 read_only: true,
                 latency: Latency::default(),
             });
         }
         for (index, disk) in node.disks.iter().enumerate() {
+            let serial = data_disk_serial(index);
+            let blank = Disk::zeroed(disk.size_bytes)?;
+            let is_formatted = image.is_some() && disk.filesystem == Filesystem::Ext4;
+            let content = if is_formatted { containers::formatted(blank, &serial) } else { blank };
             config.disks.push(DiskConfig {
-                disk: Disk::zeroed(disk.size_bytes)?.with_sectors(disk.sector)?,
-                serial: data_disk_serial(index),
+                disk: content.with_sectors(disk.sector)?,
+                serial,
                 read_only: false,
                 latency: disk.latency,
+            });
+        }
+        if let (Some(_), Some(bytes)) = (image, node.volumes_bytes) {
+            let serial = VOLUMES_SERIAL.to_owned();
+            config.disks.push(DiskConfig {
+                disk: containers::formatted(Disk::zeroed(bytes)?, &serial)
+                    .with_sectors(SectorSize::Bytes4096)?,
+                serial,
+                read_only: false,
+                latency: Latency::default(),
             });
         }
         config.cards.push(CardConfig { mac: self.mac(node), wire: Wire::Attached });

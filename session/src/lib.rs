@@ -33,6 +33,7 @@ pub mod agent_script;
 pub mod booted;
 pub mod bound;
 pub mod configure;
+pub mod containers;
 pub mod conversation;
 pub mod drive;
 pub mod edges;

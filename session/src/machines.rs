@@ -1,7 +1,9 @@
 //! Machines: their boot files and the engines that execute them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use everett_cpu::{CacheConfig, Code};
@@ -16,6 +18,8 @@ use everett_vmm::machine::{Machine, MachineConfig, MachineError, Moment};
 use everett_vmm::ram::Ram;
 use serde::Serialize;
 
+use crate::containers::NodeImage;
+
 /// The files that a machine boots from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFiles {
@@ -23,8 +27,10 @@ pub struct BootFiles {
     pub kernel: PathBuf,
     /// Path of the initramfs, a cpio archive.
     pub initramfs: Option<PathBuf>,
-    /// Path of the SquashFS root file system, and its BLAKE3 digest.
+    /// Path of the SquashFS root file system, and its BLAKE3 digest. Nodes with a container image do not use it.
     pub root: Option<(PathBuf, [u8; 32])>,
+    /// Container images of the nodes that have one, by the nodes' names.
+    pub images: BTreeMap<String, Arc<NodeImage>>,
 }
 
 thread_local! {

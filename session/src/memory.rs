@@ -39,7 +39,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
         fs::write(&kernel, everett_vmm::boot::small_kernel(&[0xf4], 0)).unwrap();
-        let files = BootFiles { kernel: kernel.clone(), initramfs: None, root: None };
+        let files =
+            BootFiles { kernel: kernel.clone(), initramfs: None, root: None, images: Default::default() };
         assert!(least_bytes(&files).is_some());
         // A sparse file that still begins with a valid kernel.
         fs::OpenOptions::new().write(true).open(&kernel).unwrap().set_len(RAM_BYTES_MAX + 1).unwrap();

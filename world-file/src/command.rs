@@ -27,7 +27,8 @@ const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 /// A program with its arguments, environment, folder and user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the guest's PATH.
+    /// Program and arguments; the program is looked up in the guest's PATH. Empty only if it is a container image's own
+    /// ([`Service::image`]).
     pub argv: Vec<String>,
     /// Variables added to the agent's environment.
     pub env: BTreeMap<String, String>,
@@ -74,6 +75,49 @@ pub struct Service {
     pub restart: Restart,
     /// Pause before a restart, in nanoseconds of vtime.
     pub restart_delay_ns: u64,
+    /// What the service takes from its node's container image; `None` if it has a command line of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageProcess>,
+}
+
+/// A service whose command line comes from its node's container image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImageProcess {
+    /// First part of the command line; the image's if `None`. With an entrypoint of its own, the service does not take the
+    /// image's command.
+    pub entrypoint: Option<Vec<String>>,
+    /// Second part of the command line; the image's if `None`.
+    pub command: Option<Vec<String>>,
+    /// True if the image's healthcheck is the readiness check, unless the service has one.
+    pub healthcheck: bool,
+}
+
+impl Default for ImageProcess {
+    fn default() -> ImageProcess {
+        ImageProcess { entrypoint: None, command: None, healthcheck: true }
+    }
+}
+
+impl Service {
+    /// Returns the service that runs an image's own command.
+    pub(super) fn of_image(name: String) -> Service {
+        let command = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };
+        let image = Some(ImageProcess::default());
+        Service { image, ..Service::of_command(name, command) }
+    }
+
+    /// Returns a service without a readiness check that is not restarted.
+    fn of_command(name: String, command: Command) -> Service {
+        Service {
+            name,
+            command,
+            ready: None,
+            ready_timeout_ns: READY_TIMEOUT_NS_DEFAULT,
+            restart: Restart::Never,
+            restart_delay_ns: RESTART_DELAY_NS_DEFAULT,
+            image: None,
+        }
+    }
 }
 
 /// Keys of a command, for tables that have further keys.
@@ -82,6 +126,15 @@ pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
 /// Reads the command in a table with [`COMMAND_KEYS`].
 pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
     let argv = argv(&table.require("argv")?)?;
+    with_argv(table, argv, user_name)
+}
+
+/// Reads the rest of a command; `user` reads the user.
+fn with_argv(
+    table: &Table<'_>,
+    argv: Vec<String>,
+    user: fn(&Item<'_>) -> Result<String, Error>,
+) -> Result<Command, Error> {
     let mut env = BTreeMap::new();
     if let Some(item) = table.get("env") {
         for (name, value) in item.table()?.entries() {
@@ -95,7 +148,7 @@ pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
         }
     }
     let cwd = table.get("cwd").map(|item| paths::guest(&item, item.str()?)).transpose()?;
-    let user = table.get("user").map(|item| user_name(&item)).transpose()?;
+    let user = table.get("user").map(|item| user(&item)).transpose()?;
     Ok(Command { argv, env, cwd, user })
 }
 
@@ -129,26 +182,22 @@ fn is_unit_name(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-/// Reads `service`: an argument vector, or a list of services.
-pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Error> {
+/// Reads `service`: an argument vector, or a list of services. `node` is the name of a node with a container image.
+pub(super) fn services(item: &Item<'_>, most: usize, node: Option<&str>) -> Result<Vec<Service>, Error> {
     let elements = item.list(ARGUMENTS_MAX)?;
+    if node.is_some() && elements.is_empty() {
+        return Ok(Vec::new());
+    }
     if !elements.first().is_some_and(Item::is_table) {
         let command = Command { argv: argv(item)?, env: BTreeMap::new(), cwd: None, user: None };
         let name = name_of_program(&command.argv).ok_or_else(|| {
             item.error("the program's name is not a valid unit name; write [[node.service]] with \"name\"")
         })?;
-        return Ok(vec![Service {
-            name,
-            command,
-            ready: None,
-            ready_timeout_ns: READY_TIMEOUT_NS_DEFAULT,
-            restart: Restart::Never,
-            restart_delay_ns: RESTART_DELAY_NS_DEFAULT,
-        }]);
+        return Ok(vec![Service::of_command(name, command)]);
     }
     let mut services: Vec<Service> = Vec::new();
     for element in item.list(most)? {
-        let service = service(&element.table()?)?;
+        let service = service(&element.table()?, node)?;
         if services.iter().any(|other| other.name == service.name) {
             return Err(element.error(format!(
                 "two services are named \"{}\"; give one of them another \"name\"",
@@ -160,13 +209,24 @@ pub(super) fn services(item: &Item<'_>, most: usize) -> Result<Vec<Service>, Err
     Ok(services)
 }
 
-fn service(table: &Table<'_>) -> Result<Service, Error> {
+fn service(table: &Table<'_>, node: Option<&str>) -> Result<Service, Error> {
     let own = ["name", "ready", "ready_timeout", "restart", "restart_delay"];
-    table.only(&[&own[..], &COMMAND_KEYS].concat(), &[])?;
-    let command = command(table)?;
-    let name = match table.get("name") {
-        Some(item) => unit_name(&item)?,
-        None => name_of_program(&command.argv).ok_or_else(|| table.error("\"name\" is missing"))?,
+    let of_image: &[&str] = if node.is_some() { &IMAGE_KEYS } else { &[] };
+    table.only(&[&own[..], &COMMAND_KEYS, of_image].concat(), &[])?;
+    let (command, image) = match (table.get("argv"), node) {
+        (None, Some(_)) => (with_argv(table, Vec::new(), user_and_group)?, Some(image_process(table)?)),
+        (Some(item), Some(_)) => (with_argv(table, argv(&item)?, user_and_group)?, None),
+        (_, None) => (command(table)?, None),
+    };
+    if let Some(item) = IMAGE_KEYS.iter().find_map(|key| table.get(key)).filter(|_| image.is_none()) {
+        return Err(
+            item.error("this has no effect with argv, which is the whole command line; remove one of them")
+        );
+    }
+    let name = match (table.get("name"), node) {
+        (Some(item), _) => unit_name(&item)?,
+        (None, Some(node)) if image.is_some() => node.to_owned(),
+        (None, _) => name_of_program(&command.argv).ok_or_else(|| table.error("\"name\" is missing"))?,
     };
     let ready = table.get("ready").map(|item| ready(&item)).transpose()?;
     let ready_timeout_ns = span(table, "ready_timeout", READY_TIMEOUT_NS_DEFAULT)?;
@@ -180,7 +240,20 @@ fn service(table: &Table<'_>) -> Result<Service, Error> {
         },
     };
     let restart_delay_ns = span(table, "restart_delay", RESTART_DELAY_NS_DEFAULT)?;
-    Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns })
+    Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns, image })
+}
+
+/// Keys of a service that takes its command line from a container image.
+const IMAGE_KEYS: [&str; 3] = ["entrypoint", "command", "healthcheck"];
+
+fn image_process(table: &Table<'_>) -> Result<ImageProcess, Error> {
+    let words =
+        |item: Item<'_>| item.list(ARGUMENTS_MAX)?.iter().map(argument).collect::<Result<Vec<_>, _>>();
+    Ok(ImageProcess {
+        entrypoint: table.get("entrypoint").map(words).transpose()?,
+        command: table.get("command").map(words).transpose()?,
+        healthcheck: table.get("healthcheck").map(|item| item.bool()).transpose()?.unwrap_or(true),
+    })
 }
 
 /// Reads a span of guest time that the agent counts, in nanoseconds.
@@ -198,6 +271,18 @@ pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
         return Err(item.error(format!("\"{text}\" is not the name of a user")));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads a user of a container image: `USER` or `USER:GROUP`, each by name or number.
+fn user_and_group(item: &Item<'_>) -> Result<String, Error> {
+    let text = item.str()?;
+    let (user, group) = text.split_once(':').unwrap_or((text, "0"));
+    if !is_unit_name(user) || !is_unit_name(group) {
+        return Err(
+            item.error(format!("\"{text}\" is neither a user nor a user and a group, such as \"app:staff\""))
+        );
     }
     Ok(text.to_owned())
 }

@@ -106,19 +106,24 @@ fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
     let path = table.require("path")?;
     let guest_path = paths::guest(&path, path.str()?)?;
     let filesystem = table.get("fs").map(|item| filesystem(&item)).transpose()?.unwrap_or(Filesystem::Ext4);
-    let size = table.require("size")?;
-    let size_bytes = size.size_bytes()?;
+    let size_bytes = size(&table.require("size")?, filesystem)?;
+    let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
+    let sector = table.get("sector").map(|item| sector(&item)).transpose()?.unwrap_or(SECTOR_DEFAULT);
+    Ok(DataDisk { guest_path, size_bytes, owner, filesystem, sector, latency: latency(&table)? })
+}
+
+/// Reads the size of a disk in bytes.
+pub(super) fn size(item: &Item<'_>, filesystem: Filesystem) -> Result<u64, Error> {
+    let size_bytes = item.size_bytes()?;
     let least = filesystem.bytes_min();
     if !(least..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(BLOCK_BYTES) {
-        return Err(size.error(format!(
+        return Err(item.error(format!(
             "a disk with {} has between {}M and 64G, in whole blocks of 4K",
             filesystem.name(),
             least >> 20
         )));
     }
-    let owner = table.get("owner").map(|item| user_name(&item)).transpose()?;
-    let sector = table.get("sector").map(|item| sector(&item)).transpose()?.unwrap_or(SECTOR_DEFAULT);
-    Ok(DataDisk { guest_path, size_bytes, owner, filesystem, sector, latency: latency(&table)? })
+    Ok(size_bytes)
 }
 
 fn filesystem(item: &Item<'_>) -> Result<Filesystem, Error> {

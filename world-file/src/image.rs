@@ -52,8 +52,7 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
         let root = Root::Packages { suite: "bookworm".to_owned(), packages: Vec::new() };
         return Ok(Image { kernel: None, kernel_modules: None, mirror: None, root, cmdline: String::new() });
     };
-    table
-        .only(&["suite", "mirror", "kernel", "kernel_modules", "rootfs", "packages", "cmdline"], &["oci"])?;
+    table.only(&["suite", "mirror", "kernel", "kernel_modules", "rootfs", "packages", "cmdline"], &[])?;
     let kernel = match table.get("kernel") {
         None => None,
         Some(item) => {

@@ -2,7 +2,7 @@
 //!
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
-//! - `image`, `node`, `disk`, `link`, `workload`: readers of one table each
+//! - `image`, `container`, `node`, `disk`, `link`, `workload`: readers of one table each
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -12,6 +12,7 @@
 //! host files that the world file names are read, and a relative path never leaves the world file's folder.
 
 mod command;
+mod container;
 mod cursor;
 mod disk;
 mod epoch;
@@ -35,7 +36,8 @@ use everett_input::file::{self as input, Reason};
 use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
-pub use command::{Command, Ready, Restart, Service};
+pub use command::{Command, ImageProcess, Ready, Restart, Service};
+pub use container::ContainerImage;
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
 pub use image::{Image, Root};
@@ -133,10 +135,8 @@ impl World {
             let drivers = self.workload.drivers.iter().filter(|driver| driver.node == node.name);
             let units = services.chain(drivers.map(|driver| driver.name.clone())).collect();
             // A node has only a handful of disks, so this does not saturate.
-            (
-                node.name.clone(),
-                NodeNames { disks: u32::try_from(node.disks.len()).unwrap_or(u32::MAX), units },
-            )
+            let disks = node.disks.len() + usize::from(node.volumes_bytes.is_some());
+            (node.name.clone(), NodeNames { disks: u32::try_from(disks).unwrap_or(u32::MAX), units })
         };
         self.nodes.iter().map(of_node).collect()
     }

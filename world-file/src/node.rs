@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::command::{Service, services, user_name};
+use super::container::{self, ContainerImage};
 use super::cursor::{Item, Table};
-use super::disk::{self, DataDisk};
+use super::disk::{self, DataDisk, Filesystem};
 use super::error::Error;
 use super::files;
 use super::image::{self, Image, Root};
@@ -18,6 +19,8 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
 pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 /// Maximum memory of a node, in bytes. RAM is one region below the devices' addresses.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
+/// Default size of the disk with an image's volumes, in bytes.
+const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
 /// Maximum number of entries in `files`.
 const FILES_MAX: usize = 256;
 /// First bytes of a program: an interpreter line or the ELF magic.
@@ -44,6 +47,12 @@ pub struct Node {
     /// Debian packages besides the image's. The image's digest covers their contents.
     #[serde(skip)]
     pub packages: Vec<String>,
+    /// Container image that is the root filesystem. The image's digest covers its content and its configuration.
+    #[serde(skip)]
+    pub image: Option<ContainerImage>,
+    /// Size in bytes of the disk with the volumes of the container image; `None` without an image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes_bytes: Option<u64>,
     /// Files that are put in place before the services start.
     pub files: Vec<FileEntry>,
     /// Data disks, in the order of the world file.
@@ -105,16 +114,29 @@ pub(super) fn read<'a>(
     image: &Image,
     reader: &mut files::Reader,
 ) -> Result<(Node, Item<'a>), Error> {
-    table.only(&["name", "memory", "packages", "files", "disk", "service"], &["cpus", "address"])?;
+    table.only(
+        &["name", "memory", "image", "volumes", "packages", "files", "disk", "service"],
+        &["cpus", "address"],
+    )?;
     let name_item = table.require("name")?;
     let name = host_name(&name_item)?;
     let memory_bytes = match table.get("memory") {
         None => MEMORY_BYTES_DEFAULT,
         Some(item) => memory(&item)?,
     };
+    let own_image = table.get("image").map(|item| container::read(&item)).transpose()?;
+    let volumes_bytes = match (table.get("volumes"), &own_image) {
+        (None, None) => None,
+        (None, Some(_)) => Some(VOLUMES_BYTES_DEFAULT),
+        (Some(item), None) => return Err(item.error("volumes are those of an image; this node has none")),
+        (Some(item), Some(_)) => Some(disk::size(&item, Filesystem::Ext4)?),
+    };
     let packages = match table.get("packages") {
         None => Vec::new(),
         Some(item) => {
+            if own_image.is_some() {
+                return Err(item.error("packages cannot be added to a container image"));
+            }
             if matches!(image.root, Root::Path(_)) {
                 return Err(item.error("packages cannot be added to image.rootfs"));
             }
@@ -123,9 +145,15 @@ pub(super) fn read<'a>(
     };
     let files = table.get("files").map(|item| files(&item, reader)).transpose()?.unwrap_or_default();
     let disks = table.get("disk").map(|item| disk::read(&item)).transpose()?.unwrap_or_default();
-    let services =
-        table.get("service").map(|item| services(&item, SERVICES_MAX)).transpose()?.unwrap_or_default();
-    Ok((Node { name, memory_bytes, packages, files, disks, services }, name_item))
+    let of_image = own_image.as_ref().map(|_| name.as_str());
+    let services = match (table.get("service"), of_image) {
+        (Some(item), node) => services(&item, SERVICES_MAX, node)?,
+        (None, Some(node)) => vec![Service::of_image(node.to_owned())],
+        (None, None) => Vec::new(),
+    };
+    let image = own_image;
+    let node = Node { name, memory_bytes, packages, image, volumes_bytes, files, disks, services };
+    Ok((node, name_item))
 }
 
 /// Reads a host name: an RFC 1123 label in lower case, because it goes into the guest's host table.

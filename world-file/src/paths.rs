@@ -14,7 +14,11 @@ const PATH_BYTES_MAX: usize = 4095;
 /// and may not leave the folder through a symbolic link. A world file from someone else therefore reads only files that
 /// came with it, or that it names by an absolute path.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
-    let text = item.str()?;
+    host_text(item, item.str()?)
+}
+
+/// Returns the host path `text`, which is a part of `item`, by the rules of [`host`].
+pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(item.error(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL")));
     }

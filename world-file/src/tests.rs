@@ -378,3 +378,81 @@ proptest::proptest! {
         }
     }
 }
+
+/// Reads the first node of a world with `lines` in it. The world's folder has an archive, a layout and a text.
+fn image_node(lines: &str) -> Result<Node, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("layout")).unwrap();
+    for file in ["a.tar", "layout/oci-layout"] {
+        std::fs::write(folder.path().join(file), "x").unwrap();
+    }
+    let world = parse(&format!("[[node]]\nname = \"a\"\n{lines}\n"), &folder.path().join("w.toml"));
+    world.map(|mut world| world.nodes.remove(0)).map_err(|error| error.what)
+}
+
+#[test]
+fn images_are_named_by_path_or_transport() {
+    let image = |text: &str| image_node(&format!("image = \"{text}\"")).map(|node| node.image.unwrap());
+    let ends = |path: &Path, name: &str, tag: &Option<String>, wanted: Option<&str>| {
+        path.ends_with(name) && tag.as_deref() == wanted
+    };
+    for (text, tag) in [
+        ("a.tar", None),
+        ("./a.tar", None),
+        ("docker-archive:a.tar", None),
+        ("oci-archive:a.tar:x/y:7", Some("x/y:7")),
+    ] {
+        let ContainerImage::Archive { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        assert!(ends(&path, "a.tar", &found, tag), "{text}");
+    }
+    for (text, tag) in [("layout", None), ("oci:layout", None), ("oci:layout:latest", Some("latest"))] {
+        let ContainerImage::Layout { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        assert!(ends(&path, "layout", &found, tag), "{text}");
+    }
+    assert_eq!(image("docker-daemon:redis:7"), Ok(ContainerImage::Docker("redis:7".to_owned())));
+    assert_eq!(
+        image("containers-storage:localhost/x@sha256:00"),
+        Ok(ContainerImage::Podman("localhost/x@sha256:00".to_owned()))
+    );
+    let registry = "docker://quay.io/x/y:1";
+    assert_eq!(image(registry), Ok(ContainerImage::Registry("quay.io/x/y:1".to_owned())));
+    for name in ["redis", "redis:7", "x/y", "localhost:5000/x/y:1"] {
+        assert_eq!(image(name), Ok(ContainerImage::Named(name.to_owned())));
+    }
+    let error = |text: &str| image(text).unwrap_err();
+    assert!(error("b.tar").contains("no such file"));
+    assert!(error("oci:a.tar").contains("is not an OCI layout"), "{}", error("oci:a.tar"));
+    assert!(error("oci-archive:layout").contains("is not a file"));
+    assert!(error("../a.tar").contains("leaves the world file's folder"));
+    assert!(error("").contains("an image has a path or a name"));
+    for name in ["docker-daemon:", "docker-daemon:--all", "containers-storage:a b", "oci:layout:-x"] {
+        assert!(error(name).contains("is not the name of an image"), "{name}");
+    }
+}
+
+#[test]
+fn a_node_with_an_image_runs_the_images_command_unless_it_has_services() {
+    let node = |lines: &str| image_node(&format!("image = \"a.tar\"\n{lines}"));
+    let plain = node("").unwrap();
+    assert_eq!(plain.services.len(), 1);
+    assert_eq!(
+        (plain.services[0].name.as_str(), &plain.services[0].image),
+        ("a", &Some(ImageProcess::default()))
+    );
+    assert_eq!(plain.volumes_bytes, Some(1 << 30));
+    assert!(node("service = []").unwrap().services.is_empty());
+    let own = node("service = [\"/bin/x\"]").unwrap();
+    assert_eq!((own.services[0].name.as_str(), &own.services[0].image), ("x", &None));
+    let both = node("volumes = \"64M\"\n[[node.service]]\ncommand = [\"c\"]\nhealthcheck = false\n").unwrap();
+    let image = ImageProcess { entrypoint: None, command: Some(vec!["c".to_owned()]), healthcheck: false };
+    assert_eq!((&both.services[0].image, both.volumes_bytes), (&Some(image), Some(64 << 20)));
+    let with_user = node("[[node.service]]\nuser = \"1000:app\"\n").unwrap();
+    assert_eq!(with_user.services[0].command.user.as_deref(), Some("1000:app"));
+    let error = |lines: &str| node(lines).unwrap_err();
+    assert!(error("[[node.service]]\nuser = \"a:b:c\"\n").contains("neither a user nor"));
+    assert!(error("packages = [\"redis-server\"]").contains("cannot be added to a container image"));
+    assert!(error("volumes = \"1M\"").contains("between 8M and 64G"));
+    assert!(error("[[node.service]]\nargv = [\"x\"]\ncommand = [\"c\"]").contains("no effect with argv"));
+    assert!(image_node("volumes = \"1G\"").unwrap_err().contains("this node has none"));
+    assert!(image_node("[[node.service]]\ncommand = [\"c\"]").unwrap_err().contains("unknown key"));
+}

@@ -26,7 +26,8 @@ pub const ARCHITECTURE: &str = "amd64";
 pub enum Error {
     /// The host has no apt.
     #[error(
-        "{program} is not on this host: install the package apt, or give the image a kernel and a root by path"
+        "{program} is not on this host: install the package apt, or name a kernel by path (image.kernel and \
+         image.kernel_modules), and for nodes without a container image a root (image.rootfs)"
     )]
     NoApt {
         /// Name of the missing program.

@@ -249,11 +249,24 @@ fn maps_of_sparse_files_are_bounded() {
 }
 
 #[test]
-fn sparse_files_in_unsupported_formats_are_refused() {
-    let mut builder = Builder::new(Vec::new());
-    builder.append_pax_extensions([("GNU.sparse.major", b"1".as_slice())]).unwrap();
-    let mut header = header(EntryType::Regular, 0);
-    builder.append_data(&mut header, "GNUSparseFile.0/x", io::empty()).unwrap();
-    let error = spooled(builder.into_inner().unwrap().as_slice()).to_string();
-    assert!(error.starts_with("GNUSparseFile.0/x: a sparse file in PAX format"), "{error}");
+fn sparse_files_of_pax_are_unpacked_and_bounded() {
+    let archive = |size: &str, map: &str| {
+        let mut builder = Builder::new(Vec::new());
+        let records = [("GNU.sparse.size", size), ("GNU.sparse.map", map), ("GNU.sparse.name", "srv/real")];
+        builder.append_pax_extensions(records.map(|(key, value)| (key, value.as_bytes()))).unwrap();
+        let mut header = header(EntryType::Regular, 2);
+        builder.append_data(&mut header, "GNUSparseFile.0/x", b"ab".as_slice()).unwrap();
+        builder.into_inner().unwrap()
+    };
+    let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
+    let mut tree = Tree::default();
+    let keep = |path: &[u8]| Some(path.to_vec());
+    unpack(archive("5", "2,2").as_slice(), &mut tree, Store::Spool(&mut spool), Mode::Plain, keep).unwrap();
+    spool.flush().unwrap();
+    assert_eq!(tree.file(b"srv/real").unwrap().read(10).unwrap(), b"\0\0ab\0");
+    assert!(tree.find(b"GNUSparseFile.0").is_none());
+    let error = spooled(archive(&(8 * TERABYTE).to_string(), "2,2").as_slice()).to_string();
+    assert!(error.starts_with("GNUSparseFile.0/x: with this file the archive has more than"), "{error}");
+    let error = spooled(archive("3", "2,2").as_slice()).to_string();
+    assert_eq!(error, "GNUSparseFile.0/x: the map of a sparse file is damaged");
 }

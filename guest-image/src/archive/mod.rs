@@ -2,6 +2,9 @@
 
 mod entries;
 mod records;
+mod sparse;
+
+pub use sparse::PIECES_MAX;
 
 pub use entries::{ENTRIES_MAX, RECORDS_BYTES_MAX, SPARSE_MAP_BYTES_MAX, SPARSE_MAPS_BYTES_MAX};
 
@@ -9,18 +12,19 @@ pub(crate) use entries::each;
 
 use crate::tree::{self, Attributes, Content, InodeId, Kind, OnFolder, Spool, Tree};
 use records::Records;
+use sparse::Sparse;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 use tar::{Entry, EntryType};
 
-/// Key prefix of PAX records of sparse files. Such files are refused, because the `tar` crate would return their stored
-/// form as their content.
-const PAX_SPARSE: &[u8] = b"GNU.sparse.";
-
 /// Key prefix of PAX records of extended attributes.
 const PAX_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
+
+/// Key prefix of PAX records of extended attributes as libarchive writes them: the name is percent-encoded, the value
+/// is base64.
+const LIBARCHIVE_ATTRIBUTE: &[u8] = b"LIBARCHIVE.xattr.";
 
 /// Maximum length of a link's target, in bytes: Linux's `PATH_MAX` minus the final zero.
 pub const TARGET_BYTES_MAX: usize = 4095;
@@ -85,12 +89,6 @@ pub enum Error {
         /// The bound in bytes, on the map of this file or on all maps together.
         most: u64,
     },
-    /// A sparse file is in an unsupported format.
-    #[error("{path}: a sparse file in PAX format; pack it with tar --format=gnu, or without --sparse")]
-    PaxSparse {
-        /// Path of the entry.
-        path: String,
-    },
 }
 
 /// Destination of file contents.
@@ -109,6 +107,9 @@ pub enum Mode {
     Package,
     /// As tar unpacks: later entries replace earlier ones.
     Plain,
+    /// As the layer of a container image over those below it: any kind may replace any other, a folder keeps its content
+    /// when it is put again, and only the attributes `user.*` and `security.capability` are kept.
+    Layer,
     /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and
     /// any kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
     Overlay,
@@ -132,7 +133,7 @@ pub fn unpack(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let mut paths = Vec::new();
     each(archive, tree::CONTENT_BYTES_MAX, |entry, records| {
-        let original = records.original(records::PATH, &entry.path_bytes());
+        let original = original_path(entry, records);
         let Some(path) = rename(&original) else { return Ok(()) };
         tree.charge(&original, original.len())?;
         put(entry, records, &path, tree, &mut store, mode, &rename)?;
@@ -140,6 +141,14 @@ pub fn unpack(
         Ok::<(), Error>(())
     })?;
     Ok(paths)
+}
+
+/// Returns the path of an entry, with the newlines that the `tar` crate does not see. Sparse files may have a made-up one.
+pub(crate) fn original_path<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Vec<u8> {
+    if let Ok(Some(Sparse { name: Some(name), .. })) = Sparse::of(records) {
+        return name;
+    }
+    records.original(records::PATH, &entry.path_bytes())
 }
 
 fn put<R: Read>(
@@ -155,6 +164,9 @@ fn put<R: Read>(
     let mut attributes = attributes(entry, records)?;
     let opaque = attributes.xattrs.remove(OPAQUE).is_some();
     attributes.xattrs.retain(|name, _| !name.starts_with(b"trusted.overlay."));
+    if mode == Mode::Layer {
+        attributes.xattrs.retain(|name, _| name.starts_with(b"user.") || name == b"security.capability");
+    }
     tree.charge(path, attributes.xattrs_bytes())?;
     if kind == EntryType::Directory {
         if mode == Mode::Overlay {
@@ -165,10 +177,15 @@ fn put<R: Read>(
                 tree.empty(path);
             }
         }
+        // A symbolic link is replaced, too, even if it leads to a folder.
+        if mode == Mode::Layer && tree.find(path).is_some_and(|id| !is_folder(tree, id)) {
+            tree.remove(path);
+        }
         let on = if mode == Mode::Package { OnFolder::Keep } else { OnFolder::Update };
         return Ok(tree.put_folder(path, attributes, on)?);
     }
-    if mode == Mode::Overlay && tree.find(path).is_some_and(|id| is_folder(tree, id)) {
+    let replaces_folders = matches!(mode, Mode::Overlay | Mode::Layer);
+    if replaces_folders && tree.find(path).is_some_and(|id| is_folder(tree, id)) {
         tree.remove(path);
     }
     let device = |entry: &Entry<'_, R>| -> io::Result<(u32, u32)> {
@@ -177,7 +194,7 @@ fn put<R: Read>(
     };
     let kind = match kind {
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-            Kind::File(content(entry, store)?)
+            Kind::File(content(entry, records, store)?)
         }
         EntryType::Symlink => {
             let target = target(entry, records)?;
@@ -223,7 +240,25 @@ fn target<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Vec<u8>, E
     Ok(records.original(records::LINK_PATH, &target))
 }
 
-fn content<R: Read>(entry: &mut Entry<'_, R>, store: &mut Store<'_>) -> Result<Content, Error> {
+fn content<R: Read>(
+    entry: &mut Entry<'_, R>,
+    records: &Records,
+    store: &mut Store<'_>,
+) -> Result<Content, Error> {
+    let path = entries::name(entry);
+    let failed = |source: io::Error| Error::Entry { path: path.clone(), source };
+    if let Some(sparse) = Sparse::of(records).map_err(failed)? {
+        let (length, stored) = (sparse.length, entry.size());
+        if length > tree::CONTENT_BYTES_MAX {
+            return Err(Error::TooLong { path, most: tree::CONTENT_BYTES_MAX });
+        }
+        let (Store::Spool(spool) | Store::InPlace(_, spool)) = store;
+        let reader = sparse.reader(&mut *entry, stored).map_err(failed)?;
+        return spool
+            .store(reader)
+            .map_err(failed)
+            .inspect(|content| debug_assert_eq!(content.length(), length));
+    }
     let spool = match store {
         Store::Spool(spool) => spool,
         Store::InPlace(_, spool) if entry.header().entry_type() == EntryType::GNUSparse => spool,
@@ -260,10 +295,18 @@ fn attributes<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Attrib
     };
     let mut names_bytes = 0;
     for (key, value) in records.iter() {
-        if key.starts_with(PAX_SPARSE) {
-            return Err(Error::PaxSparse { path: entries::name(entry) });
-        }
-        let Some(name) = key.strip_prefix(PAX_ATTRIBUTE) else { continue };
+        let decoded;
+        let (name, value) = match key.strip_prefix(PAX_ATTRIBUTE) {
+            Some(name) => (name, value),
+            None => match key.strip_prefix(LIBARCHIVE_ATTRIBUTE) {
+                Some(name) => {
+                    let damaged = || Error::Pax { path: entries::name(entry) };
+                    decoded = records::libarchive(name, value).ok_or_else(damaged)?;
+                    (decoded.0.as_slice(), decoded.1.as_slice())
+                }
+                None => continue,
+            },
+        };
         if name.len() > ATTRIBUTE_NAME_BYTES_MAX {
             return Err(too_long("an extended attribute with a name", ATTRIBUTE_NAME_BYTES_MAX));
         }

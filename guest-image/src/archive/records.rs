@@ -3,6 +3,10 @@
 //! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain that byte.
 //! So the reader below the crate parses the records first, and passes them on with newlines inside records replaced.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 /// Replacement for a newline within a record, as the `tar` crate sees it.
 const STAND_IN: u8 = b'?';
 
@@ -59,6 +63,29 @@ impl Records {
     }
 }
 
+/// Decodes an extended attribute as libarchive writes it (libarchive-formats(5)); `None` if it is damaged.
+pub(super) fn libarchive(name: &[u8], value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut decoded = Vec::new();
+    let mut rest = name;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let (digits, behind) = rest.split_at_checked(2)?;
+        decoded.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = behind;
+    }
+    Some((decoded, LENIENT.decode(value).ok()?))
+}
+
+/// libarchive leaves out the padding at the end.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 fn stand_in(bytes: &mut [u8]) {
     for byte in bytes.iter_mut().filter(|byte| **byte == b'\n') {
         *byte = STAND_IN;
@@ -74,7 +101,7 @@ fn extent(bytes: &[u8]) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Records;
+    use super::{Records, libarchive};
 
     #[test]
     fn records_are_split_by_their_lengths() {
@@ -88,6 +115,17 @@ mod tests {
         assert_eq!(bytes, b"12 path=a?b\n17 \xffk=10 path=c?\n6 x=?\n");
         assert_eq!(records.original(b"path", b"a?b"), b"a\nb");
         assert_eq!(records.original(b"path", b"other"), b"other");
+    }
+
+    #[test]
+    fn attributes_of_libarchive_are_decoded() {
+        let some = |name: &[u8], value: &[u8]| Some((name.to_vec(), value.to_vec()));
+        assert_eq!(libarchive(b"user.a%3db%25", b"AQID"), some(b"user.a=b%", &[1, 2, 3]));
+        assert_eq!(libarchive(b"user.x", b"AQI"), some(b"user.x", &[1, 2]));
+        assert_eq!(libarchive(b"user.x", b"AQI="), some(b"user.x", &[1, 2]));
+        for (name, value) in [(&b"user.%4"[..], &b"AQID"[..]), (b"user.%zz", b"AQID"), (b"user.x", b"*")] {
+            assert_eq!(libarchive(name, value), None);
+        }
     }
 
     #[test]

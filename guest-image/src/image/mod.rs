@@ -7,7 +7,7 @@ mod root;
 
 use crate::cache::{self, Cache, Entry};
 use crate::configure::{self, Configure};
-use crate::lock::{self, Lock};
+use crate::lock::{self, Lock, LockedImage};
 use crate::progress::Progress;
 use crate::{apt, archive, debian, squashfs};
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub struct ImageSpec {
     pub modules: Vec<String>,
     /// Path of `world.lock`, which is read if it exists and then written; if absent, no lock is used.
     pub lock: Option<PathBuf>,
+    /// Container images of the world that came from registries, for the lock.
+    pub images: Vec<LockedImage>,
     /// Clock during the configuration of packages, and latest modification time of a file, in seconds since 1970.
     pub time_s: u64,
 }
@@ -50,6 +52,7 @@ impl ImageSpec {
             root: RootSource::Packages(packages),
             modules: Vec::new(),
             lock: None,
+            images: Vec::new(),
             time_s: DEFAULT_TIME_S,
         }
     }
@@ -213,8 +216,9 @@ pub fn build(
     let kernel = kernel::build(spec, cache, &mut packages, progress)?;
     let root = root::build(spec, cache, &mut packages, &kernel, machine, progress)?;
 
-    let lock = packages.into_lock();
-    let any = lock.kernel.is_some() || !lock.packages.is_empty();
+    let mut lock = packages.into_lock();
+    lock.images.clone_from(&spec.images);
+    let any = lock.kernel.is_some() || !lock.packages.is_empty() || !lock.images.is_empty();
     if let Some(path) = spec.lock.as_deref().filter(|_| any) {
         lock.write(path)?;
     }

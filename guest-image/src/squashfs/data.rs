@@ -1,6 +1,6 @@
 //! File contents, in blocks.
 
-use super::{BLOCK_BYTES, Blocks, Error, Plan};
+use super::{BLOCK_BYTES, Blocks, Error, Inserted, Plan};
 use crate::tree::{Content, Kind, Tree};
 use std::io::{self, Read as _, Write};
 
@@ -26,6 +26,7 @@ pub(super) struct FileBlocks {
 pub(super) fn write(
     tree: &Tree,
     plan: &Plan,
+    inserted: &Inserted,
     out: &mut impl Write,
     position: &mut u64,
 ) -> Result<Blocks, Error> {
@@ -33,11 +34,26 @@ pub(super) fn write(
     let mut buffer = vec![0u8; BLOCK_BYTES as usize];
     for (id, path) in &plan.order {
         if let Kind::File(content) = &tree.inode(*id).kind {
-            let blocks = file(content, &mut buffer, out, position).map_err(|failure| failure.of(path))?;
+            let blocks = match inserted.place(content) {
+                Some(start) => in_place(start, content.length()),
+                None => file(content, &mut buffer, out, position).map_err(|failure| failure.of(path))?,
+            };
             all.insert(*id, blocks);
         }
     }
     Ok(all)
+}
+
+/// Returns the blocks of a content that is in the image already, at `start`. Blocks of zeros are not looked for.
+fn in_place(start: u64, length: u64) -> FileBlocks {
+    let full = usize::try_from(length / u64::from(BLOCK_BYTES)).unwrap_or(usize::MAX);
+    let mut sizes = vec![NOT_PACKED | BLOCK_BYTES; full];
+    // Less than a block.
+    let rest = (length % u64::from(BLOCK_BYTES)) as u32;
+    if rest > 0 {
+        sizes.push(NOT_PACKED | rest);
+    }
+    FileBlocks { start, length, sizes, sparse: 0 }
 }
 
 /// A failure, by the side that caused it.

@@ -14,11 +14,13 @@ mod inodes;
 mod metadata;
 mod xattrs;
 
-use crate::tree::{InodeId, Kind, Tree};
+use crate::tree::{Content, InodeId, Kind, Tree};
 use data::FileBlocks;
 use metadata::MetadataWriter;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 /// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's kernel
 /// a request.
@@ -35,7 +37,7 @@ const NO_XATTRS: u16 = 0x0200;
 const ABSENT: u64 = u64::MAX;
 
 /// The image's length is a multiple of this, so that it is a disk of whole sectors and whole pages.
-const PADDING_BYTES: u64 = 4096;
+pub const PADDING_BYTES: u64 = 4096;
 
 /// Maximum number of distinct users and groups (the format counts them with 16 bits).
 const IDS_MAX: usize = 65_535;
@@ -73,10 +75,59 @@ pub enum Error {
 /// Returns an error if the image cannot be written, a file's content cannot be read, or the tree does not fit the
 /// format.
 pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
+    write_around(tree, time_s, &Inserted::default(), out)
+}
+
+/// Length of the first part of an image with inserted files: the superblock, padded. The files follow, then the rest.
+pub const HEAD_BYTES: u64 = 4096;
+
+/// Files that are parts of an image, unchanged, between its first [`HEAD_BYTES`] and the rest. A content that lies in
+/// one of them is used where it is.
+#[derive(Debug, Default)]
+pub struct Inserted {
+    /// The files in their order, each with its length in bytes, a multiple of [`PADDING_BYTES`].
+    pub files: Vec<(Arc<File>, u64)>,
+}
+
+impl Inserted {
+    /// Returns the total length of the files in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns the position in the image of a content that lies in one of the files.
+    fn place(&self, content: &Content) -> Option<u64> {
+        let Content::Span { file, offset, .. } = content else { return None };
+        let mut start = HEAD_BYTES;
+        for (inserted, bytes) in &self.files {
+            if Arc::ptr_eq(inserted, file) {
+                return Some(start + offset);
+            }
+            start += bytes;
+        }
+        None
+    }
+}
+
+/// Writes an image as [`write()`](fn@write) does, without the inserted files: the output has the image's first
+/// [`HEAD_BYTES`], directly followed by what comes after the files. Returns the length of the output in bytes.
+///
+/// # Errors
+/// See [`write()`](fn@write).
+pub fn write_around(
+    tree: &Tree,
+    time_s: u32,
+    inserted: &Inserted,
+    out: &mut (impl Write + Seek),
+) -> Result<u64, Error> {
     let plan = Plan::of(tree)?;
-    out.seek(SeekFrom::Start(SUPERBLOCK_BYTES))?;
-    let mut position = SUPERBLOCK_BYTES;
-    let blocks = data::write(tree, &plan, out, &mut position)?;
+    // An image without inserted files begins its data directly behind the superblock.
+    let skipped = inserted.bytes();
+    let start = if inserted.files.is_empty() { SUPERBLOCK_BYTES } else { HEAD_BYTES };
+    out.seek(SeekFrom::Start(start))?;
+    let mut position = start + skipped;
+    let blocks = data::write(tree, &plan, inserted, out, &mut position)?;
     let xattrs = xattrs::Table::of(tree, &plan)?;
     let tables = inodes::write(tree, &plan, &blocks, &xattrs)?;
 
@@ -118,7 +169,7 @@ pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<
     out.seek(SeekFrom::Start(0))?;
     out.write_all(&superblock)?;
     out.flush()?;
-    Ok(bytes_used + padding)
+    Ok(bytes_used + padding - skipped)
 }
 
 /// Writes a table's blocks and then the list of their starts. Returns the start of that list.

@@ -183,6 +183,19 @@ impl Tree {
         }
     }
 
+    /// Returns true if a folder is at this path, rather than a link to one.
+    #[must_use]
+    pub fn is_real_folder(&self, path: &[u8]) -> bool {
+        self.find(path).is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_)))
+    }
+
+    /// Returns true if this path leads to a folder, following links.
+    #[must_use]
+    pub fn leads_to_folder(&self, path: &[u8]) -> bool {
+        let folder = parts(path).ok().and_then(|parts| self.walk(&parts));
+        folder.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_)))
+    }
+
     /// Puts a folder at this path.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ pub(crate) fn plan() -> Plan {
         hosts: Vec::new(),
         interfaces: Vec::new(),
         disks: Vec::new(),
+        prefix: Vec::new(),
         files: vec![protocol::PutFile {
             path: "/etc/x".to_owned(),
             mode: 0o644,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use everett_cpu::{Place, page_name};
+use everett_guest_image::oci::RootDisk;
 use everett_guest_image::programs::{self, Error};
 
 use crate::symbols::{u16_at, u32_at, u64_at};
@@ -37,6 +38,14 @@ impl Programs {
         let mut programs = Programs::default();
         programs::of_root(image, &mut |path, content| programs.add(&path.display().to_string(), content))?;
         Ok(programs)
+    }
+
+    /// Adds the programs of a container image.
+    ///
+    /// # Errors
+    /// Returns an error if the image cannot be read.
+    pub fn add_disk(&mut self, disk: &RootDisk) -> Result<(), Error> {
+        programs::of_disk(disk, &mut |path, content| self.add(&path.display().to_string(), content))
     }
 
     fn add(&mut self, path: &str, content: &[u8]) {

@@ -334,7 +334,8 @@ impl Timeline {
         if first.conversation.phase() != Phase::Running {
             return;
         }
-        if let Some(exec) = self.course.command.take() {
+        if let Some(mut exec) = self.course.command.take() {
+            exec.argv = [first.conversation.plan().prefix.clone(), exec.argv].concat();
             first.conversation.command(COMMAND, exec, node.vtime());
         }
         if first.conversation.command_exit().is_some() && !first.conversation.is_powering_off() {

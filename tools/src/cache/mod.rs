@@ -22,7 +22,7 @@ pub use prune::{Bounds, Pruned, prune};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A kernel, an initramfs or a root filesystem.
+    /// A kernel, an initramfs, a root filesystem, or a part of a container image.
     Image,
     /// A layer: the configured base packages.
     Layer,

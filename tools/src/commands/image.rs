@@ -1,5 +1,6 @@
 //! `everett image`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use everett_host::interrupt::Interrupt;
@@ -21,6 +22,9 @@ struct Record<'a> {
     initramfs: Option<&'a PathBuf>,
     root: Option<&'a PathBuf>,
     lock: Option<&'a PathBuf>,
+    /// Digests of the nodes' container images.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    images: BTreeMap<&'a str, &'a str>,
 }
 
 pub(super) fn run(ui: &Ui, args: &cli::Image) -> anyhow::Result<Outcome> {
@@ -29,6 +33,9 @@ pub(super) fn run(ui: &Ui, args: &cli::Image) -> anyhow::Result<Outcome> {
     let image = images::get(ui, &world, &Interrupt::install()?)?;
     ui.say(format!("image {}", image.digest))?;
     ui.say(format!("{} packages, {}", image.packages, show_bytes(image.bytes)))?;
+    for (node, own) in &image.files.images {
+        ui.say(format!("{node} has {}", own.name))?;
+    }
     if let Some(lock) = &image.lock {
         ui.say(format!("versions in {}", lock.display()))?;
     }
@@ -41,6 +48,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Image) -> anyhow::Result<Outcome> {
         initramfs: image.files.initramfs.as_ref(),
         root: image.files.root.as_ref().map(|(path, _)| path),
         lock: image.lock.as_ref(),
+        images: image.files.images.iter().map(|(node, own)| (node.as_str(), own.digest.as_str())).collect(),
     })?;
     Ok(Outcome::Fine)
 }

@@ -1,5 +1,6 @@
 //! `--watch` and `--edges`: observers that leave no trace in a timeline.
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -74,10 +75,16 @@ impl EdgeFile {
     /// Writes the file and prints a summary.
     pub(super) fn write(self, ui: &Ui, launcher: &Launcher) -> anyhow::Result<()> {
         let EdgeFile { path, collected } = self;
-        let programs = match &launcher.files.root {
+        let mut programs = match &launcher.files.root {
             Some((root, _)) => Programs::of_root(root)?,
             None => Programs::default(),
         };
+        let mut read = BTreeSet::new();
+        for image in launcher.files.images.values() {
+            if read.insert(image.disk.digest) {
+                programs.add_disk(&image.disk)?;
+            }
+        }
         let names = Names { programs, kernel: Symbols::of_file(&launcher.files.kernel) };
         let nodes: Vec<&str> = launcher.nodes().map(|node| node.name.as_str()).collect();
         let at = || path.display().to_string();

@@ -7,6 +7,7 @@
 //! * `stored`: moments in memory and in files;
 //! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of
 //!   power;
+//! * `containers`: worlds of container images;
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
@@ -16,6 +17,7 @@
 mod branches;
 mod cluster;
 mod composer;
+mod containers;
 mod disks;
 mod ending;
 mod exactness;

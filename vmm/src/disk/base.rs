@@ -13,39 +13,92 @@ pub(super) enum Base {
     Bytes(Arc<[u8]>),
     /// Content of a file, then zeroes up to a whole sector.
     File(Arc<MappedFile>),
+    /// Parts of files, one after the other, in the order of their places on the disk.
+    Parts(Arc<[MappedPart]>),
+}
+
+/// A part of a mapped file, at a place on the disk.
+#[derive(Debug, Clone)]
+pub(super) struct MappedPart {
+    /// The file.
+    pub(super) file: Arc<MappedFile>,
+    /// Offset of the part in the file.
+    pub(super) from: usize,
+    /// Offset of the part on the disk.
+    pub(super) at: u64,
+    /// Length in bytes.
+    pub(super) bytes: u64,
+}
+
+impl MappedPart {
+    /// Returns the content. A file that is shorter than it was has less content.
+    fn content(&self) -> &[u8] {
+        let file = self.file.bytes();
+        let start = self.from.min(file.len());
+        let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        &file[start..start.saturating_add(bytes).min(file.len())]
+    }
 }
 
 impl Base {
-    fn bytes(&self) -> &[u8] {
+    /// Calls `visit` for each piece of content in a range, with its offset within the range. Bytes between pieces are
+    /// zero.
+    fn pieces<'a>(&'a self, offset: u64, len: usize, mut visit: impl FnMut(usize, &'a [u8])) {
+        let mut piece = |at: u64, content: &'a [u8]| {
+            let end = offset.saturating_add(len as u64);
+            let (from, to) = (offset.max(at), end.min(at.saturating_add(content.len() as u64)));
+            if from < to {
+                // Both are within the content and the range, which are in memory.
+                visit((from - offset) as usize, &content[(from - at) as usize..(to - at) as usize]);
+            }
+        };
         match self {
-            Base::Zero => &[],
-            Base::Bytes(content) => content,
-            Base::File(file) => file.bytes(),
+            Base::Zero => {}
+            Base::Bytes(content) => piece(0, content),
+            Base::File(file) => piece(0, file.bytes()),
+            Base::Parts(parts) => {
+                let first = parts.partition_point(|part| part.at.saturating_add(part.bytes) <= offset);
+                let end = offset.saturating_add(len as u64);
+                for part in parts[first..].iter().take_while(|part| part.at < end) {
+                    piece(part.at, part.content());
+                }
+            }
         }
     }
 
     /// Reads. Bytes beyond the end are zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
-        let content = self.bytes();
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-        let len = buf.len().min(content.len() - start);
-        buf[..len].copy_from_slice(&content[start..start + len]);
-        buf[len..].fill(0);
+        let mut zero_from = 0;
+        let buf_len = buf.len();
+        self.pieces(offset, buf_len, |at, content| {
+            buf[zero_from..at].fill(0);
+            zero_from = at + content.len();
+            buf[at..zero_from].copy_from_slice(content);
+        });
+        buf[zero_from..].fill(0);
     }
 
     /// True if a range holds a byte other than zero.
     pub(super) fn has_content(&self, offset: u64, len: u64) -> bool {
-        let content = self.bytes();
-        let end = usize::try_from(offset.saturating_add(len)).unwrap_or(usize::MAX).min(content.len());
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(end);
-        content[start..end].iter().any(|&byte| byte != 0)
+        let mut found = false;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.pieces(offset, len, |_, content| found = found || content.iter().any(|&byte| byte != 0));
+        found
     }
 
-    /// Returns the blake3 digest of the base of a disk of `disk_bytes` bytes. For a file this reads the whole file.
+    /// Returns the blake3 digest of the base of a disk of `disk_bytes` bytes. For files this reads them whole.
     pub(super) fn digest(&self, disk_bytes: u64) -> [u8; 32] {
         let hash = match self {
             Base::Zero => blake3::hash(&disk_bytes.to_le_bytes()),
-            Base::Bytes(_) | Base::File(_) => blake3::hash(self.bytes()),
+            Base::Bytes(content) => blake3::hash(content),
+            Base::File(file) => blake3::hash(file.bytes()),
+            Base::Parts(parts) => {
+                let mut hasher = blake3::Hasher::new();
+                for part in parts.iter() {
+                    hasher.update(part.content());
+                }
+                hasher.finalize()
+            }
         };
         *hash.as_bytes()
     }

@@ -40,7 +40,7 @@ use everett_streams::Streams;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use base::Base;
+use base::{Base, MappedPart};
 use cache::Cache;
 use content::Content;
 use faults::Faults;
@@ -126,6 +126,17 @@ impl SectorSize {
     }
 }
 
+/// Part of a file that is a part of a disk's base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Offset of the part in the file.
+    pub offset: u64,
+    /// Length in bytes, a multiple of [`SECTOR`]. Bytes beyond the end of the file are zero.
+    pub bytes: u64,
+}
+
 /// Disk: content, volatile write cache and faults.
 #[derive(Clone)]
 pub struct Disk {
@@ -168,6 +179,39 @@ impl Disk {
         let bytes = (file.bytes().len() as u64).next_multiple_of(SECTOR);
         let mut disk = Disk::new(Base::File(Arc::new(file)), bytes, &path.display().to_string())?;
         disk.content.base_digest_is(digest);
+        Ok(disk)
+    }
+
+    /// Creates a disk whose base consists of parts of files, one after the other. The files are mapped, as for
+    /// [`Disk::open`]; several disks can share them. `digest` identifies the content.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be mapped, or if a part has no whole sectors.
+    pub fn open_parts(parts: &[FilePart], digest: [u8; 32]) -> Result<Disk, DiskError> {
+        let mut files: BTreeMap<&Path, Arc<MappedFile>> = BTreeMap::new();
+        let mut mapped = Vec::new();
+        let mut at: u64 = 0;
+        for FilePart { path, offset, bytes } in parts {
+            let name = || path.display().to_string();
+            if !bytes.is_multiple_of(SECTOR) || *bytes > DISK_BYTES_MAX {
+                return Err(DiskError::Size { name: name(), bytes: *bytes });
+            }
+            let file = match files.get(path.as_path()) {
+                Some(file) => Arc::clone(file),
+                None => {
+                    let failed = |source| DiskError::Open { path: path.clone(), source };
+                    let file = Arc::new(MappedFile::open(path).map_err(failed)?);
+                    files.insert(path, Arc::clone(&file));
+                    file
+                }
+            };
+            let from = usize::try_from(*offset).unwrap_or(usize::MAX);
+            mapped.push(MappedPart { file, from, at, bytes: *bytes });
+            at = at.saturating_add(*bytes);
+        }
+        let name = parts.first().map_or_else(String::new, |part| part.path.display().to_string());
+        let mut disk = Disk::new(Base::Parts(mapped.into()), at, &name)?;
+        disk.content.base_digest_is(Some(digest));
         Ok(disk)
     }
 

@@ -8,7 +8,7 @@ proptest! {
     /// Any reads and writes equal those on a plain array, for each kind of base, and hashes cover the written blocks.
     #[test]
     fn equals_an_array(
-        base in 0u8..3,
+        base in 0u8..4,
         steps in proptest::collection::vec((0u64..75, 1u64..20, any::<u8>(), 0u8..5), 1..40),
     ) {
         const SECTORS: u64 = 9 * 8 + 1;
@@ -21,7 +21,11 @@ proptest! {
             _ => {
                 let path = folder.path().join("disk");
                 std::fs::write(&path, &content).unwrap();
-                (Disk::open(&path, None).unwrap(), content)
+                let part = |offset: u64, bytes: u64| FilePart { path: path.clone(), offset, bytes };
+                let middle = 13 * SECTOR;
+                let parts = [part(0, middle), part(middle, LEN as u64 - middle)];
+                let disk = if base == 2 { Disk::open(&path, None) } else { Disk::open_parts(&parts, [1; 32]) };
+                (disk.unwrap(), content)
             }
         };
         let before = disk.clone();
@@ -100,4 +104,35 @@ fn written_blocks_do_not_depend_on_moments() {
     assert_eq!(disk.written_blocks(), BTreeSet::from([0, 1, 4]));
     assert_eq!(observed.written_blocks(), disk.written_blocks());
     assert_eq!(observed.digest(), disk.digest());
+}
+
+#[test]
+fn a_base_of_parts_reads_as_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let (first, second) = (file("first", &[1; 1024]), file("second", &[2; 700]));
+    let part = |path: &std::path::Path, offset, bytes| FilePart { path: path.to_owned(), offset, bytes };
+    // The second file ends within its part, and the first one is there twice.
+    let parts = [part(&first, 512, 512), part(&second, 0, 1024), part(&first, 0, 1024)];
+    let whole = [&[1; 512][..], &[2; 700], &[0; 324], &[1; 1024]].concat();
+    let mut disk = Disk::open_parts(&parts, [7; 32]).unwrap();
+    assert_eq!((disk.len(), disk.base_digest()), (2560, [7; 32]));
+    for (offset, len) in [(0, 2560), (500, 30), (1200, 100), (1536, 1), (511, 1026), (2559, 1), (2500, 200)] {
+        let mut read = vec![9; len];
+        disk.read(offset, &mut read);
+        let end = (offset as usize + len).min(whole.len());
+        let mut expected = whole[offset as usize..end].to_vec();
+        expected.resize(len, 0);
+        assert_eq!(read, expected, "{len} bytes at {offset}");
+    }
+    disk.write(600, b"written");
+    let mut read = [0; 9];
+    disk.read(599, &mut read);
+    assert_eq!(&read, b"\x02written\x02");
+    assert!(Disk::open_parts(&[part(&first, 0, 1000)], [0; 32]).is_err(), "a part without whole sectors");
+    assert!(Disk::open_parts(&[part(&folder.path().join("none"), 0, 512)], [0; 32]).is_err());
 }

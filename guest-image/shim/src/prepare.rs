@@ -1,0 +1,74 @@
+//! What the first process of a machine does for all later ones.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
+
+use crate::{Context as _, Failure, copy, volumes};
+
+/// Folder of Everett's own files, in a filesystem that is new at each boot.
+pub(crate) const FOLDER: &str = "/run/everett";
+/// The root filesystem without the mounts on it.
+const BARE: &str = "/run/everett/bare";
+/// Marks that everything is prepared.
+const DONE: &str = "/run/everett/prepared";
+/// Held by the process that prepares.
+const LOCK: &str = "/run/everett/lock";
+
+/// Settings of the kernel that container engines make.
+const SETTINGS: [(&str, &str); 2] = [
+    ("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
+    ("/proc/sys/net/ipv4/ping_group_range", "0\t2147483647"),
+];
+
+/// Prepares the machine unless that was done since its boot. Other processes wait until it is done.
+pub(crate) fn once(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
+    if Path::new(DONE).exists() {
+        return Ok(());
+    }
+    // Other users may not look into it: it holds the volumes, and for a moment the bare root.
+    let only_root = fs::Permissions::from_mode(0o700);
+    fs::create_dir_all(FOLDER)
+        .and_then(|()| fs::set_permissions(FOLDER, only_root))
+        .context(|| format!("make {FOLDER}"))?;
+    let lock = File::create(LOCK).context(|| format!("make {LOCK}"))?;
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).context(|| format!("lock {LOCK}"))?;
+    if Path::new(DONE).exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(BARE).context(|| format!("make {BARE}"))?;
+    mount_bind("/", BARE).context(|| String::from("look below the mounts"))?;
+    let prepared = prepare(volumes);
+    unmount(BARE, UnmountFlags::empty()).context(|| format!("unmount {BARE}"))?;
+    prepared?;
+    File::create(DONE).context(|| format!("make {DONE}"))?;
+    Ok(())
+}
+
+fn prepare(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
+    // The machine's /run is a filesystem in memory that hides the image's.
+    let bare = Path::new(BARE);
+    merge(&bare.join("run"), Path::new("/run"))?;
+    volumes::mount_all(bare, volumes)?;
+    for (path, value) in SETTINGS {
+        // A kernel without the setting has nothing to set.
+        if let Err(error) = fs::write(path, value)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error).context(|| format!("write {path}"));
+        }
+    }
+    Ok(())
+}
+
+/// Copies the content of the image's folder, entry by entry, so that the folder itself stays as it is.
+fn merge(from: &Path, to: &Path) -> Result<(), Failure> {
+    if fs::read_dir(from).context(|| format!("read {}", from.display()))?.next().is_none() {
+        return Ok(());
+    }
+    copy::folder(from, to)
+}

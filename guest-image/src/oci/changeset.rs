@@ -1,0 +1,113 @@
+//! A layer's changes over the layers below it (OCI image specification, "Image Layer Filesystem Changeset").
+//!
+//! A file named `.wh.NAME` removes NAME, and one named `.wh..wh..opq` the whole content of its folder. Both concern the
+//! layers below only, wherever they are in the layer's archive, so they are collected and applied first.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::sync::Arc;
+
+use super::error::Problem;
+use super::layers::LAYER_BYTES_MAX;
+use crate::archive::{self, Mode, Store};
+use crate::tree::{Spool, Tree};
+
+/// Prefix of whiteouts.
+const WHITEOUT: &[u8] = b".wh.";
+/// Name of the file that makes a folder opaque.
+const OPAQUE: &[u8] = b".wh..wh..opq";
+/// Prefix of other files of AUFS, which mean nothing here.
+const META: &[u8] = b".wh..wh.";
+
+/// What an entry of a layer removes.
+#[derive(Debug, PartialEq, Eq)]
+enum Whiteout {
+    /// Nothing: an ordinary entry.
+    No,
+    /// The file or folder at this path.
+    Entry(Vec<u8>),
+    /// The content of the folder at this path.
+    Content(Vec<u8>),
+    /// Nothing: it is to be ignored.
+    Ignored,
+    /// It names nothing.
+    Malformed,
+}
+
+fn whiteout(path: &[u8]) -> Whiteout {
+    let trimmed = path.strip_suffix(b"/").unwrap_or(path);
+    let start = trimmed.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let (folder, name) = trimmed.split_at(start);
+    // Nothing lies in a whiteout, except that AUFS has folders of its own.
+    for part in folder.split(|&byte| byte == b'/') {
+        if part.starts_with(META) {
+            return Whiteout::Ignored;
+        }
+        if part.starts_with(WHITEOUT) {
+            return Whiteout::Malformed;
+        }
+    }
+    if name == OPAQUE {
+        return Whiteout::Content(folder.to_vec());
+    }
+    if name.starts_with(META) {
+        return Whiteout::Ignored;
+    }
+    match name.strip_prefix(WHITEOUT) {
+        None => Whiteout::No,
+        Some(b"" | b"." | b"..") => Whiteout::Malformed,
+        Some(name) => Whiteout::Entry([folder, name].concat()),
+    }
+}
+
+/// Applies a layer, whose uncompressed archive is `file`, to the tree. File contents stay in the file.
+pub(super) fn apply(name: &str, file: &Arc<File>, tree: &mut Tree, spool: &mut Spool) -> Result<(), Problem> {
+    let of_layer = |source: archive::Error| Problem::Layer { layer: name.to_owned(), source };
+    let reader = || {
+        let mut file = &**file;
+        io::Seek::rewind(&mut file).map(|()| BufReader::with_capacity(1 << 20, file))
+    };
+    let read = |source: io::Error| of_layer(archive::Error::Read(source));
+    let mut malformed = None;
+    archive::each(reader().map_err(read)?, LAYER_BYTES_MAX, |entry, records| {
+        let path = archive::original_path(entry, records);
+        match whiteout(&path) {
+            Whiteout::Entry(path) => tree.remove(&path),
+            Whiteout::Content(folder) => tree.empty(&folder),
+            Whiteout::Malformed if malformed.is_none() => malformed = Some(path.escape_ascii().to_string()),
+            Whiteout::No | Whiteout::Ignored | Whiteout::Malformed => {}
+        }
+        Ok::<(), archive::Error>(())
+    })
+    .map_err(of_layer)?;
+    if let Some(path) = malformed {
+        return Err(Problem::Whiteout { layer: name.to_owned(), path });
+    }
+    let store = Store::InPlace(Arc::clone(file), spool);
+    let keep = |path: &[u8]| (whiteout(path) == Whiteout::No).then(|| path.to_vec());
+    archive::unpack(reader().map_err(read)?, tree, store, Mode::Layer, keep).map_err(of_layer)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Whiteout, whiteout};
+
+    #[test]
+    fn whiteouts_are_told_from_files() {
+        let entry = |path: &[u8]| Whiteout::Entry(path.to_vec());
+        assert_eq!(whiteout(b"./a/.wh.b"), entry(b"./a/b"));
+        assert_eq!(whiteout(b".wh.b"), entry(b"b"));
+        assert_eq!(whiteout(b"a/.wh.b/"), entry(b"a/b"));
+        assert_eq!(whiteout(b"a/.wh..wh..opq"), Whiteout::Content(b"a/".to_vec()));
+        assert_eq!(whiteout(b".wh..wh..opq"), Whiteout::Content(Vec::new()));
+        assert_eq!(whiteout(b"a/.wh..wh.plnk"), Whiteout::Ignored);
+        assert_eq!(whiteout(b".wh..wh.plnk/12.34"), Whiteout::Ignored);
+        for path in [&b"a/.wh."[..], b".wh..", b"a/.wh...", b".wh.a/b", b"a/.wh.b/.wh.c"] {
+            assert_eq!(whiteout(path), Whiteout::Malformed, "{path:?}");
+        }
+        for path in [&b"a/b"[..], b"a/b.wh.c", b".wh/x", b"", b"./", b".wh"] {
+            assert_eq!(whiteout(path), Whiteout::No, "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The configuration of an image: what runs, as whom, where, and how one sees that it works.
+
+use std::collections::BTreeMap;
+
+use oci_spec::image::{Arch, ImageConfiguration, Os};
+use serde::Deserialize;
+
+use super::digest::Digest;
+use super::error::Problem;
+use super::layers::LAYERS_MAX;
+
+/// Maximum number of arguments of a command, of variables of an environment, and of words of a healthcheck.
+pub const WORDS_MAX: usize = 1_024;
+/// Maximum total length of a command's arguments, and of an environment, in bytes. Linux bounds a single one so.
+pub const WORDS_BYTES_MAX: usize = 128 << 10;
+/// Maximum number of volumes.
+pub const VOLUMES_MAX: usize = 64;
+/// Maximum length of a path, in bytes: Linux's `PATH_MAX` without its final zero.
+const PATH_BYTES_MAX: usize = 4_095;
+/// Maximum length of a user with its group, in bytes.
+const USER_BYTES_MAX: usize = 256;
+/// Longest time of a healthcheck, in nanoseconds: a day.
+const TIME_NS_MAX: u64 = 86_400 * 1_000_000_000;
+
+/// What an image says about its process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageConfig {
+    /// Digests of the layers' unpacked archives, the lowest first.
+    pub(super) diff_ids: Vec<Digest>,
+    /// The first part of the command line; a world's own command leaves it as it is.
+    pub entrypoint: Vec<String>,
+    /// The second part of the command line.
+    pub command: Vec<String>,
+    /// Environment.
+    pub env: BTreeMap<String, String>,
+    /// User, with a group after a colon if there is one; by name or number. Root if `None`.
+    pub user: Option<String>,
+    /// Working folder; `/` if `None`.
+    pub cwd: Option<String>,
+    /// Paths whose contents outlive the process, in byte order.
+    pub volumes: Vec<String>,
+    /// Number of the signal that asks the process to end.
+    pub stop_signal: Option<i32>,
+    /// Command that tells whether the process works.
+    pub healthcheck: Option<Healthcheck>,
+}
+
+/// A healthcheck (Docker's extension of the configuration).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Healthcheck {
+    /// Program and arguments; it ends with status 0 if the process works.
+    pub argv: Vec<String>,
+    /// Time after which an engine gives up, in nanoseconds: the start period, and then all retries.
+    pub limit_ns: u64,
+}
+
+/// The part of the configuration that is not in the OCI specification.
+#[derive(Debug, Default, Deserialize)]
+struct Extended {
+    #[serde(default)]
+    config: Option<ExtendedConfig>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ExtendedConfig {
+    #[serde(rename = "Healthcheck", default)]
+    healthcheck: Option<RawHealthcheck>,
+}
+
+/// Times are in nanoseconds; 0 stands for the default.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct RawHealthcheck {
+    test: Option<Vec<String>>,
+    interval: i64,
+    timeout: i64,
+    start_period: i64,
+    retries: i64,
+}
+
+impl ImageConfig {
+    /// Parses a configuration.
+    ///
+    /// # Errors
+    /// Returns an error that names the key.
+    pub fn parse(text: &[u8]) -> Result<ImageConfig, Problem> {
+        let document = |error: serde_json::Error| Problem::Document {
+            what: "the configuration",
+            problem: error.to_string(),
+        };
+        let image: ImageConfiguration = serde_json::from_slice(text).map_err(document)?;
+        let extended: Extended = serde_json::from_slice(text).map_err(document)?;
+        if *image.os() != Os::Linux || *image.architecture() != Arch::Amd64 {
+            return Err(Problem::Platform(vec![format!("{}/{}", image.os(), image.architecture())]));
+        }
+        if image.rootfs().diff_ids().len() > LAYERS_MAX {
+            return Err(Problem::Layers);
+        }
+        let diff_ids = image.rootfs().diff_ids().iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
+        let config = image.config().clone().unwrap_or_default();
+        let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+        let healthcheck = extended.config.and_then(|config| config.healthcheck);
+        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        Ok(ImageConfig {
+            diff_ids,
+            entrypoint: words("Entrypoint", list(config.entrypoint()))?,
+            command: words("Cmd", list(config.cmd()))?,
+            env: environment(list(config.env()))?,
+            user: text(config.user()).map(user).transpose()?,
+            cwd: text(config.working_dir()).map(|path| absolute("WorkingDir", &path)).transpose()?,
+            volumes: volumes(&list(config.volumes()))?,
+            stop_signal: text(config.stop_signal()).map(|name| signal(&name)).transpose()?,
+            healthcheck: healthcheck.map(healthcheck_of).transpose()?.flatten(),
+        })
+    }
+}
+
+fn fail<T>(key: &'static str, problem: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem::Config { key, problem: problem.into() })
+}
+
+/// Checks a list of arguments.
+fn words(key: &'static str, words: Vec<String>) -> Result<Vec<String>, Problem> {
+    if words.len() > WORDS_MAX {
+        return fail(key, format!("more than {WORDS_MAX} words"));
+    }
+    if words.iter().map(String::len).sum::<usize>() > WORDS_BYTES_MAX {
+        return fail(key, format!("more than {WORDS_BYTES_MAX} bytes"));
+    }
+    if words.iter().any(|word| word.contains('\0')) {
+        return fail(key, "a zero byte");
+    }
+    Ok(words)
+}
+
+fn environment(entries: Vec<String>) -> Result<BTreeMap<String, String>, Problem> {
+    let mut env = BTreeMap::new();
+    for entry in words("Env", entries)? {
+        // An entry without a value says nothing.
+        let Some((name, value)) = entry.split_once('=') else { continue };
+        if name.is_empty() {
+            return fail("Env", "a variable without a name");
+        }
+        env.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(env)
+}
+
+fn user(user: String) -> Result<String, Problem> {
+    if user.len() > USER_BYTES_MAX || user.chars().any(char::is_control) {
+        return fail("User", format!("not 1 to {USER_BYTES_MAX} printable bytes"));
+    }
+    Ok(user)
+}
+
+/// Returns a path in normal form. A relative path starts at the root.
+fn absolute(key: &'static str, path: &str) -> Result<String, Problem> {
+    if path.len() > PATH_BYTES_MAX || path.contains('\0') {
+        return fail(key, format!("a path of more than {PATH_BYTES_MAX} bytes, or with a zero byte"));
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Ok(format!("/{}", parts.join("/")))
+}
+
+fn volumes(paths: &[String]) -> Result<Vec<String>, Problem> {
+    if paths.len() > VOLUMES_MAX {
+        return fail("Volumes", format!("more than {VOLUMES_MAX} volumes"));
+    }
+    let mut volumes = Vec::new();
+    for path in paths {
+        let path = absolute("Volumes", path)?;
+        let top = path.split('/').nth(1).unwrap_or_default();
+        if matches!(top, "" | "proc" | "sys" | "dev") {
+            return fail("Volumes", format!("{path:?} cannot be a volume"));
+        }
+        volumes.push(path);
+    }
+    volumes.sort();
+    volumes.dedup();
+    Ok(volumes)
+}
+
+/// Numbers of signals on x86-64 (signal(7)).
+const SIGNALS: [(&str, i32); 33] = [
+    ("HUP", 1),
+    ("INT", 2),
+    ("QUIT", 3),
+    ("ILL", 4),
+    ("TRAP", 5),
+    ("ABRT", 6),
+    ("IOT", 6),
+    ("BUS", 7),
+    ("FPE", 8),
+    ("KILL", 9),
+    ("USR1", 10),
+    ("SEGV", 11),
+    ("USR2", 12),
+    ("PIPE", 13),
+    ("ALRM", 14),
+    ("TERM", 15),
+    ("STKFLT", 16),
+    ("CHLD", 17),
+    ("CONT", 18),
+    ("STOP", 19),
+    ("TSTP", 20),
+    ("TTIN", 21),
+    ("TTOU", 22),
+    ("URG", 23),
+    ("XCPU", 24),
+    ("XFSZ", 25),
+    ("VTALRM", 26),
+    ("PROF", 27),
+    ("WINCH", 28),
+    ("IO", 29),
+    ("PWR", 30),
+    ("SYS", 31),
+    ("RTMIN", 34),
+];
+
+/// Highest signal number.
+const SIGNAL_MAX: i32 = 64;
+
+/// Returns the number of a signal: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
+///
+/// # Errors
+/// Returns an error if there is no such signal.
+pub fn signal(name: &str) -> Result<i32, Problem> {
+    let number = || {
+        if let Ok(number) = name.parse::<i32>() {
+            return Some(number);
+        }
+        let short = name.strip_prefix("SIG").unwrap_or(name);
+        if let Some(below) = short.strip_prefix("RTMAX") {
+            let below = if below.is_empty() { 0 } else { below.strip_prefix('-')?.parse::<i32>().ok()? };
+            return SIGNAL_MAX.checked_sub(below).filter(|number| *number >= 34);
+        }
+        if let Some(above) = short.strip_prefix("RTMIN+") {
+            return 34_i32.checked_add(above.parse().ok()?);
+        }
+        SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number)
+    };
+    match number().filter(|number| (1..=SIGNAL_MAX).contains(number)) {
+        Some(number) => Ok(number),
+        None => {
+            fail("StopSignal", format!("there is no signal {:?}", name.chars().take(32).collect::<String>()))
+        }
+    }
+}
+
+/// Returns the healthcheck; `None` if the image disables or inherits it.
+fn healthcheck_of(raw: RawHealthcheck) -> Result<Option<Healthcheck>, Problem> {
+    /// Docker's defaults: 30 s between attempts and for each of them, three retries.
+    const DEFAULT_NS: u64 = 30_000_000_000;
+    const DEFAULT_RETRIES: u64 = 3;
+    let mut test = words("Healthcheck", raw.test.unwrap_or_default())?.into_iter();
+    let argv: Vec<String> = match test.next().as_deref() {
+        None | Some("" | "NONE") => return Ok(None),
+        Some("CMD") => test.collect(),
+        Some("CMD-SHELL") => {
+            // buildah splits the line into words; podman joins them again.
+            let line = test.collect::<Vec<_>>().join(" ");
+            if line.is_empty() {
+                return fail("Healthcheck", "CMD-SHELL without a command");
+            }
+            vec!["/bin/sh".to_owned(), "-c".to_owned(), line]
+        }
+        Some(other) => {
+            let other: String = other.chars().take(32).collect();
+            return fail("Healthcheck", format!("{other:?} is none of CMD, CMD-SHELL and NONE"));
+        }
+    };
+    if argv.first().is_none_or(String::is_empty) {
+        return fail("Healthcheck", "CMD without a program");
+    }
+    let positive =
+        |value: i64, default: u64| u64::try_from(value).ok().filter(|&value| value > 0).unwrap_or(default);
+    let each = positive(raw.interval, DEFAULT_NS).saturating_add(positive(raw.timeout, DEFAULT_NS));
+    let retries = each.saturating_mul(positive(raw.retries, DEFAULT_RETRIES));
+    let limit_ns = positive(raw.start_period, 0).saturating_add(retries).min(TIME_NS_MAX);
+    Ok(Some(Healthcheck { argv, limit_ns }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(config: &str) -> Result<ImageConfig, Problem> {
+        let id = "0".repeat(64);
+        let text = format!(
+            "{{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{config},\
+             \"rootfs\":{{\"type\":\"layers\",\"diff_ids\":[\"sha256:{id}\"]}},\"history\":[]}}"
+        );
+        ImageConfig::parse(text.as_bytes())
+    }
+
+    fn refused(config: &str) -> String {
+        parse(config).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_configuration_is_read_as_docker_writes_it() {
+        let config = parse(
+            r#"{"Hostname":"","User":"999:101","ExposedPorts":{"5432/tcp":{}},"Tty":false,
+            "Env":["PATH=/usr/bin","A=b=c","EMPTY=","nothing"],"Cmd":["postgres"],
+            "Healthcheck":{"Test":["CMD-SHELL","pg_isready"],"Interval":1000000000,"Timeout":2000000000,
+            "StartPeriod":5000000000,"Retries":4},
+            "Volumes":{"/var/lib/postgresql/data/":{},"a/../b":{}},"WorkingDir":"srv","Entrypoint":["run.sh"],
+            "OnBuild":null,"Labels":{"x":"y"},"StopSignal":"SIGINT"}"#,
+        )
+        .unwrap();
+        assert_eq!((config.entrypoint, config.command), (vec!["run.sh".into()], vec!["postgres".into()]));
+        let env: Vec<_> = config.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(env, [("A", "b=c"), ("EMPTY", ""), ("PATH", "/usr/bin")]);
+        assert_eq!((config.user.as_deref(), config.cwd.as_deref()), (Some("999:101"), Some("/srv")));
+        assert_eq!(config.volumes, ["/b", "/var/lib/postgresql/data"]);
+        assert_eq!(config.stop_signal, Some(2));
+        let argv = ["/bin/sh", "-c", "pg_isready"].map(str::to_owned).to_vec();
+        assert_eq!(config.healthcheck, Some(Healthcheck { argv, limit_ns: 17_000_000_000 }));
+    }
+
+    #[test]
+    fn absent_values_are_the_defaults() {
+        for text in ["null", "{}", r#"{"Cmd":null,"Env":null,"Volumes":null,"User":"","WorkingDir":""}"#] {
+            let config = parse(text).unwrap();
+            assert!(config.command.is_empty() && config.env.is_empty() && config.volumes.is_empty());
+            assert_eq!((config.user, config.cwd, config.healthcheck), (None, None, None));
+        }
+        assert_eq!(parse(r#"{"Healthcheck":{"Test":["NONE"]}}"#).unwrap().healthcheck, None);
+        let split =
+            parse(r#"{"Healthcheck":{"Test":["CMD-SHELL","test","-e","/x"]}}"#).unwrap().healthcheck.unwrap();
+        assert_eq!(split.argv, ["/bin/sh", "-c", "test -e /x"]);
+        let check = parse(r#"{"Healthcheck":{"Test":["CMD","a"]}}"#).unwrap().healthcheck.unwrap();
+        assert_eq!(check.limit_ns, 180_000_000_000);
+    }
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for (name, number) in
+            [("SIGTERM", 15), ("TERM", 15), ("9", 9), ("SIGRTMIN+3", 37), ("RTMIN", 34), ("SIGRTMAX-2", 62)]
+        {
+            assert_eq!(signal(name).unwrap(), number, "{name}");
+        }
+        for name in ["", "SIG", "0", "65", "-1", "SIGRTMIN+31", "RTMAX-99", "SIGNOPE", "RTMAX--2147483648"] {
+            assert!(signal(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        assert_eq!(
+            refused(r#"{"Volumes":{"/":{}}}"#),
+            "its configuration: Volumes: \"/\" cannot be a volume"
+        );
+        assert!(refused(r#"{"Volumes":{"/dev/x":{}}}"#).contains("\"/dev/x\" cannot be a volume"));
+        assert!(refused(r#"{"Env":["=x"]}"#).contains("Env: a variable without a name"));
+        assert!(refused(r#"{"Cmd":["a\u0000"]}"#).contains("Cmd: a zero byte"));
+        assert!(refused(r#"{"User":"a\nb"}"#).contains("User"));
+        assert!(refused(r#"{"Healthcheck":{"Test":["CMD"]}}"#).contains("CMD without a program"));
+        assert!(refused(r#"{"Healthcheck":{"Test":["RUN","x"]}}"#).contains("\"RUN\" is none of"));
+        let many = format!("{{\"Cmd\":[{}\"a\"]}}", "\"a\",".repeat(WORDS_MAX));
+        assert!(refused(&many).contains("more than 1024 words"));
+        let other = r#"{"architecture":"arm64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
+        let error = ImageConfig::parse(other.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "it has no image for linux on amd64; it has linux/arm64");
+        assert!(ImageConfig::parse(b"{").is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! Errors of container images. Each names the part of the image at fault.
+
+use std::io;
+
+use super::layers::{EXPANSION_MAX, IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
+use crate::{archive, cache, squashfs, tree};
+
+/// Reason why a container image cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the image {image}: {problem}")]
+pub struct Error {
+    /// The image, as the world names it.
+    pub image: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a container image.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] cache::Error),
+    /// A file cannot be read.
+    #[error("cannot read {what}: {}", everett_input::file::in_words(source))]
+    Read {
+        /// The file or blob.
+        what: String,
+        /// Cause of the failure.
+        source: io::Error,
+    },
+    /// The path is neither a layout nor an archive.
+    #[error("this is neither an OCI layout (a folder with the file oci-layout) nor an archive of an image")]
+    NoImage,
+    /// A JSON document is invalid.
+    #[error("{what} is not valid: {problem}")]
+    Document {
+        /// The document: "the manifest", "the index".
+        what: &'static str,
+        /// Description of the defect.
+        problem: String,
+    },
+    /// A document or blob is too long.
+    #[error("{what} has more than {most} bytes")]
+    TooLong {
+        /// The document or blob.
+        what: String,
+        /// The bound in bytes.
+        most: u64,
+    },
+    /// A blob is missing.
+    #[error("it has no blob {blob}")]
+    Missing {
+        /// Digest or path of the blob.
+        blob: String,
+    },
+    /// A blob is shorter or longer than its descriptor says.
+    #[error("the blob {blob} has {found} bytes, and {expected} are declared: it is cut off or damaged")]
+    Size {
+        /// Digest of the blob.
+        blob: String,
+        /// Length from the descriptor, in bytes.
+        expected: u64,
+        /// Length of the blob, in bytes.
+        found: u64,
+    },
+    /// A blob does not have its digest.
+    #[error("{what} has the digest {found}, and {expected} is declared")]
+    Digest {
+        /// The blob or layer.
+        what: String,
+        /// The declared digest.
+        expected: String,
+        /// The computed digest.
+        found: String,
+    },
+    /// A digest is malformed or uses an unknown algorithm.
+    #[error("{0:?} is not a SHA-256 or SHA-512 digest")]
+    NotADigest(String),
+    /// There is no image for this architecture.
+    #[error("it has no image for linux on amd64{}", there(.0))]
+    Platform(Vec<String>),
+    /// There are several images, and no tag chooses one.
+    #[error("it has several images; append one of these names: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// There is no image of this name.
+    #[error("it has no image named {tag:?}{}", there(names))]
+    NoTag {
+        /// The requested name.
+        tag: String,
+        /// Names of the images.
+        names: Vec<String>,
+    },
+    /// The manifest and the configuration differ in the number of layers.
+    #[error("its manifest has {manifest} layers, and its configuration {config}")]
+    LayerCount {
+        /// Number of layers in the manifest.
+        manifest: usize,
+        /// Number of layers in the configuration, or one that the manifest lacks.
+        config: usize,
+    },
+    /// There are too many layers.
+    #[error("more than {LAYERS_MAX} layers")]
+    Layers,
+    /// A layer unpacks to too many bytes.
+    #[error("the layer {layer} unpacks to more than {LAYER_BYTES_MAX} bytes")]
+    LayerBytes {
+        /// Digest of the layer.
+        layer: String,
+    },
+    /// A layer unpacks to suspiciously many bytes.
+    #[error("the layer {layer} unpacks to more than {EXPANSION_MAX} times its length")]
+    Expansion {
+        /// Digest of the layer.
+        layer: String,
+    },
+    /// The layers are too long in total.
+    #[error("its layers unpack to more than {IMAGE_BYTES_MAX} bytes")]
+    ImageBytes,
+    /// The archive with the image cannot be read.
+    #[error("its archive: {0}")]
+    Archive(archive::Error),
+    /// The archive of a layer cannot be unpacked.
+    #[error("the layer {layer}: {source}")]
+    Layer {
+        /// Digest of the layer.
+        layer: String,
+        /// Cause of the failure.
+        source: archive::Error,
+    },
+    /// A whiteout is malformed.
+    #[error("the layer {layer}: {path}: this removes nothing: a whiteout names a file")]
+    Whiteout {
+        /// Digest of the layer.
+        layer: String,
+        /// Path of the whiteout.
+        path: String,
+    },
+    /// A path does not fit the tree.
+    #[error(transparent)]
+    Tree(#[from] tree::Error),
+    /// The root filesystem cannot be written.
+    #[error(transparent)]
+    Squashfs(#[from] squashfs::Error),
+    /// A value of the configuration cannot be used.
+    #[error("its configuration: {key}: {problem}")]
+    Config {
+        /// The key.
+        key: &'static str,
+        /// Description of the defect.
+        problem: String,
+    },
+    /// The name of an image in a registry is malformed.
+    #[error("{0:?} is not the name of an image in a registry, such as docker.io/library/redis:7")]
+    Reference(String),
+    /// A registry cannot be reached, or refuses.
+    #[error("the registry {host}: {}", everett_input::text::one_line(said))]
+    Registry {
+        /// Host of the registry.
+        host: String,
+        /// Description of the failure.
+        said: String,
+    },
+    /// A program that stores images is missing.
+    #[error("{0} is not on this host; save the image to a file, and name the file")]
+    NoProgram(&'static str),
+    /// A program that stores images failed.
+    #[error("{program}: {said}")]
+    Program {
+        /// Name of the program.
+        program: &'static str,
+        /// Its message.
+        said: String,
+    },
+}
+
+fn there(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; it has {}", names.join(", ")) }
+}
+
+/// Returns a function that adds the name of a file or blob to an error of reading it.
+pub(super) fn reading(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Problem {
+    move |source| Problem::Read { what: what.to_string(), source }
+}

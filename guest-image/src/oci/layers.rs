@@ -1,0 +1,161 @@
+//! Layers' archives: verified, unpacked and stored once, under their diff IDs.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
+
+use super::blobs::Blobs;
+use super::digest::{Digest, Hashed};
+use super::error::{Problem, reading};
+use super::manifest::LayerBlob;
+use crate::cache::{self, Cache, Entry, Key};
+use crate::compression::Format;
+use crate::squashfs::PADDING_BYTES;
+
+/// Maximum number of layers of an image. Docker's bound is 127.
+pub(super) const LAYERS_MAX: usize = 256;
+
+/// Maximum length of a layer's archive, unpacked, in bytes.
+pub(super) const LAYER_BYTES_MAX: u64 = 16 << 30;
+
+/// Maximum total length of an image's layers, unpacked, in bytes.
+pub(super) const IMAGE_BYTES_MAX: u64 = 32 << 30;
+
+/// A layer unpacks to at most this many times its packed length. gzip reaches 1,030 with zeros, zstd more.
+pub(super) const EXPANSION_MAX: u64 = 20_000;
+
+/// Layers up to this unpacked length may expand by any factor, in bytes.
+const EXPANSION_FREE_BYTES: u64 = 1 << 30;
+
+/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+const VERSION: &str = "1";
+
+fn key(diff_id: &Digest) -> Key {
+    Key::new("oci layer").with(VERSION).with(diff_id.to_string())
+}
+
+/// Returns a layer's archive from the cache.
+pub(super) fn cached(cache: &Cache, diff_id: &Digest) -> Option<Entry> {
+    cache.get("layer", &key(diff_id))
+}
+
+/// Checks the total length of the layers.
+pub(super) fn check_total(layers: &[Entry]) -> Result<(), Problem> {
+    let total = layers.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+    if total > IMAGE_BYTES_MAX { Err(Problem::ImageBytes) } else { Ok(()) }
+}
+
+/// Unpacks a layer into the cache. Verifies the blob's length and digest, and the diff ID of the unpacked archive.
+pub(super) fn unpack(
+    cache: &Cache,
+    blobs: &mut dyn Blobs,
+    layer: &LayerBlob,
+    diff_id: &Digest,
+) -> Result<Entry, Problem> {
+    let blob = blobs.open(&layer.blob)?;
+    cache.put("layer", &key(diff_id), |file| {
+        let hasher = layer.digest.as_ref().unwrap_or(diff_id).hasher();
+        let mut packed = BufReader::with_capacity(1 << 20, Hashed::new(blob, hasher));
+        let unpacked = copy(cache, &mut packed, layer, diff_id, file);
+        // A blob that is cut off or damaged usually cannot be decompressed either, so its length and digest say more.
+        let rest = io::copy(&mut packed, &mut io::sink());
+        let packed = packed.into_inner();
+        let found = packed.bytes;
+        let read = rest.map_err(reading(format!("the blob {}", layer.blob)));
+        if let Err(refused @ (Problem::LayerBytes { .. } | Problem::Expansion { .. } | Problem::Cache(_))) =
+            unpacked
+        {
+            return Err(refused);
+        }
+        read?;
+        if let Some(expected) = layer.bytes.filter(|&expected| expected != found) {
+            return Err(Problem::Size { blob: layer.blob.clone(), expected, found });
+        }
+        if let Some(expected) = &layer.digest {
+            let found = packed.finish();
+            if found != *expected {
+                let (expected, found) = (expected.to_string(), found.to_string());
+                return Err(Problem::Digest { what: format!("the blob {}", layer.blob), expected, found });
+            }
+        }
+        let found = unpacked?;
+        if found != *diff_id {
+            let (expected, found) = (diff_id.to_string(), found.to_string());
+            return Err(Problem::Digest { what: format!("the layer {}", layer.blob), expected, found });
+        }
+        Ok(())
+    })
+}
+
+/// Decompresses a layer to the file. Returns the digest of the unpacked archive.
+fn copy(
+    cache: &Cache,
+    packed: &mut BufReader<Hashed<Box<dyn Read + '_>>>,
+    layer: &LayerBlob,
+    diff_id: &Digest,
+    file: &mut File,
+) -> Result<Digest, Problem> {
+    use std::io::BufRead as _;
+    let named = || format!("the layer {}", layer.blob);
+    let start = packed.fill_buf().map_err(reading(named()))?;
+    // The first bytes of a plain archive are a name, which may look like a compression's magic number.
+    let is_plain = start.get(257..262) == Some(b"ustar");
+    let reader: Box<dyn Read + '_> = match Format::detect(start).filter(|_| !is_plain) {
+        Some(format) => format.reader_of_all(&mut *packed).map_err(reading(named()))?,
+        None => Box::new(&mut *packed),
+    };
+    let most = match layer.bytes {
+        Some(bytes) => bytes.saturating_mul(EXPANSION_MAX).clamp(EXPANSION_FREE_BYTES, LAYER_BYTES_MAX),
+        None => LAYER_BYTES_MAX,
+    };
+    let mut reader = Hashed::new(reader.take(most + 1), diff_id.hasher());
+    let written = write_sparse(&mut reader, file).map_err(|failure| match failure {
+        Failure::Read(source) => reading(named())(source),
+        Failure::Write(source) => cache::Error::of(&cache.temporary(), source).into(),
+    })?;
+    if written > most {
+        let layer = layer.blob.clone();
+        let is_bomb = most < LAYER_BYTES_MAX;
+        return Err(if is_bomb { Problem::Expansion { layer } } else { Problem::LayerBytes { layer } });
+    }
+    Ok(reader.finish())
+}
+
+/// A failure, by the side that caused it.
+enum Failure {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Length of the pieces that are written or, if they are zero, left out, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Copies to a file, with holes in place of zeros, and pads it to a multiple of [`PADDING_BYTES`]. Returns the number of
+/// bytes read.
+fn write_sparse(reader: &mut impl Read, file: &mut File) -> Result<u64, Failure> {
+    static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+    let mut buffer = vec![0; PIECE_BYTES];
+    let mut total: u64 = 0;
+    loop {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match reader.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::Read(error)),
+            }
+        }
+        total += filled as u64;
+        if buffer[..filled] == ZEROS[..filled] {
+            // At most PIECE_BYTES.
+            file.seek(SeekFrom::Current(filled as i64)).map_err(Failure::Write)?;
+        } else {
+            file.write_all(&buffer[..filled]).map_err(Failure::Write)?;
+        }
+        if filled < buffer.len() {
+            break;
+        }
+    }
+    file.set_len(total.next_multiple_of(PADDING_BYTES)).map_err(Failure::Write)?;
+    Ok(total)
+}

@@ -1,0 +1,270 @@
+//! Container images as root filesystems.
+//!
+//! [`get`] turns a [`Source`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
+//! configuration. The modules, from the outside in:
+//!
+//! - this file: sources, the stages of a request, what the cache keeps. [`error`]: errors.
+//! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
+//! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
+//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache.
+//! - [`manifest`]: the choice of a manifest, and what it names. [`blobs`]: what every source can do: `layout` (folders),
+//!   `archive` (`docker save`, `podman save`, `skopeo copy`), `store` (docker's and podman's own images), `registry`.
+//!
+//! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
+//! images that share it. The root filesystem is a SquashFS whose file contents are the layers' archives, in place; only
+//! its tables are stored for each image.
+//!
+//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Every blob
+//! that a digest names is verified before it is used. Images are untrusted: whatever they contain, nothing outside the
+//! cache is written, every count and length has a bound, and an error is one line that names the image.
+
+mod archive;
+mod blobs;
+mod changeset;
+pub mod config;
+mod digest;
+pub mod error;
+mod layers;
+mod layout;
+mod manifest;
+mod registry;
+mod root;
+mod store;
+
+use std::path::PathBuf;
+
+use crate::cache::{self, Cache, Entry, Key};
+use crate::progress::{Progress, Stage};
+use blobs::Blobs;
+use config::ImageConfig;
+use error::{Error, Problem};
+use manifest::Found;
+
+pub use root::{RootDisk, RootPart};
+
+/// Maximum length of a configuration, in bytes.
+pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
+
+/// Origin of a container image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A folder in the OCI image layout.
+    Layout {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Name of the image in the layout; not needed if there is one image only.
+        tag: Option<String>,
+    },
+    /// An archive that `docker save`, `podman save` or `skopeo copy` wrote, in either format, compressed or not.
+    Archive {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the image in the archive; not needed if there is one image only.
+        tag: Option<String>,
+    },
+    /// An image of the local Docker daemon, by name or ID.
+    Docker(String),
+    /// An image of the local podman, by name or ID.
+    Podman(String),
+    /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
+    Registry(String),
+    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. Once it came from a
+    /// registry and is locked, it always does.
+    Named(String),
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let with_tag = |f: &mut std::fmt::Formatter<'_>, path: &PathBuf, tag: &Option<String>| {
+            write!(f, "{}", path.display())?;
+            tag.as_ref().map_or(Ok(()), |tag| write!(f, ":{tag}"))
+        };
+        match self {
+            Source::Layout { path, tag } | Source::Archive { path, tag } => with_tag(f, path, tag),
+            Source::Docker(name) => write!(f, "docker-daemon:{name}"),
+            Source::Podman(name) => write!(f, "containers-storage:{name}"),
+            Source::Registry(name) => write!(f, "docker://{name}"),
+            Source::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A container image that machines can boot.
+#[derive(Debug, Clone)]
+pub struct ContainerImage {
+    /// The disk with the root filesystem.
+    pub disk: RootDisk,
+    /// What the image says about its process.
+    pub config: ImageConfig,
+    /// Entries of the cache that the image consists of.
+    pub entries: Vec<Entry>,
+    /// BLAKE3 of the root filesystem and of the configuration, in hexadecimal.
+    pub digest: String,
+    /// Digest of the manifest in the registry that the image came from, for the lock.
+    pub pinned: Option<String>,
+}
+
+impl ContainerImage {
+    /// Returns the size of the image in the cache, in bytes, with layers that other images share.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.bytes).sum()
+    }
+}
+
+/// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
+/// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before.
+///
+/// # Errors
+/// Returns an error of one line that names the image.
+pub fn get(
+    source: &Source,
+    locked: Option<&str>,
+    time_s: u64,
+    cache: &Cache,
+    progress: &mut dyn Progress,
+) -> Result<ContainerImage, Error> {
+    let named = |problem: Problem| Error { image: source.to_string(), problem };
+    made(source, locked, time_s, cache, progress).map_err(named)
+}
+
+fn made(
+    source: &Source,
+    locked: Option<&str>,
+    time_s: u64,
+    cache: &Cache,
+    progress: &mut dyn Progress,
+) -> Result<ContainerImage, Problem> {
+    progress.at(Stage::Image, 0, 0);
+    let mut opened = Opened::new(source, locked)?;
+    let config_entry = opened.config(cache)?;
+    let text = everett_input::file::read(&config_entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
+    let text = text.map_err(|source| cache::Error::of(&config_entry.path, source))?;
+    let config = ImageConfig::parse(&text)?;
+    let mut layers = Vec::new();
+    let total = config.diff_ids.len() as u64;
+    for (number, diff_id) in config.diff_ids.iter().enumerate() {
+        progress.at(Stage::Image, number as u64, total);
+        let layer = match layers::cached(cache, diff_id) {
+            Some(entry) => entry,
+            None => opened.layer(cache, number, diff_id)?,
+        };
+        layers.push(layer);
+        layers::check_total(&layers)?;
+    }
+    progress.at(Stage::Image, total, total);
+    let (disk, tables) = root::get(cache, &config.diff_ids, &layers, time_s, progress)?;
+    let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config_entry.blake3).as_bytes());
+    layers.extend([tables, config_entry]);
+    // A layer may occur twice.
+    layers.sort_by(|a, b| a.path.cmp(&b.path));
+    layers.dedup();
+    let (digest, pinned) = (digest.to_hex().to_string(), opened.pinned);
+    Ok(ContainerImage { disk, config, entries: layers, digest, pinned })
+}
+
+/// A source, opened as far as was necessary.
+struct Opened {
+    source: Source,
+    /// Key of the configuration in the cache. A source without one is always read.
+    key: Option<Key>,
+    found: Option<(Box<dyn Blobs>, Found)>,
+    /// The registry, before the image is looked for in it.
+    registry: Option<registry::Registry>,
+    /// Digest of the manifest in the registry.
+    pinned: Option<String>,
+}
+
+impl Opened {
+    fn new(source: &Source, locked: Option<&str>) -> Result<Self, Problem> {
+        let mut opened =
+            Opened { source: source.clone(), key: None, found: None, registry: None, pinned: None };
+        if let Source::Named(name) = source {
+            opened.choose(name, locked.is_some());
+        }
+        opened.key = match &opened.source {
+            Source::Layout { .. } => None,
+            Source::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
+            Source::Docker(name) => Some(store::key(store::Program::Docker, name)?),
+            Source::Podman(name) => Some(store::key(store::Program::Podman, name)?),
+            Source::Registry(name) | Source::Named(name) => {
+                let mut reference = registry::Reference::parse(name)?;
+                if let (None, Some(locked)) = (&reference.digest, locked) {
+                    reference.digest = Some(locked.parse()?);
+                }
+                let mut registry = registry::Registry::new(reference);
+                let digest = registry.digest()?.to_string();
+                opened.registry = Some(registry);
+                let key = Key::new("oci registry").with(&digest);
+                opened.pinned = Some(digest);
+                Some(key)
+            }
+        };
+        Ok(opened)
+    }
+
+    /// Chooses the source of a plain name: a local store that has it, unless the lock says that it came from a registry.
+    fn choose(&mut self, name: &str, is_locked: bool) {
+        if is_locked {
+            return;
+        }
+        for (program, source) in [
+            (store::Program::Docker, Source::Docker(name.to_owned())),
+            (store::Program::Podman, Source::Podman(name.to_owned())),
+        ] {
+            if store::key(program, name).is_ok() {
+                self.source = source;
+                return;
+            }
+        }
+    }
+
+    /// Returns the entry with the configuration.
+    fn config(&mut self, cache: &Cache) -> Result<Entry, Problem> {
+        if let Some(entry) = self.key.as_ref().and_then(|key| cache.get("config", key)) {
+            return Ok(entry);
+        }
+        let (_, found) = self.found(cache)?;
+        let text = found.config.clone();
+        let key = match &self.key {
+            Some(key) => key.clone(),
+            None => Key::new("oci config").with(&text),
+        };
+        cache.get_or_put("config", &key, |file| {
+            use std::io::Write as _;
+            file.write_all(&text).map_err(|source| cache::Error::of(cache.folder(), source).into())
+        })
+    }
+
+    /// Unpacks a layer into the cache.
+    fn layer(&mut self, cache: &Cache, number: usize, diff_id: &digest::Digest) -> Result<Entry, Problem> {
+        let (blobs, found) = self.found(cache)?;
+        let layer = found
+            .layers
+            .get(number)
+            .ok_or(Problem::LayerCount { manifest: found.layers.len(), config: number + 1 })?;
+        layers::unpack(cache, blobs.as_mut(), layer, diff_id)
+    }
+
+    fn found(&mut self, cache: &Cache) -> Result<&mut (Box<dyn Blobs>, Found), Problem> {
+        if self.found.is_none() {
+            let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.source {
+                Source::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),
+                Source::Archive { path, tag } => {
+                    (Box::new(archive::Archive::open(path, cache)?), tag.as_deref())
+                }
+                Source::Docker(name) => (Box::new(store::save(store::Program::Docker, name, cache)?), None),
+                Source::Podman(name) => (Box::new(store::save(store::Program::Podman, name, cache)?), None),
+                Source::Registry(_) | Source::Named(_) => {
+                    (Box::new(self.registry.take().ok_or(Problem::NoImage)?), None)
+                }
+            };
+            let found = blobs.find(tag)?;
+            self.found = Some((blobs, found));
+        }
+        self.found.as_mut().ok_or(Problem::NoImage)
+    }
+}
+
+#[cfg(test)]
+mod tests;

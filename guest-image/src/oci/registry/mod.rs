@@ -1,0 +1,238 @@
+//! Images in registries (OCI distribution specification, and Docker's token authentication).
+//!
+//! - this file: requests. [`reference`]: names of images. [`challenge`]: what a registry demands of a client.
+//!
+//! A registry is asked for a name once: the digest of the manifest goes into the world's lock, and from then on the
+//! image is pulled by digest, so nothing that the registry says later can change it.
+
+mod challenge;
+mod reference;
+
+use std::io::Read;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use docker_credential::DockerCredential;
+use serde::Deserialize;
+use ureq::Agent;
+use ureq::http::{Response, StatusCode};
+
+use super::blobs::{self, Blobs};
+use super::digest::Digest;
+use super::error::Problem;
+use super::layers::LAYER_BYTES_MAX;
+use super::manifest::{self, Found, MANIFEST_BYTES_MAX};
+use challenge::Challenge;
+pub(super) use reference::Reference;
+
+/// Media types of manifests and indexes, as a registry is asked for them.
+const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
+     application/vnd.docker.distribution.manifest.list.v2+json, \
+     application/vnd.docker.distribution.manifest.v2+json";
+
+/// Time limit for a connection, and for the head of an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Time limit for each piece of a body.
+const READ_WITHIN: Duration = Duration::from_secs(120);
+/// Maximum length of a token's document, in bytes.
+const TOKEN_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of redirections of a request. Registries redirect to the stores of blobs.
+const REDIRECTIONS_MAX: u32 = 10;
+
+/// A registry that is asked for one image.
+pub(super) struct Registry {
+    reference: Reference,
+    agent: Agent,
+    /// Value of the header `Authorization`, once the registry has demanded one.
+    authorization: Option<String>,
+    /// The manifest or index that the reference names, with its digest.
+    top: Option<(Vec<u8>, Digest)>,
+}
+
+impl Registry {
+    pub(super) fn new(reference: Reference) -> Registry {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(REDIRECTIONS_MAX)
+            .timeout_connect(Some(ANSWER_WITHIN))
+            .timeout_recv_response(Some(ANSWER_WITHIN))
+            .timeout_per_read(Some(READ_WITHIN))
+            .user_agent("everett")
+            .build();
+        Registry { reference, agent: config.into(), authorization: None, top: None }
+    }
+
+    /// Returns the digest of the manifest or index that the reference names.
+    pub(super) fn digest(&mut self) -> Result<Digest, Problem> {
+        if let Some(digest) = &self.reference.digest {
+            return Ok(digest.clone());
+        }
+        let (_, digest) = self.top()?;
+        Ok(digest)
+    }
+
+    /// Returns the manifest or index that the reference names.
+    fn top(&mut self) -> Result<(Vec<u8>, Digest), Problem> {
+        if let Some(top) = &self.top {
+            return Ok(top.clone());
+        }
+        let name = match &self.reference.digest {
+            Some(digest) => digest.to_string(),
+            None => self.reference.tag.clone(),
+        };
+        let text = blobs::read_bounded(self.get("manifests", &name)?, "the manifest", MANIFEST_BYTES_MAX)?;
+        let hasher = Digest::sha256_hasher();
+        let mut hasher = self.reference.digest.as_ref().map_or(hasher, Digest::hasher);
+        hasher.update(&text);
+        let found = hasher.finish();
+        if let Some(expected) = self.reference.digest.as_ref().filter(|expected| **expected != found) {
+            let (expected, found) = (expected.to_string(), found.to_string());
+            return Err(Problem::Digest { what: "the manifest".to_owned(), expected, found });
+        }
+        self.top = Some((text.clone(), found.clone()));
+        Ok((text, found))
+    }
+
+    /// Requests a manifest or a blob. Answers a demand for authentication once.
+    fn get(&mut self, kind: &str, name: &str) -> Result<Box<dyn Read>, Problem> {
+        let Reference { host, repository, .. } = &self.reference;
+        let scheme = self.reference.scheme();
+        let address = format!("{scheme}://{host}/v2/{repository}/{kind}/{name}");
+        let mut response = self.request(&address)?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let challenges = response.headers().get_all("www-authenticate");
+            let challenges: Vec<&str> = challenges.iter().filter_map(|value| value.to_str().ok()).collect();
+            let challenge = Challenge::of(&challenges).ok_or_else(|| self.refused(response.status()))?;
+            self.authorization = Some(self.authorize(&challenge)?);
+            response = self.request(&address)?;
+        }
+        match response.status() {
+            status if status.is_success() => {
+                // The reader of the body bounds it.
+                let body = response.into_body().into_with_config().limit(LAYER_BYTES_MAX);
+                Ok(Box::new(body.reader()))
+            }
+            StatusCode::NOT_FOUND if kind == "blobs" => Err(Problem::Missing { blob: name.to_owned() }),
+            status => Err(self.refused(status)),
+        }
+    }
+
+    fn request(&self, address: &str) -> Result<Response<ureq::Body>, Problem> {
+        let mut request = self.agent.get(address).header("Accept", MANIFESTS);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        request.call().map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Problem {
+        Problem::Registry { host: self.reference.host.clone(), said: error.to_string() }
+    }
+
+    fn refused(&self, status: StatusCode) -> Problem {
+        let said = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                format!("it refuses access ({status}); log in with docker login or podman login")
+            }
+            StatusCode::NOT_FOUND => format!("it has no such image ({status})"),
+            StatusCode::TOO_MANY_REQUESTS => {
+                format!("it wants fewer requests ({status}); log in, or try later")
+            }
+            status => format!("it answers {status}"),
+        };
+        Problem::Registry { host: self.reference.host.clone(), said }
+    }
+
+    /// Returns the value of `Authorization` that a challenge demands, with the operator's credentials if there are any.
+    fn authorize(&self, challenge: &Challenge) -> Result<String, Problem> {
+        let credential = self.credential();
+        let basic = match &credential {
+            Some(DockerCredential::UsernamePassword(user, password)) => {
+                Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+            }
+            _ => None,
+        };
+        let Challenge::Bearer { realm, service, scope } = challenge else {
+            return basic.ok_or_else(|| self.refused(StatusCode::UNAUTHORIZED));
+        };
+        let is_safe = realm.starts_with("https://") || self.reference.scheme() == "http";
+        if !is_safe {
+            let said = "it wants credentials sent without encryption".to_owned();
+            return Err(Problem::Registry { host: self.reference.host.clone(), said });
+        }
+        let own_scope = format!("repository:{}:pull", self.reference.repository);
+        let scope = scope.as_deref().unwrap_or(&own_scope);
+        let service = service.as_deref().unwrap_or_default();
+        let answer = if let Some(DockerCredential::IdentityToken(token)) = &credential {
+            // OAuth2, as Docker's specification of tokens describes it.
+            let form = [
+                ("grant_type", "refresh_token"),
+                ("service", service),
+                ("scope", scope),
+                ("client_id", "everett"),
+                ("refresh_token", token.as_str()),
+            ];
+            self.agent.post(realm).send_form(form)
+        } else {
+            let mut request = self.agent.get(realm).query("service", service).query("scope", scope);
+            if let Some(basic) = basic {
+                request = request.header("Authorization", basic);
+            }
+            request.call()
+        };
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        if !answer.status().is_success() {
+            return Err(self.refused(answer.status()));
+        }
+        let body = answer.into_body().into_with_config().limit(TOKEN_BYTES_MAX).reader();
+        let text = blobs::read_bounded(body, "the registry's token", TOKEN_BYTES_MAX)?;
+        let token: Token = serde_json::from_slice(&text).unwrap_or_default();
+        let token = token
+            .token
+            .or(token.access_token)
+            .filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
+        match token {
+            Some(token) => Ok(format!("Bearer {token}")),
+            None => Err(Problem::Registry {
+                host: self.reference.host.clone(),
+                said: "its answer has no token".to_owned(),
+            }),
+        }
+    }
+
+    /// Returns the operator's credentials: docker's, else podman's.
+    fn credential(&self) -> Option<DockerCredential> {
+        // Docker keeps those of Docker Hub under its first address.
+        let server = if self.reference.is_docker_hub() {
+            "https://index.docker.io/v1/"
+        } else {
+            self.reference.host.as_str()
+        };
+        let podman_server = if self.reference.is_docker_hub() { "docker.io" } else { server };
+        let found = docker_credential::get_credential(server).ok();
+        found.or_else(|| docker_credential::get_podman_credential(podman_server).ok())
+    }
+}
+
+/// The document with a token.
+#[derive(Debug, Default, Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Blobs for Registry {
+    fn open(&mut self, blob: &str) -> Result<Box<dyn Read + '_>, Problem> {
+        self.get("blobs", blob)
+    }
+
+    fn open_manifest(&mut self, digest: &str) -> Result<Box<dyn Read + '_>, Problem> {
+        self.get("manifests", digest)
+    }
+
+    fn find(&mut self, _: Option<&str>) -> Result<Found, Problem> {
+        let (text, _) = self.top()?;
+        manifest::of_either(self, &text)
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of images in registries: `[HOST[:PORT]/]NAME[:TAG][@DIGEST]`, with Docker's defaults.
+
+use std::net::IpAddr;
+
+use super::super::digest::Digest;
+use super::super::error::Problem;
+
+/// Maximum length of a repository's name and of a tag, in bytes (OCI distribution specification).
+const REPOSITORY_BYTES_MAX: usize = 255;
+const TAG_BYTES_MAX: usize = 128;
+
+/// Server of Docker Hub, whose images have names without a host.
+const DOCKER_HUB: &str = "registry-1.docker.io";
+
+/// The name of an image in a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Reference {
+    /// Host of the registry, with its port if it is not the usual one.
+    pub(super) host: String,
+    /// Name of the image within the registry.
+    pub(super) repository: String,
+    /// Tag; ignored if there is a digest.
+    pub(super) tag: String,
+    /// Digest of the manifest.
+    pub(in super::super) digest: Option<Digest>,
+}
+
+impl Reference {
+    pub(in super::super) fn parse(text: &str) -> Result<Reference, Problem> {
+        let wrong = || Problem::Reference(text.chars().take(REPOSITORY_BYTES_MAX).collect());
+        let (rest, digest) = match text.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest.parse::<Digest>()?)),
+            None => (text, None),
+        };
+        let is_host = |first: &str| first.contains(['.', ':']) || first == "localhost";
+        let (host, rest) = match rest.split_once('/') {
+            Some((first, rest)) if is_host(first) => (first, rest),
+            _ => ("docker.io", rest),
+        };
+        let (repository, tag) = rest.split_once(':').unwrap_or((rest, "latest"));
+        let is_hub = matches!(host, "docker.io" | "index.docker.io");
+        let repository = match repository.contains('/') || !is_hub {
+            true => repository.to_owned(),
+            false => format!("library/{repository}"),
+        };
+        let host_fits = |host: &str| {
+            let (name, port) = host.split_once(':').unwrap_or((host, "443"));
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+            !name.is_empty() && name.bytes().all(plain) && port.parse::<u16>().is_ok()
+        };
+        let part_fits = |part: &str| {
+            let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+            let separator = |byte: u8| matches!(byte, b'.' | b'_' | b'-');
+            let ends = |byte: Option<&u8>| byte.is_some_and(|&byte| inner(byte));
+            let bytes = part.as_bytes();
+            ends(bytes.first())
+                && ends(bytes.last())
+                && bytes.iter().all(|&byte| inner(byte) || separator(byte))
+        };
+        let tag_fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let fits = host_fits(host)
+            && repository.len() <= REPOSITORY_BYTES_MAX
+            && repository.split('/').all(part_fits)
+            && (1..=TAG_BYTES_MAX).contains(&tag.len())
+            && tag.bytes().all(tag_fits)
+            && !tag.starts_with(['.', '-']);
+        if !fits {
+            return Err(wrong());
+        }
+        let host = if is_hub { DOCKER_HUB } else { host }.to_owned();
+        Ok(Reference { host, repository, tag: tag.to_owned(), digest })
+    }
+
+    /// True if the registry is Docker Hub.
+    pub(super) fn is_docker_hub(&self) -> bool {
+        self.host == DOCKER_HUB
+    }
+
+    /// Returns `http` for a registry on this host, as Docker does, and `https` for all others.
+    pub(super) fn scheme(&self) -> &'static str {
+        let name = self.host.split(':').next().unwrap_or_default();
+        let is_loopback =
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        if is_loopback { "http" } else { "https" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_have_dockers_defaults() {
+        let of = |text: &str| {
+            let Reference { host, repository, tag, digest } = Reference::parse(text).unwrap();
+            (host, repository, tag, digest.map(|digest| digest.to_string()))
+        };
+        let digest = format!("sha256:{}", "ab".repeat(32));
+        for (text, host, repository, tag, with) in [
+            ("redis", DOCKER_HUB, "library/redis", "latest", None),
+            ("redis:7-alpine", DOCKER_HUB, "library/redis", "7-alpine", None),
+            ("docker.io/redis", DOCKER_HUB, "library/redis", "latest", None),
+            ("grafana/grafana:1", DOCKER_HUB, "grafana/grafana", "1", None),
+            ("quay.io/a/b-c/d.e:v1", "quay.io", "a/b-c/d.e", "v1", None),
+            ("localhost/x", "localhost", "x", "latest", None),
+            ("127.0.0.1:5000/x:1", "127.0.0.1:5000", "x", "1", None),
+            (&format!("h:1/x:t@{digest}"), "h:1", "x", "t", Some(digest.clone())),
+        ] {
+            let expected = (host.to_owned(), repository.to_owned(), tag.to_owned(), with);
+            assert_eq!(of(text), expected, "{text}");
+        }
+        assert_eq!(Reference::parse("127.0.0.2:5000/x").unwrap().scheme(), "http");
+        assert_eq!(Reference::parse("127.0.0.2.example/x").unwrap().scheme(), "https");
+    }
+
+    #[test]
+    fn malformed_names_are_refused() {
+        for text in [
+            "",
+            "/x",
+            "x:",
+            "x/",
+            "X",
+            "a//b",
+            "h.io/../x",
+            "h.io/x?y",
+            "h.io:x/y",
+            "x@sha256:0",
+            "x y",
+            "x:-t",
+        ] {
+            assert!(Reference::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leads_out_of_its_place(text in "[a-z.:/@%#?\\-]{0,40}") {
+            if let Ok(Reference { host, repository, tag, .. }) = Reference::parse(&text) {
+                let all = format!("{host}{repository}{tag}");
+                prop_assert!(!all.contains(['%', '#', '?', '@', ' ']) && !repository.contains(".."));
+            }
+        }
+    }
+}

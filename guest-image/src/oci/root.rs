@@ -1,0 +1,138 @@
+//! The root filesystem of an image: the layers over one another, as a SquashFS around their archives.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::changeset;
+use super::digest::Digest;
+use super::error::{Problem, reading};
+use super::layers::IMAGE_BYTES_MAX;
+use crate::cache::{self, Cache, Entry, Key};
+use crate::progress::{Progress, Stage};
+use crate::squashfs::{self, HEAD_BYTES, Inserted};
+use crate::tree::{Attributes, OnFolder, Spool, Tree};
+
+/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+const VERSION: &str = "1";
+
+/// Mount points of the agent, with their modes. Anything else at these paths is replaced.
+const MOUNT_POINTS: [(&str, u32); 4] = [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755)];
+
+/// Folders in which the agent writes, with their modes. A path that leads to no folder is replaced by one.
+const FOLDERS: [(&str, u32); 2] = [("etc", 0o755), ("tmp", 0o1777)];
+
+/// Files that the agent writes at each setup.
+const WRITTEN: [&str; 3] = ["etc/hostname", "etc/hosts", "etc/resolv.conf"];
+
+/// A part of a file of the cache that is a part of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootPart {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Offset of the part in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// A disk with a root filesystem, in parts that lie one after the other. Images share the parts that are layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootDisk {
+    /// The parts in their order.
+    pub parts: Vec<RootPart>,
+    /// Digest of the content: a BLAKE3 over the digests of the files.
+    pub digest: [u8; 32],
+}
+
+impl RootDisk {
+    /// Returns the digest in hexadecimal.
+    #[must_use]
+    pub fn digest_hex(&self) -> String {
+        blake3::Hash::from_bytes(self.digest).to_hex().to_string()
+    }
+
+    /// Returns the length of the disk in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+}
+
+/// Returns the disk with the root filesystem of these layers, and the entry with its tables.
+pub(super) fn get(
+    cache: &Cache,
+    diff_ids: &[Digest],
+    layers: &[Entry],
+    time_s: u64,
+    progress: &mut dyn Progress,
+) -> Result<(RootDisk, Entry), Problem> {
+    let key = Key::new("oci root").with(VERSION).with(time_s.to_le_bytes());
+    let key = diff_ids.iter().fold(key, |key, diff_id| key.with(diff_id.to_string()));
+    let tables = cache.get_or_put("root", &key, |file| {
+        progress.at(Stage::Root, 0, 1);
+        build(cache, diff_ids, layers, time_s, file)?;
+        progress.at(Stage::Root, 1, 1);
+        Ok::<(), Problem>(())
+    })?;
+    // An image without files has no layers, and its SquashFS has no gap.
+    let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
+    let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
+    let mut parts = vec![of_tables(0, head)];
+    let layer = |entry: &Entry| RootPart { path: entry.path.clone(), offset: 0, bytes: entry.bytes };
+    parts.extend(layers.iter().map(layer));
+    if tables.bytes > head {
+        parts.push(of_tables(head, tables.bytes - head));
+    }
+    let mut hasher = blake3::Hasher::new_derive_key("everett root disk");
+    for entry in std::iter::once(&tables).chain(layers) {
+        hasher.update(entry.blake3.as_bytes());
+    }
+    Ok((RootDisk { parts, digest: *hasher.finalize().as_bytes() }, tables))
+}
+
+fn build(
+    cache: &Cache,
+    diff_ids: &[Digest],
+    layers: &[Entry],
+    time_s: u64,
+    out: &mut File,
+) -> Result<(), Problem> {
+    let temporary = cache.temporary();
+    let failed = |source: io::Error| cache::Error::of(&temporary, source);
+    let mut spool = Spool::new(&temporary, IMAGE_BYTES_MAX).map_err(failed)?;
+    let mut tree = Tree::default();
+    let mut inserted = Inserted::default();
+    for (entry, diff_id) in layers.iter().zip(diff_ids) {
+        let file = Arc::new(File::open(&entry.path).map_err(reading(entry.path.display()))?);
+        changeset::apply(&diff_id.to_string(), &file, &mut tree, &mut spool)?;
+        inserted.files.push((file, entry.bytes));
+    }
+    spool.flush().map_err(failed)?;
+    prepare(&mut tree)?;
+    tree.clamp_times(time_s);
+    let mut out = io::BufWriter::with_capacity(1 << 20, out);
+    squashfs::write_around(&tree, u32::try_from(time_s).unwrap_or(u32::MAX), &inserted, &mut out)?;
+    Ok(())
+}
+
+/// Makes the folders that the agent mounts on and writes in.
+fn prepare(tree: &mut Tree) -> Result<(), Problem> {
+    for (path, mode) in MOUNT_POINTS {
+        if !tree.is_real_folder(path.as_bytes()) {
+            tree.remove(path.as_bytes());
+        }
+        tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep)?;
+    }
+    for (path, mode) in FOLDERS {
+        if !tree.leads_to_folder(path.as_bytes()) {
+            tree.remove(path.as_bytes());
+            tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep)?;
+        }
+    }
+    for path in WRITTEN {
+        tree.remove(path.as_bytes());
+    }
+    Ok(())
+}

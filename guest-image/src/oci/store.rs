@@ -1,0 +1,70 @@
+//! Images in the local stores of Docker and podman, through their own command lines.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::archive::Archive;
+use super::error::Problem;
+use crate::cache::{self, Cache, Key};
+
+/// A program with a store of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    /// Docker, whose daemon has the images.
+    Docker,
+    /// podman, which shares its store with buildah and skopeo.
+    Podman,
+}
+
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Program::Docker => "docker",
+            Program::Podman => "podman",
+        }
+    }
+}
+
+/// Returns the key of the configuration of an image in a store. An image's ID is the digest of its content.
+pub(super) fn key(program: Program, image: &str) -> Result<Key, Problem> {
+    let id = run(program, &["image", "inspect", "--format", "{{.Id}}", image])?;
+    let id = id.trim();
+    if id.is_empty() || id.len() > 256 || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let said = format!("it gives no ID for {image}");
+        return Err(Problem::Program { program: program.name(), said });
+    }
+    Ok(Key::new("oci store").with(program.name()).with(id))
+}
+
+/// Saves an image to a temporary file, and opens that.
+pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archive, Problem> {
+    let folder = tempfile::tempdir_in(cache.temporary());
+    let folder = folder.map_err(|source| cache::Error::of(&cache.temporary(), source))?;
+    let path = folder.path().join("image.tar");
+    let text = path.to_string_lossy().into_owned();
+    let arguments: &[&str] = match program {
+        Program::Docker => &["save", "--output", &text, image],
+        Program::Podman => &["save", "--quiet", "--format", "oci-archive", "--output", &text, image],
+    };
+    run(program, arguments)?;
+    // The file is open before the folder is removed.
+    Archive::open(Path::new(&path), cache)
+}
+
+/// Runs a program, and returns its standard output.
+fn run(program: Program, arguments: &[&str]) -> Result<String, Problem> {
+    let name = program.name();
+    let output = Command::new(name).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => Problem::NoProgram(name),
+        _ => Problem::Read { what: format!("the output of {name}"), source },
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let said = said.map_or_else(|| output.status.to_string(), |line| line.escape_debug().to_string());
+    Err(Problem::Program { program: name, said })
+}

@@ -1,0 +1,10 @@
+//! The program that starts the processes of container images in guests (`shim/`).
+
+/// The shim, a static ELF program.
+pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
+
+/// Path at which Everett puts it into guests: in a filesystem that is new at each boot.
+pub const SHIM_PATH: &str = "/run/everett/shim";
+
+/// Path at which the disk of a machine's volumes is mounted. The shim mounts each volume from there.
+pub const VOLUMES_PATH: &str = "/run/everett/volumes";

@@ -1,0 +1,79 @@
+//! Worlds of container images. Debian's own tools build the images and run the registry: `tools` fetches them.
+//!
+//! * `scratch`: one static program, whose environment is looked at; volumes; a loss of power;
+//! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
+//! * `registry`: a registry on this host, names and locks.
+
+mod registry;
+mod scratch;
+mod tools;
+mod userlands;
+
+use std::path::Path;
+
+use everett_explorer::plan::Plan;
+use everett_host::interrupt::Interrupt;
+use everett_session::booted::{self, Wanted};
+use everett_session::event::Event;
+use everett_session::identity::Identity;
+use everett_session::images;
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
+use everett_session::moments::MomentFolder;
+use everett_session::progress::Quiet;
+use everett_session::restarts::Nodes;
+use everett_session::timeline::Faults;
+use everett_world_file as world_file;
+
+use crate::support::{everett, run_to_end, shown};
+
+/// Number of runs whose trails are compared.
+const RUNS: &str = "20";
+
+/// Writes a world file, and returns a launcher of the world.
+fn launcher(folder: &Path, text: &str) -> Launcher {
+    let file = folder.join("world.toml");
+    std::fs::write(&file, text).unwrap();
+    let world = world_file::load(&file).unwrap_or_else(|error| panic!("{error}"));
+    let image =
+        images::get(&Quiet, &world, &Interrupt::default()).unwrap_or_else(|error| panic!("{error:#}"));
+    Launcher {
+        world,
+        only: None,
+        files: image.files,
+        cmdline: String::new(),
+        options: EngineOptions::default(),
+        from: None,
+        faults: None,
+        watching: None,
+    }
+}
+
+/// Runs a world for some vtime from *ready*; returns its events.
+fn run(folder: &Path, text: &str, duration_ns: u64) -> Vec<Event> {
+    run_to_end(&mut launcher(folder, text).start(1).unwrap(), duration_ns).1
+}
+
+/// Runs a world under a fault plan.
+fn run_under(folder: &Path, text: &str, plan: &str, duration_ns: u64) -> Vec<Event> {
+    let launcher = launcher(folder, text);
+    let moments = tempfile::tempdir().unwrap();
+    let identity = Identity::new(&launcher.world, &[]);
+    let moments = MomentFolder::new(moments.path(), &identity, &identity);
+    let booted =
+        booted::get(&Quiet, &launcher, &moments, Wanted::Both, &Interrupt::default()).expect("it boots");
+    let plan = Plan::parse(plan, &launcher.world.names()).expect("a plan");
+    let nodes = Nodes::new(launcher.clone(), booted.restart.expect("restart points"));
+    let faults = Some(Faults::new(plan, std::sync::Arc::new(nodes)));
+    let launcher = Launcher { from: Some(booted.ready), faults, ..launcher };
+    run_to_end(&mut launcher.start(1).unwrap(), duration_ns).1
+}
+
+/// Asserts that `everett verify` finds all trails of a world equal.
+fn verify(folder: &Path, duration: &str) {
+    let world = folder.join("world.toml");
+    let world = world.to_str().unwrap();
+    let output = everett(&["verify", world, "--seed", "1", "--for", duration, "--runs", RUNS]);
+    assert!(output.status.success(), "{}", shown(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("all trails are equal"), "{}", shown(&output));
+}

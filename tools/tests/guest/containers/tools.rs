@@ -1,0 +1,197 @@
+//! Tools for container images, from Debian's packages. They are fetched and unpacked, not installed.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use everett_guest_image::Cache;
+use everett_guest_image::apt::Apt;
+use everett_guest_image::apt::sources::Sources;
+use everett_guest_image::debian::package::Package;
+
+/// Packages with the tools, and with the programs that images are made of.
+const PACKAGES: [&str; 7] =
+    ["buildah", "busybox-static", "docker-registry", "mmdebstrap", "musl-dev", "skopeo", "umoci"];
+
+/// Suite of the packages: that of the guests' kernels.
+const SUITE: &str = "bookworm";
+
+/// Libraries of glibc, which belong to the host's dynamic linker.
+const OF_GLIBC: [&str; 16] = [
+    "ld-linux",
+    "libBrokenLocale",
+    "libanl.so",
+    "libc.so",
+    "libc_malloc",
+    "libdl.so",
+    "libm.so",
+    "libmemusage",
+    "libmvec",
+    "libnsl",
+    "libnss",
+    "libpcprofile",
+    "libpthread",
+    "libresolv",
+    "librt.so",
+    "libthread_db",
+];
+
+/// The unpacked packages.
+pub(super) struct Tools {
+    root: PathBuf,
+    libraries: PathBuf,
+}
+
+/// Returns the tools. The first caller fetches them, unless an earlier run of the tests has unpacked the same versions.
+pub(super) fn tools() -> &'static Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("container-tools");
+        let apt = Apt::open(&folder.join("apt"), &Sources::of_host(SUITE, None)).expect("apt");
+        apt.update().expect("package lists");
+        let names = PACKAGES.map(str::to_owned);
+        let mut packages = apt.resolve(&names, &[]).expect("the packages");
+        // Of musl's and mmdebstrap's dependencies, the host has what is needed: a C compiler, Perl and apt.
+        let wanted: BTreeSet<&str> = PACKAGES.into();
+        packages.retain(|package| {
+            wanted.contains(package.name.as_str())
+                || package.name.starts_with("lib")
+                || package.name == "musl"
+        });
+        let versions: String = packages.iter().map(|one| format!("{} {}\n", one.name, one.version)).collect();
+        let done = folder.join("done");
+        let tools = Tools { root: folder.join("root"), libraries: folder.join("libraries") };
+        if fs::read_to_string(&done).is_ok_and(|known| known == versions) {
+            return tools;
+        }
+        let _ = fs::remove_dir_all(&tools.root);
+        let _ = fs::remove_dir_all(&tools.libraries);
+        let downloads = tempfile::tempdir_in(&folder).unwrap();
+        let remotes = apt.locate(&packages).expect("the packages' files");
+        apt.download(&remotes, downloads.path()).expect("the packages");
+        for remote in &remotes {
+            let package = Package::open(&downloads.path().join(&remote.file)).expect("a package");
+            let mut archive = tar::Archive::new(package.data().expect("its data"));
+            archive.set_preserve_permissions(true);
+            archive.unpack(&tools.root).unwrap_or_else(|error| panic!("{}: {error}", remote.file));
+        }
+        fs::create_dir_all(&tools.libraries).unwrap();
+        for entry in fs::read_dir(tools.root.join("usr/lib/x86_64-linux-gnu")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.contains(".so") && !OF_GLIBC.iter().any(|start| name.starts_with(start)) {
+                symlink(&path, tools.libraries.join(name)).unwrap();
+            }
+        }
+        let lib = tools.root.join("lib/x86_64-linux-gnu");
+        for entry in fs::read_dir(lib).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.contains(".so") && !OF_GLIBC.iter().any(|start| name.starts_with(start)) {
+                let _ = symlink(&path, tools.libraries.join(name));
+            }
+        }
+        fs::write(&done, versions).unwrap();
+        tools
+    })
+}
+
+impl Tools {
+    /// Returns the path of a file of the packages.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Returns a command that runs one of the tools.
+    pub(super) fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.path("usr/bin").join(name));
+        command.env("LD_LIBRARY_PATH", &self.libraries);
+        command
+    }
+
+    /// Runs a tool, which must succeed; returns its standard output.
+    pub(super) fn run(&self, name: &str, arguments: &[&str]) -> String {
+        said(self.command(name).args(arguments).output().expect("the tool starts"), name, arguments)
+    }
+
+    /// Returns a buildah whose images are in `folder`.
+    pub(super) fn buildah(&self, folder: &Path) -> Buildah<'_> {
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        write("policy.json", r#"{"default":[{"type":"insecureAcceptAnything"}]}"#);
+        let at = folder.display();
+        write(
+            "storage.conf",
+            &format!("[storage]\ndriver = \"vfs\"\nrunroot = \"{at}/run\"\ngraphroot = \"{at}/graph\"\n"),
+        );
+        Buildah { tools: self, folder: folder.to_owned() }
+    }
+}
+
+/// A buildah with a store of its own.
+pub(super) struct Buildah<'t> {
+    tools: &'t Tools,
+    folder: PathBuf,
+}
+
+impl Buildah<'_> {
+    /// Runs buildah, which must succeed; returns its standard output without the last newline.
+    pub(super) fn run(&self, arguments: &[&str]) -> String {
+        let mut command = self.tools.command("buildah");
+        command.env("CONTAINERS_STORAGE_CONF", self.folder.join("storage.conf"));
+        command.env("CONTAINERS_REGISTRIES_CONF", "/dev/null").env("BUILDAH_ISOLATION", "chroot");
+        // What the host's own configuration says does not matter.
+        command.env("HOME", &self.folder).env("XDG_RUNTIME_DIR", &self.folder);
+        let output = command.args(arguments).output().expect("buildah starts");
+        said(output, "buildah", arguments).trim_end().to_owned()
+    }
+
+    /// Commits a container to a transport.
+    pub(super) fn commit(&self, container: &str, format: &str, to: &str) {
+        let policy = self.folder.join("policy.json").display().to_string();
+        self.run(&["commit", "--format", format, "--signature-policy", &policy, container, to]);
+    }
+}
+
+fn said(output: Output, name: &str, arguments: &[&str]) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{name} {arguments:?}: {}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Compiles a Rust program that needs no file of its system, and returns its path in `folder`.
+pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
+    let (from, to) = (folder.join("program.rs"), folder.join("program"));
+    fs::write(&from, source).unwrap();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let arguments = [
+        "-O",
+        "--edition",
+        "2024",
+        "-Ctarget-feature=+crt-static",
+        "-Crelocation-model=static",
+        "-Cstrip=symbols",
+    ];
+    let output =
+        Command::new(rustc).args(arguments).arg("-o").arg(&to).arg(&from).output().expect("rustc starts");
+    said(output, "rustc", &arguments);
+    to
+}
+
+/// Returns the user's cache, so that a test can look into it.
+pub(super) fn cache() -> Cache {
+    Cache::of_user().expect("a cache")
+}
+
+/// Returns a path as text.
+pub(super) fn text(path: &impl AsRef<OsStr>) -> &str {
+    path.as_ref().to_str().expect("a path of text")
+}

@@ -1,0 +1,224 @@
+//! Userlands of several kinds, in images of several formats.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::tools::{text, tools};
+use super::{launcher, run, verify};
+use crate::support::{MS, findings, lines, run_to_end};
+
+#[test]
+fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
+    let folder = tempfile::tempdir().unwrap();
+    let buildah = tools().buildah(folder.path());
+    let source = folder.path().join("source");
+    fs::create_dir_all(source.join("bin")).unwrap();
+    fs::create_dir_all(source.join("etc")).unwrap();
+    let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| tools().path(path));
+    let busybox = busybox.iter().find(|path| path.is_file()).expect("busybox");
+    fs::copy(busybox, source.join("bin/busybox")).unwrap();
+    for name in ["sh", "id", "sleep", "test", "touch", "echo", "cat", "ls", "grep"] {
+        std::os::unix::fs::symlink("busybox", source.join("bin").join(name)).unwrap();
+    }
+    fs::write(source.join("etc/passwd"), "root:x:0:0::/:/bin/sh\napp:x:10:11::/srv:/bin/sh\n").unwrap();
+    fs::write(source.join("etc/group"), "root:x:0:\napp:x:11:\nmore:x:12:app,other\n").unwrap();
+    let container = buildah.run(&["from", "scratch"]);
+    buildah.run(&["copy", &container, text(&source), "/"]);
+    let main = "id; ls -ld /run; sleep 1; touch /tmp/healthy; echo healthy; exec sleep 1000";
+    let cmd = format!("[\"/bin/sh\",\"-c\",\"{main}\"]");
+    buildah.run(&[
+        "config",
+        "--user",
+        "app",
+        "--env",
+        "PATH=/bin",
+        "--cmd",
+        &cmd,
+        "--healthcheck",
+        "CMD-SHELL test -e /tmp/healthy",
+        &container,
+    ]);
+    // Only Docker's format has healthchecks; the archive is Docker's, too.
+    buildah.commit(&container, "docker", &format!("docker-archive:{}/image.tar:x:1", text(&folder.path())));
+    let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"docker-archive:image.tar:x:1\"\n\
+         [[workload.check]]\nname = \"group\"\nargv = [\"sh\", \"-c\", \"id -G; test $HOME = /srv\"]\n\
+         [[workload.check]]\nname = \"root\"\nuser = \"root\"\nargv = [\"sh\", \"-c\", \"id -u; grep CapEff /proc/self/status\"]\n";
+    let launcher = launcher(folder.path(), world);
+    let mut timeline = launcher.start(1).unwrap();
+    let (_, events) = run_to_end(&mut timeline, 100 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    let own = lines(&events, "a");
+    assert_eq!(own[0], "uid=10(app) gid=11(app) groups=12(more)");
+    assert_eq!(own.last(), Some(&"healthy"));
+    assert!(timeline.ready_ns().unwrap() > 1_000 * MS, "ready before it was healthy");
+    assert_eq!(lines(&events, "group"), ["11 12"]);
+    assert_eq!(lines(&events, "root"), ["0", "CapEff:\t00000000a80425fb"]);
+    verify(folder.path(), "100ms");
+}
+
+/// A tar archive with these entries, as a layer.
+fn layer(entries: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    entries(&mut builder);
+    builder.into_inner().unwrap()
+}
+
+fn add(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(content.len() as u64);
+    builder.append_data(&mut header, path, content).unwrap();
+}
+
+/// Makes a layout with umoci of one layer, which umoci does not look into, and a configuration.
+fn layout(folder: &Path, layer: &[u8], config: &[&str]) {
+    let image = format!("{}/layout:it", text(&folder));
+    let path = folder.join("layer.tar");
+    fs::write(&path, layer).unwrap();
+    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
+    umoci(&["init", "--layout", &format!("{}/layout", text(&folder))]);
+    umoci(&["new", "--image", &image]);
+    umoci(&["raw", "add-layer", "--image", &image, text(&path)]);
+    umoci(&[&["config", "--image", &image], config].concat());
+}
+
+#[test]
+fn a_file_with_capabilities_gives_them_to_a_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "fn main() { let status = std::fs::read_to_string(\"/proc/self/status\").unwrap();\n\
+         println!(\"{}\", status.lines().find(|line| line.starts_with(\"CapEff\")).unwrap());\n\
+         loop { std::thread::park(); } }";
+    let program = fs::read(super::tools::static_program(folder.path(), source)).unwrap();
+    // Version 2, effective; permitted: net_raw (bit 13) and sys_admin (bit 21), which containers do not have.
+    let capability = |bits: u32| {
+        let words = [0x0200_0001_u32, bits, 0, 0, 0];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let image = layer(|builder| {
+        builder
+            .append_pax_extensions([("SCHILY.xattr.security.capability", &capability(1 << 13)[..])])
+            .unwrap();
+        add(builder, "raw", 0o755, &program);
+        builder
+            .append_pax_extensions([("SCHILY.xattr.security.capability", &capability(1 << 21)[..])])
+            .unwrap();
+        add(builder, "admin", 0o755, &program);
+    });
+    layout(folder.path(), &image, &["--config.cmd", "/raw", "--config.user", "1000:1000"]);
+    let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"layout\"\n";
+    let events = run(folder.path(), world, 100 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    assert_eq!(lines(&events, "a"), ["CapEff:\t0000000000002000"]);
+    verify(folder.path(), "100ms");
+    // The kernel refuses a program that wants a capability beyond the bounding set.
+    let events = run(folder.path(), &format!("{world}service = [\"/admin\"]\n"), 100 * MS);
+    assert_eq!(
+        lines(&events, "admin"),
+        ["everett: cannot start /admin: Operation not permitted (os error 1)"]
+    );
+}
+
+#[test]
+fn a_program_of_musl_finds_its_own_libraries() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("program.c");
+    let text_of = "#include <stdio.h>\n#include <unistd.h>\n#include <netdb.h>\n\
+         int main(void) { struct addrinfo *found; setvbuf(stdout, 0, _IOLBF, 0);\n\
+         printf(\"resolved %d\\n\", getaddrinfo(\"other\", \"80\", 0, &found));\n\
+         printf(\"user %d\\n\", (int)getuid()); for (;;) pause(); }\n";
+    fs::write(&source, text_of).unwrap();
+    let program = folder.path().join("program");
+    let musl = |path: &str| tools().path(path).display().to_string();
+    let lib = |name: &str| musl(&format!("usr/lib/x86_64-linux-musl/{name}"));
+    let shared = musl("lib/x86_64-linux-musl/libc.so");
+    // As musl's own wrapper of the compiler does it: with its headers and its objects alone.
+    let output = Command::new("cc")
+        .args([
+            "-nostdinc",
+            "-isystem",
+            &musl("usr/include/x86_64-linux-musl"),
+            "-nostdlib",
+            "-fno-pie",
+            "-no-pie",
+        ])
+        .args(["-fno-stack-protector", "-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1"])
+        .args([&lib("crt1.o"), &lib("crti.o"), text(&source)])
+        // By name: a library that is linked by its path is looked for there.
+        .args(["-L", &musl("lib/x86_64-linux-musl"), "-lc", &lib("crtn.o")])
+        .args(["-o", text(&program)])
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (libc, program) = (fs::read(&shared).unwrap(), fs::read(program).unwrap());
+    let image = layer(|builder| {
+        add(builder, "lib/libc.so", 0o755, &libc);
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        builder.append_link(&mut header, "lib/ld-musl-x86_64.so.1", "libc.so").unwrap();
+        add(builder, "program", 0o755, &program);
+    });
+    layout(folder.path(), &image, &["--config.cmd", "/program", "--config.user", "77"]);
+    // Two nodes, of which the other has an image by another path to the same layout.
+    let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n\
+         [[node]]\nname = \"other\"\nmemory = \"96M\"\nimage = \"layout\"\nservice = []\n";
+    let events = run(folder.path(), world, 100 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    assert_eq!(lines(&events, "a"), ["resolved 0", "user 77"]);
+    verify(folder.path(), "100ms");
+}
+
+#[test]
+fn debian_of_mmdebstrap_runs_a_redis_whose_data_is_in_a_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root.tar");
+    // The script needs Perl's base and apt, which a host that tests images has. Nothing of it must survive a crash.
+    let mut command = Command::new("perl");
+    command.arg(tools().path("usr/bin/mmdebstrap")).args([
+        "--quiet",
+        "--variant=apt",
+        "--include=redis-server,redis-tools",
+    ]);
+    command.arg("--dpkgopt=force-unsafe-io").args(["bookworm", text(&root), "http://deb.debian.org/debian"]);
+    let output = command.env("TMPDIR", folder.path()).output().expect("perl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes = fs::read(&root).unwrap();
+    layout(
+        folder.path(),
+        &bytes,
+        &[
+            "--config.cmd",
+            "redis-server",
+            "--config.cmd",
+            "--dir",
+            "--config.cmd",
+            "/var/lib/redis",
+            "--config.cmd",
+            "--appendonly",
+            "--config.cmd",
+            "yes",
+            "--config.user",
+            "redis",
+            "--config.volume",
+            "/var/lib/redis",
+        ],
+    );
+    let world = "[[node]]\nname = \"db\"\nmemory = \"192M\"\nimage = \"oci:layout:it\"\n[[node.service]]\n\
+         ready = { command = [\"redis-cli\", \"ping\"] }\n\
+         [[workload.driver]]\nname = \"load\"\nargv = [\"redis-cli\", \"set\", \"key\", \"value\"]\n\
+         [[workload.check]]\nname = \"there\"\nargv = [\"redis-cli\", \"get\", \"key\"]\n\
+         [[workload.check]]\nname = \"owner\"\nargv = [\"stat\", \"-c\", \"%U %a\", \"/var/lib/redis\"]\n";
+    let events = run(folder.path(), world, 500 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    assert_eq!(lines(&events, "there"), ["value"]);
+    assert_eq!(lines(&events, "owner"), ["redis 750"]);
+    verify(folder.path(), "500ms");
+}
