@@ -558,7 +558,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
     assert!(shown(&replay).contains("as it was recorded"), "{}", shown(&replay));
-    let report = place.everett(&["report", &run]);
+    let report = place.everett(&["report", &run, "--all"]);
     assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
 }
 
