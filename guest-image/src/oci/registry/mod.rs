@@ -1,6 +1,6 @@
 //! Images in registries (OCI distribution specification, and Docker's token authentication).
 //!
-//! - this file: requests. [`reference`]: names of images. [`challenge`]: what a registry demands of a client.
+//! - this file: requests. [`mod@reference`]: names of images. [`challenge`]: what a registry demands of a client.
 //!
 //! A registry is asked for a name once: the digest of the manifest goes into the world's lock, and from then on the
 //! image is pulled by digest, so nothing that the registry says later can change it.
