@@ -160,7 +160,7 @@ pub enum TooEarly {
 ///
 /// # Errors
 /// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was
-/// ended, and [`Failed`] if the host or the engine failed, before the finding was shown again.
+/// ended, and [`Failed`](super::path_runner::Failed) if the host or the engine failed, before the finding was shown again.
 pub fn shrink(
     setting: &Setting,
     path: &Path,

@@ -217,7 +217,7 @@ fn drive(
     }
 }
 
-/// Maps one of four pages at [`SWAPPED`], and stores `number` to it.
+/// Maps one of four pages at `SWAPPED`, and stores `number` to it.
 fn swap(memory: &GuestMemoryMmap<()>, number: u64) -> Result<(), String> {
     let page = DATA + number % 4 * PAGE;
     memory.write_obj(number as u8, GuestAddress(page)).map_err(text)?;
