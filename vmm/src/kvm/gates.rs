@@ -12,8 +12,8 @@
 //! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until
 //!   then.
 //! - A program that jumps to [`NOWHERE`] is taken for one that makes a system call, with flags of its choice.
-//! - The guest's own breakpoints are lost. So is INT1 on kvm-intel, which intercepts it, steps over it and delivers #DB itself:
-//!   the state then looks as after a fault of the next instruction.
+//! - The guest's own breakpoints are lost. So are INT1 and single steps on kvm-intel, which intercepts #DB and delivers it
+//!   itself: the state then looks as after a fault of the next instruction.
 //! - AMD's processors lose their registers when a guest shuts down (APM volume 2, 15.14.3).
 //!
 //! So this is only for hosts that could not be exact without it either.

@@ -166,7 +166,8 @@ fn keeps_registers(host: &Host) -> bool {
 }
 
 /// Returns true if a guest that an INT1 has shut down looks as behind a trap: RIP behind it, and RF clear. A KVM that
-/// intercepts INT1 and delivers #DB itself can leave RF set, as behind a fault of the next instruction.
+/// intercepts #DB and delivers it itself can leave RF set, as behind a fault of the next instruction; then single steps
+/// look so as well.
 pub(crate) fn int1_is_a_trap(host: &Host) -> bool {
     let (before, after) = shut_down(host, |a| a.int1());
     after.is_some_and(|after| after.rip == before.rip + 1 && after.rflags & RESUME == 0)
