@@ -385,13 +385,13 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
         let why = format!("{says}, {TRIES_MAX} times in a row from one place");
         assert_eq!(stop, Stop::End(End::Host(why)));
         assert_eq!(machine.stats().disturbed, u64::from(TRIES_MAX) - 1);
-        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine stays ended");
+        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine must stay ended");
         let pool = Pool::default();
         let moment = machine.moment(&pool);
         assert_eq!(
             bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
             stop,
-            "the machine stays ended on another engine, too"
+            "the machine must stay ended on another engine, too"
         );
     }
 }
