@@ -169,9 +169,7 @@ fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
     let resolved = gone.iter().filter(|gone| gone.status == Status::Resolved).count() as u64;
     parts.extend((resolved > 0).then(|| format!("{} resolved", count(resolved))));
     let unsure = gone.len() as u64 - resolved;
-    parts.extend(
-        (unsure > 0).then(|| format!("{} not seen again, but perhaps still there", count(unsure))),
-    );
+    parts.extend((unsure > 0).then(|| format!("{} not seen again, but perhaps still there", count(unsure))));
     let properties = counted(never, "property was never reached", "properties were never reached");
     parts.extend((never > 0).then_some(properties));
     parts.join("; ") + "."

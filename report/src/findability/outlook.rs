@@ -58,8 +58,8 @@ pub struct Outlook {
     /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of this
     /// run. 1 for a run with a hit, `None` for runs before the first hit.
     pub survival: Vec<Option<f64>>,
-    /// The same for future runs of the length of the last run, up to the first one at or below [`Terms::alpha`], at most
-    /// [`PROJECTED_MAX`].
+    /// The same for future runs of the length of the last run, up to the first one at or below [`Terms::alpha`], at
+    /// most [`PROJECTED_MAX`].
     pub projected: Vec<f64>,
     /// Clean time. `None` without a hit.
     pub clean: Option<Clean>,

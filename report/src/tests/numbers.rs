@@ -62,7 +62,10 @@ fn properties_have_results_and_examples() {
     assert_eq!((of("kernel panic").state, of("kernel panic").example), (State::Passed, Some(1)));
     assert_eq!((of("a leader comes back").state, of("fail-over").state), (State::Passed, State::Passed));
     assert_eq!((of("never x").state, of("never x").why.as_str()), (State::NeverReached, "it was never seen"));
-    assert!(data.properties.iter().all(|property| property.name != "out of memory"), "an ignored property is listed");
+    assert!(
+        data.properties.iter().all(|property| property.name != "out of memory"),
+        "an ignored property is listed"
+    );
     assert!(data.properties.is_sorted_by_key(|property| match property.state {
         State::Failed => 0,
         State::NeverReached => 1,

@@ -104,8 +104,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the page of a run into `file` or, without one, into the run directory. Prints the page's path for people. With
-/// `--json` it prints nothing, since the last line of `explore` is its summary.
+/// Writes the page of a run into `file` or, without one, into the run directory. Prints the page's path for people.
+/// With `--json` it prints nothing, since the last line of `explore` is its summary.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();

@@ -405,7 +405,11 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!((wanted..=held).contains(&records()), "it was not killed while it explored: {} records", records());
+        assert!(
+            (wanted..=held).contains(&records()),
+            "it was not killed while it explored: {} records",
+            records()
+        );
     }
     let output = place.everett(&refs(&arguments));
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
@@ -682,7 +686,11 @@ fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
 
     let ended = explore(&whole, "12", &[]).status.code();
     assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
-    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "the continued exploration ends differently");
+    assert_eq!(
+        explore(&failed, "12", &[]).status.code(),
+        ended,
+        "the continued exploration ends differently"
+    );
     assert!(records().starts_with(&before) && records().len() > before.len());
     assert_eq!(place.digest(&failed), place.digest(&whole));
 }

@@ -199,8 +199,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // Never at two entries in a row: a run has only a few entries, and ends the machine if it is disturbed
-            // three times in a row.
+            // Never at two entries in a row, so that a repeated run soon succeeds. A run that is disturbed
+            // [`TRIES_MAX`] times in a row ends the machine.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),

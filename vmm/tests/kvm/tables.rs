@@ -97,8 +97,8 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
 /// Number of times that a page is replaced.
 const TIMES: u64 = 100;
 
-/// Returns the number of times that a guest reads an earlier page, if this process replaces the entry and the page after
-/// each read, and flushes the TLB.
+/// Returns the number of times that a guest reads an earlier page, if this process replaces the entry and the page
+/// after each read, and flushes the TLB.
 fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     let _ticker = tick();
     let mut guest = Guest::new(user);

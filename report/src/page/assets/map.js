@@ -1,6 +1,6 @@
 // The interactive map. When it is zoomed out, groups of rows are drawn: for each group size (a power of two) there is a
-// table of cells, by group and time, which is made when it is first needed. So the cost of a frame depends on the number
-// of pixels and not of branches.
+// table of cells, by group and time, which is made when it is first needed. So the cost of a frame depends on the
+// number of pixels and not of branches.
 (() => {
   const { tree, data, make, plain, commas, clamp, colour, word, copyable, ticks } = Everett;
   const view = document.getElementById("map-view");
@@ -38,8 +38,8 @@
   const time = (x) => (x0 + ((x - LEFT) / (width - LEFT - RIGHT)) * (x1 - x0)) * tree.horizon;
   const rowAt = (y) => y0 + (y / (height - AXIS)) * (y1 - y0);
 
-  // Returns the table for groups of 2^power rows. A cell has the greatest novelty in bits 0 to 2, 8 if there is a branch,
-  // 16 for a finding, and 32 if the filter selects a branch.
+  // Returns the table for groups of 2^power rows. A cell has the greatest novelty in bits 0 to 2, 8 if there is a
+  // branch, 16 for a finding, and 32 if the filter selects a branch.
   function table(power) {
     let cells = tables.get(power);
     if (cells) return cells;

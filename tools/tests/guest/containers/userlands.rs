@@ -181,8 +181,8 @@ fn a_program_of_musl_finds_its_own_libraries() {
 fn debian_of_mmdebstrap_runs_a_redis_whose_data_is_in_a_volume() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root.tar");
-    // mmdebstrap is a Perl script that needs apt; a host that tests images has both. Its output need not survive a crash
-    // of the host, so dpkg may skip flushes.
+    // mmdebstrap is a Perl script that needs apt; a host that tests images has both. Its output need not survive a
+    // crash of the host, so dpkg may skip flushes.
     let mut command = Command::new("perl");
     command.arg(tools().path("usr/bin/mmdebstrap")).args([
         "--quiet",

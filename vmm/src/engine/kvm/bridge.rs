@@ -54,7 +54,8 @@ pub(super) struct Memory {
     ram: Ram,
     /// Reads through the guest's page tables, and executes nothing.
     reader: Cpu,
-    /// A CPU that is kept for reuse. Making a new one takes a hundred microseconds, mostly for tables of the guest's pages.
+    /// A CPU that is kept for reuse. Making a new one takes a hundred microseconds, mostly for tables of the guest's
+    /// pages.
     idle: Option<Cpu>,
     /// Maximum number of instructions, or iterations of a repeated one, that a CPU executes without an exit or a
     /// branch. As on the soft engine, the guest is ended when the limit is reached.
