@@ -35,7 +35,7 @@ pub(super) fn section(data: &Data) -> Markup {
         section #findability aria-labelledby="findability-title" {
             h2 #findability-title { "Findability" }
             p.dim {
-                "How much testing without a hit, after a fix, makes it unlikely that a bug is still there. Times are CPU times; each subtree counts once. \
+                "This section says how much testing without a hit, after a fix, makes it unlikely that a bug is still there. Times are CPU times; each subtree counts once. \
                  The rate of hits is uncertain, so the time to the next hit has a heavy tail (Lomax)."
                 @if s.adaptive { " The search was adaptive: the figures hold for this strategy." }
                 @if data.older.is_empty() { " Name older runs with " code { "--against" } " to see the history; leave out none, or the bug looks more frequent than it is." }
