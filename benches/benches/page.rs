@@ -109,7 +109,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Pans the map for some seconds, with this share of its rows in view. Returns frames per second.
+/// Pans the map for some seconds, with this share of its rows in view; 0 stands for single rows. Returns frames per
+/// second.
 fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     let script = format!(
         "new Promise((done) => {{

@@ -6,7 +6,7 @@
 //! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
 //! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
 //! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
-//! - [`night`]: a scripted world for measuring the search; [`instant`]: a processor that costs nothing
+//! - [`night`]: a scripted world for measuring the search; [`instant`]: a processor that takes no time
 //! - [`browser`]: a browser for the report of a scripted world
 
 pub mod browser;

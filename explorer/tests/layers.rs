@@ -1,4 +1,4 @@
-//! A short exploration extends branches, and does not only start at the root moment.
+//! A short exploration extends branches, instead of starting all of them at the root moment.
 
 use std::num::NonZero;
 

@@ -1,6 +1,6 @@
-//! Two processes use one run directory. The test is a program of its own: while a child process is started, it holds
-//! its parent's locks for a moment, which would disturb other tests of the same program. The second process runs the
-//! same program; an environment variable tells `main` which of the two it is.
+//! Two processes use one run directory. The test is a program of its own, because a child process that is being started
+//! holds its parent's locks for a moment, which would disturb other tests of the same program. The second process runs
+//! the same program; an environment variable tells `main` that it is the second one.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -71,6 +71,6 @@ fn a_run_has_one_writer() {
     assert!(held);
     let error = found.unwrap_err().to_string();
     assert_eq!(error, format!("{} is in use: another process explores there", run.display()));
-    assert_eq!(looked.unwrap(), 0, "reading takes no lock");
-    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "a killed process holds no lock");
+    assert_eq!(looked.unwrap(), 0, "a reader must not need the lock");
+    assert!(Journal::resume(&run, &header()).unwrap().is_empty(), "a killed process must not hold the lock");
 }

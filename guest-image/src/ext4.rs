@@ -1,10 +1,10 @@
 //! Empty ext4 filesystems (Linux, Documentation/filesystems/ext4), for data disks of machines whose root filesystem has
 //! no `mkfs.ext4`.
 //!
-//! Blocks and inodes have the sizes that mke2fs gives them, the journal has its size, and the last group, if it is tiny,
-//! is left out as there. Unlike mke2fs's, the filesystem has no checksums of metadata, no room for growth, and no
-//! `lost+found`: a new volume of a container is empty. Only blocks that are not zero are written; all tables of inodes
-//! are zero.
+//! Blocks, inodes and the journal have the sizes that mke2fs gives them, and a tiny last group is left out, as mke2fs
+//! does. Unlike mke2fs's, the filesystem has no checksums of metadata, no room for growth, and no `lost+found`, because
+//! a new volume of a container is empty. Only blocks that are not zero are written, so most blocks of inode tables are
+//! not.
 //!
 //! **Invariant.** The content depends on the size and the UUID alone.
 
@@ -18,7 +18,7 @@ const INODE_BYTES: u64 = 256;
 const BYTES_PER_INODE: u64 = 16 << 10;
 /// Size of a group's descriptor in bytes.
 const DESCRIPTOR_BYTES: u64 = 32;
-/// Least number of blocks for files in the last group; a smaller group is left out.
+/// Minimum number of blocks for files in the last group. A smaller last group is left out.
 const LAST_GROUP_BLOCKS_MIN: u64 = 50;
 
 /// Smallest filesystem in bytes.
@@ -152,7 +152,7 @@ impl Plan {
 
     fn superblock(&self, group: u64, uuid: [u8; 16]) -> Vec<u8> {
         let mut block = Fields::new();
-        // The first superblock lies 1 KiB behind the disk's start, the others at the starts of their groups.
+        // The first superblock lies 1 KiB after the disk's start, the others at the starts of their groups.
         let base = if group == 0 { 1024 } else { 0 };
         let inodes = self.groups * self.inodes_per_group;
         let free = self.blocks - (0..self.groups).map(|group| self.used(group)).sum::<u64>();

@@ -117,7 +117,7 @@ fn unseen(data: &Data) -> Vec<String> {
     if let Some(states) = coverage.kinds.first().filter(|states| states.points > 0) {
         let new = states.unseen_ppm.map_or("?".to_owned(), percent);
         parts.push(format!(
-            "{}, at least {} more; {new} of the next are new",
+            "{}, at least {} more; the next is new with a chance of {new}",
             counted(states.points, "state", "states"),
             count(states.more)
         ));

@@ -1,8 +1,7 @@
 //! Nodes whose root filesystem is a container image: how their processes are started.
 //!
 //! The agent starts the shim (`everett_guest_image::shim`) in place of each program. The shim prepares the machine as a
-//! container engine would, and becomes the program. What the image's configuration leaves open, the world file says; what
-//! both say, the world file decides.
+//! container engine would, and becomes the program. The world file completes and overrides the image's configuration.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +15,8 @@ use everett_world_file::{Command, Node, Ready, Service};
 
 use crate::agent_script::VOLUMES_SERIAL;
 
-/// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Engines wait seconds, because attempts
-/// cost their host; a machine that waits costs nothing, and one that is ready earlier boots earlier.
+/// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Container engines pause for seconds,
+/// because attempts cost host time. Here a short pause is better: the node counts as ready at an earlier vtime.
 const HEALTH_INTERVAL_MS: u64 = 200;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -81,7 +80,7 @@ impl NodeImage {
         words
     }
 
-    /// Returns the paths of the image's volumes, except those that are disks of the node's own.
+    /// Returns the paths of the image's volumes, except those at which the node has a disk of its own.
     fn volumes(&self, node: &Node) -> Vec<&str> {
         let is_own = |path: &str| node.disks.iter().any(|disk| disk.guest_path == path);
         self.config.volumes.iter().map(String::as_str).filter(|path| !is_own(path)).collect()
@@ -91,7 +90,7 @@ impl NodeImage {
     #[must_use]
     pub fn argv(&self, service: &Service) -> Vec<String> {
         let Some(process) = &service.image else { return service.command.argv.clone() };
-        // With another entrypoint, the image's command means nothing.
+        // If the world file replaces the entrypoint, the image's command is not used.
         let own: &[String] = if process.entrypoint.is_some() { &[] } else { &self.config.command };
         let entrypoint = process.entrypoint.as_deref().unwrap_or(&self.config.entrypoint);
         [entrypoint, process.command.as_deref().unwrap_or(own)].concat()
@@ -156,16 +155,16 @@ pub fn volumes_disk() -> protocol::DataDisk {
     }
 }
 
-/// Writes an empty ext4 filesystem to a new disk. Images need not have an `mkfs.ext4`.
+/// Writes an empty ext4 filesystem to a new disk. The guest does not make it, because an image may lack `mkfs.ext4`.
 #[must_use]
 pub fn formatted(mut disk: Disk, serial: &str) -> Disk {
     let hash = blake3::hash(serial.as_bytes());
     let mut uuid = [0; 16];
     uuid.copy_from_slice(&hash.as_bytes()[..16]);
-    // Version 8 of RFC 9562: free format.
+    // UUID version 8 (RFC 9562), whose content is free.
     uuid[6] = (uuid[6] & 0x0f) | 0x80;
     uuid[8] = (uuid[8] & 0x3f) | 0x80;
-    // The world file bounds the sizes of disks within those of the filesystem.
+    // The world file accepts only sizes that the filesystem can have.
     for block in everett_guest_image::ext4::empty(disk.len(), uuid).unwrap_or_default() {
         disk.write(block.offset, &block.content);
     }

@@ -59,7 +59,7 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
     let mut machine = SoftConfigure::new(&cache, interrupt);
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
-    // Container images first: they fail in a moment, and a kernel takes longer.
+    // Container images first: their errors show in a moment, and a kernel takes longer.
     let containers = Containers::get(world, spec.lock.as_deref(), &cache, &mut stage_report)?;
     spec.images.clone_from(&containers.pinned);
     let built = build(&spec, &cache, &mut machine, &mut stage_report);
@@ -130,7 +130,7 @@ impl Containers {
                 if node_image.argv(service).first().is_none_or(String::is_empty) {
                     let (service, image) = (&service.name, &node_image.name);
                     return Err(anyhow!(
-                        "the image {image} has no command; give the service \"{service}\" argv"
+                        "the image {image} has no command; add argv to the service \"{service}\""
                     ))
                     .with_context(at);
                 }
@@ -205,7 +205,7 @@ fn spec(world: &World) -> ImageSpec {
         Root::Path(path) => (SUITE_DEFAULT.to_owned(), RootSource::Tar(path.clone())),
     };
     let mut spec = ImageSpec::of_packages(&suite, Vec::new());
-    // Without a node that would boot it, a root is not made.
+    // If every node has a container image, no root filesystem is made.
     spec.root = if world.nodes.iter().all(|node| node.image.is_some()) { RootSource::None } else { root };
     if let Some(path) = &world.image.kernel {
         let modules = world.image.kernel_modules.clone();

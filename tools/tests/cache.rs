@@ -78,7 +78,7 @@ fn an_image_is_listed_with_its_world_and_pruned() {
         assert_eq!(item["worlds"], serde_json::json!([world]));
         assert!(item["bytes"].as_u64() > Some(0) && item["used_unix_s"].as_u64() > Some(1_700_000_000));
     }
-    assert_eq!(lab.records(&["prune"]).len(), 0, "nothing is a week old");
+    assert_eq!(lab.records(&["prune"]).len(), 0, "no item is a week old, so none may be removed");
     let tried = lab.records(&["prune", "--older-than", "0s", "--dry-run"]);
     assert_eq!((tried.len(), lab.listed().len()), (3, 3));
     assert_eq!(lab.records(&ALL).len(), 3);
@@ -150,7 +150,7 @@ fn images_of_worlds_with_saved_moments_are_kept() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     note("one.json", world, "moments/one");
     note("two.json", lab.path("other.toml"), "moments/two");
-    assert_eq!(lab.records(&ALL).len(), 0, "the images belong to a world with a saved moment");
+    assert_eq!(lab.records(&ALL).len(), 0, "images of a world with a saved moment must be kept");
     assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
     assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
     // The remaining moment belongs to another world, so the images are removed.

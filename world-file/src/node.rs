@@ -128,7 +128,7 @@ pub(super) fn read<'a>(
     let volumes_bytes = match (table.get("volumes"), &own_image) {
         (None, None) => None,
         (None, Some(_)) => Some(VOLUMES_BYTES_DEFAULT),
-        (Some(item), None) => return Err(item.error("volumes are those of an image; this node has none")),
+        (Some(item), None) => return Err(item.error("this has no effect without image; remove it")),
         (Some(item), Some(_)) => Some(disk::size(&item, Filesystem::Ext4)?),
     };
     let packages = match table.get("packages") {

@@ -10,7 +10,7 @@ use everett_guest_image::apt::{Apt, sources::Sources};
 /// Debian's suite of the browser, and its packages.
 const SUITE: &str = "bookworm";
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "fonts-dejavu-core"];
-/// The accessibility checker, in one version.
+/// The accessibility checker, at a fixed version.
 const AXE: &str = "axe-core@4.14.1";
 /// File of axe-core within its package.
 const AXE_FILE: &str = "package/axe.min.js";
@@ -28,7 +28,7 @@ pub fn browser() -> Result<PathBuf, String> {
     let text = |error: everett_guest_image::apt::Error| error.to_string();
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
-    // Only one process or thread at a time has the state open. The one before may have fetched the browser.
+    // Only one process or thread at a time has the state open. The previous one may have fetched the browser.
     if root.is_dir() {
         return Ok(root);
     }
@@ -48,7 +48,7 @@ pub fn browser() -> Result<PathBuf, String> {
         fs::create_dir_all(tree.join(part)).map_err(|error| error.to_string())?;
     }
     fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
-    // Lists of packages are large, and not needed again. Others may wait for the folder itself.
+    // Lists of packages are large, and not needed again. The folder itself stays, because others may wait to open it.
     let _ = fs::remove_dir_all(state.join("lists"));
     Ok(root)
 }

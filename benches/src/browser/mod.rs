@@ -1,6 +1,6 @@
 //! Headless Chromium from Debian, and axe-core from npm, for tests and measurements of the report's page.
 //!
-//! - [`fetch`]: both, in the operator's cache; a fresh machine has neither
+//! - [`fetch`]: fetches both into the operator's cache
 //! - [`Browser`]: the browser, driven over the DevTools protocol
 //!
 //! The browser runs in a root directory of its own, so it needs no package of the host besides `unshare` and `chroot`,

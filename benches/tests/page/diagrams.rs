@@ -31,8 +31,8 @@ pub(crate) fn forty_messages_are_arrows() -> Ran {
     press(&mut browser, "Zoom in");
     let few = number(&mut browser, ".pane .st-hit");
     assert!((1..=20).contains(&few), "{few}");
-    assert_eq!(number(&mut browser, ".pane .st-label"), few, "few messages have labels");
-    // The chart of operations has both, and the one without an answer is open.
+    assert_eq!(number(&mut browser, ".pane .st-label"), few, "each of few messages must have a label");
+    // The chart has both operations, and the one without an answer is open.
     assert_eq!(
         (number(&mut browser, "svg.history .op"), number(&mut browser, "svg.history .op.open")),
         (2, 1)
@@ -43,11 +43,11 @@ pub(crate) fn forty_messages_are_arrows() -> Ran {
 
 pub(crate) fn four_thousand_messages_are_readable() -> Ran {
     let mut browser = open(&page(4_000, "x"), 1280, 900)?;
-    // At first, the messages around the operation that the finding names; it is near the end.
+    // At first, the diagram shows the messages around the operation that the finding names, which is near the end.
     let arrows = number(&mut browser, ".pane .st-hit");
     assert!((30..=60).contains(&arrows), "{arrows}");
     assert_eq!((number(&mut browser, ".pane .st-found"), number(&mut browser, ".pane .st-op")), (1, 1));
-    // All of them are too many to draw: bars say where how many were sent.
+    // All messages are too many for arrows. Bars show their numbers.
     press(&mut browser, "All messages");
     assert_eq!(number(&mut browser, ".pane .st-hit"), 0);
     let bars = number(&mut browser, ".pane .st-dense") + number(&mut browser, ".pane .st-msg.drop");

@@ -37,7 +37,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     let background =
         |browser: &mut Browser| evaluate(browser, "getComputedStyle(document.body).backgroundColor");
-    // A canvas that is read twice draws a warning from the browser.
+    // Called only once, because the browser warns about a canvas that is read twice.
     let pixel = |browser: &mut Browser| {
         evaluate(browser, "(() => { Everett.map.draw(); return document.getElementById('map-canvas').getContext('2d').getImageData(1, 1, 1, 1).data[0]; })()").as_u64().unwrap()
     };
@@ -45,7 +45,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
     let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
     browser.call("Emulation.setEmulatedMedia", &dark).unwrap();
     assert_ne!(background(&mut browser), light);
-    // The page learns of it in the next frame.
+    // The page learns of the change in the next frame.
     evaluate(
         &mut browser,
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",

@@ -36,7 +36,7 @@ pub(crate) fn it_shows_filters_and_finds_branches() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     assert_eq!(count(&mut browser), format!("{BRANCHES} branches"));
     assert!(colours(&mut browser) > 5);
-    // The data says which branches a filter selects.
+    // The number of branches that the filter must select, computed from the data.
     let found = evaluate(&mut browser, "new Set(Everett.data.tree.findings.map(([branch]) => branch)).size")
         .as_u64()
         .unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn it_shows_filters_and_finds_branches() -> Ran {
     assert_eq!(count(&mut browser), format!("0 of {BRANCHES} branches"));
     set(&mut browser, "new", "0");
     set(&mut browser, "show", "all");
-    // A branch by number, and by its path.
+    // Goes to a branch by its number, and to another by its path.
     set(&mut browser, "go", "b17");
     assert!(panel(&mut browser).starts_with("Branch 17"), "{}", panel(&mut browser));
     let path = evaluate(&mut browser, "Everett.tree.path(123)");

@@ -8,7 +8,7 @@ use crate::trials::Ran;
 pub(crate) fn a_page_requests_nothing_and_reports_no_problem() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     assert_eq!(evaluate(&mut browser, "performance.getEntriesByName('everett-ready').length"), json!(1));
-    // Every part of it is used once.
+    // Uses each part of the page once.
     evaluate(&mut browser, "for (const details of document.querySelectorAll('details')) details.open = true");
     evaluate(
         &mut browser,

@@ -1,6 +1,6 @@
 //! One line of figures for each branch: what a map of the tree shows.
 //!
-//! Records are too large to keep in memory together. This list keeps a hundred bytes of each.
+//! Records are too large to keep all of them in memory. This list keeps about a hundred bytes of each.
 
 use super::brief::Brief;
 use super::merged::Merged;
@@ -17,7 +17,7 @@ pub struct Branches {
     pub all: Vec<Branch>,
     /// Names of the kinds of faults, by their bit in [`Branch::kinds`]; at most [`KINDS_MAX`].
     pub kinds: Vec<String>,
-    /// By the number of a point: bit of the fault that it says, plus one; 0 for points that are no faults.
+    /// For each point, by its number: bit of its kind of fault, plus one; 0 if it is no fault, or if no bit was left.
     bits: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ pub struct Branch {
     pub instructions: u64,
     /// Number of faults that were applied.
     pub faults: u64,
-    /// Kinds of faults that began on it, as bits that number [`Branches::kinds`].
+    /// Kinds of faults that began on it: bit i is set for the i-th of [`Branches::kinds`].
     pub kinds: u32,
     /// Number of messages that arrived on it.
     pub messages: u64,
@@ -121,7 +121,7 @@ impl Branches {
         }
     }
 
-    /// Returns the bit of the kind of fault that a point says.
+    /// Returns the bit of a point's kind of fault. `None` if the point is no fault, or if no bit is left.
     fn bit(&mut self, point: &Point) -> Option<u8> {
         let Point::Fault { fault, .. } = point else { return None };
         let place = self.kinds.iter().position(|kind| kind == fault).or_else(|| {

@@ -31,7 +31,7 @@ fn within(from: &Path, to: &Path, links: &mut Links, depth: usize) -> Result<(),
     for entry in fs::read_dir(from).context(|| format!("read {}", from.display()))? {
         names.push(entry.context(|| format!("read {}", from.display()))?.file_name());
     }
-    // In a fixed order, whatever the filesystem's own.
+    // In a fixed order, which does not depend on the filesystem.
     names.sort();
     for name in names {
         let (from, to) = (from.join(&name), to.join(&name));
@@ -95,7 +95,7 @@ fn attributes(from: &Path, to: &Path, metadata: &fs::Metadata) -> Result<(), Fai
             if name.starts_with(b"user.") || name == b"security.capability" {
                 let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
                 let length = rustix::fs::lgetxattr(from, name, &mut value[..]).context(what)?;
-                // A filesystem without such attributes, as a tmpfs, leaves them out.
+                // Fails on a filesystem without such attributes, such as a tmpfs. The copy then lacks them.
                 let _ = rustix::fs::lsetxattr(to, name, &value[..length], XattrFlags::empty());
             }
         }

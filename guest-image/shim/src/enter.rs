@@ -21,7 +21,7 @@ use crate::{Context as _, Failure};
 /// `PATH` of images that set none, as Docker's.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Variables that the agent sets for every program. Others are of Everett's contract with workloads, and pass through.
+/// Variables that the agent sets for every program. Its other variables are Everett's contract with workloads: kept.
 const OF_AGENT: [&str; 5] = ["PATH", "LANG", "HOME", "USER", "LOGNAME"];
 
 /// Capabilities of a container's root, as Docker's.
@@ -42,7 +42,7 @@ const KEPT: [CapabilitySet; 14] = [
     CapabilitySet::SETFCAP,
 ];
 
-/// Number of bits in a set of capabilities; the kernel's own last one is asked for by trying.
+/// Number of bits in a set of capabilities. The kernel's last capability is found by trying.
 const CAPABILITY_BITS: u32 = 64;
 
 /// Exit statuses of container engines.
@@ -56,7 +56,7 @@ pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
     let env = environment(env, &identity);
     let cwd = cwd.unwrap_or_else(|| PathBuf::from("/"));
     fs::create_dir_all(&cwd).context(|| format!("make the working folder {}", cwd.display()))?;
-    // The kernel's own limit follows from the machine's memory, and containers have none.
+    // The kernel derives a limit from the machine's memory. Processes of containers have no limit.
     let unlimited = Rlimit { current: None, maximum: None };
     setrlimit(Resource::Nproc, unlimited).context(|| String::from("lift the limit of processes"))?;
     drop_capabilities()?;
@@ -69,7 +69,7 @@ pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
     Err(Failure { text: format!("cannot start {}: {error}", program.display()), status })
 }
 
-/// Adds what container engines add: `PATH`, `HOSTNAME` and `HOME`.
+/// Adds what container engines add (`PATH`, `HOSTNAME` and `HOME`), and the variables of Everett's contract.
 fn environment(given: Vec<(OsString, OsString)>, identity: &Identity) -> Vec<(OsString, OsString)> {
     let has = |wanted: &str| given.iter().any(|(name, _)| name == wanted);
     let mut added: Vec<(OsString, OsString)> = Vec::new();
@@ -104,7 +104,7 @@ fn drop_capabilities() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Groups first: they can no longer be changed once the user is not root. This process has one thread.
+/// Sets the groups before the user, because only root can change groups. This process has one thread.
 fn become_user(identity: &Identity) -> Result<(), Failure> {
     let what = || format!("become user {} in group {}", identity.uid, identity.gid);
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));

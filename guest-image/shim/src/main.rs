@@ -16,7 +16,7 @@
 //! Not here: policy. Everett decides what runs; the agent starts it, watches it and reports its end.
 //!
 //! **Invariants.** A failure is one line on standard error and exit status 125 (the environment), 126 (the program cannot
-//! be executed) or 127 (there is no such program), as those of container engines. The process has no descriptor of the
+//! be executed) or 127 (there is no such program), as in container engines. The process inherits no descriptor of the
 //! shim's.
 
 mod copy;

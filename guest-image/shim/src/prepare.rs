@@ -12,11 +12,11 @@ use crate::{Context as _, Failure, copy, volumes};
 
 /// Folder of Everett's own files, in a filesystem that is new at each boot.
 pub(crate) const FOLDER: &str = "/run/everett";
-/// The root filesystem without the mounts on it.
+/// Mount point of the root filesystem without the mounts on it, while the machine is prepared.
 const BARE: &str = "/run/everett/bare";
-/// Marks that everything is prepared.
+/// File that exists once everything is prepared.
 const DONE: &str = "/run/everett/prepared";
-/// Held by the process that prepares.
+/// File that the preparing process locks.
 const LOCK: &str = "/run/everett/lock";
 
 /// Settings of the kernel that container engines make.
@@ -65,7 +65,7 @@ fn prepare(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies the content of the image's folder, entry by entry, so that the folder itself stays as it is.
+/// Copies the content and the attributes of the image's folder, unless it is empty.
 fn merge(from: &Path, to: &Path) -> Result<(), Failure> {
     if fs::read_dir(from).context(|| format!("read {}", from.display()))?.next().is_none() {
         return Ok(());

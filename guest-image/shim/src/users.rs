@@ -29,7 +29,7 @@ pub(crate) fn find(user: &str) -> Result<Identity, Failure> {
     identity(user, &read(PASSWD)?, &read(GROUP)?)
 }
 
-/// A file that does not exist has no users.
+/// Returns the content of a file, which is empty if the file does not exist.
 fn read(path: &str) -> Result<String, Failure> {
     use io::Read as _;
     let mut bytes = Vec::new();
@@ -41,8 +41,8 @@ fn read(path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A number that the files do not have is its own user, in group 0 and with no other groups. With an explicit group, the
-/// user has no other groups.
+/// Finds the identity of `text` in the contents of the files. A number that they lack is taken as a user in group 0 and
+/// no other group. With an explicit group, the user has no other groups.
 fn identity(text: &str, passwd: &str, group: &str) -> Result<Identity, Failure> {
     let (user, of_group) = match text.split_once(':') {
         Some((user, of_group)) => (user, Some(of_group).filter(|name| !name.is_empty())),

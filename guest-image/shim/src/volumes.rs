@@ -36,10 +36,10 @@ fn make(bare: &Path, path: &Path, volume: &Path) -> Result<(), Failure> {
         _ => {}
     }
     fs::create_dir(&new).context(|| format!("make {}", new.display()))?;
-    // The path may lead through links, which are followed in the whole tree; below, the same folder is looked at.
+    // Links in the path are followed with all mounts in place. `below` is the same folder, without the mounts on it.
     let real = fs::canonicalize(path).context(|| format!("find {}", path.display()))?;
     let below = bare.join(real.strip_prefix("/").unwrap_or(&real));
-    // A path in a filesystem of the machine's own, as in /run, has nothing below.
+    // A path in a filesystem that the machine mounts, such as /run, may not exist below.
     let from = if below.is_dir() { below } else { real };
     copy::folder(&from, &new)?;
     let disk = File::open(DISK).context(|| format!("open {DISK}"))?;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::records::Records;
 
-/// Key prefix of their records.
+/// Prefix of the keys of the records of sparse files.
 const PREFIX: &[u8] = b"GNU.sparse.";
 
 /// Maximum number of pieces of a file.
@@ -20,7 +20,7 @@ const BLOCK_BYTES: u64 = 512;
 /// What the records of a file say about its pieces.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sparse {
-    /// Name of the file; the entry's own is made up in some versions.
+    /// Name of the file. In some versions of the format the entry's own name is not the file's.
     pub(super) name: Option<Vec<u8>>,
     /// Length of the file with its holes, in bytes.
     pub(super) length: u64,

@@ -40,7 +40,7 @@ enum Place {
         offset: u64,
         length: u64,
     },
-    /// A link to another entry. Docker has written links in place of repeated layers.
+    /// A link to another entry. Some versions of Docker write links in place of repeated layers.
     Link(String),
 }
 
@@ -158,8 +158,8 @@ impl Blobs for Archive {
     }
 
     fn find(&mut self, tag: Option<&str>) -> Result<Found, Problem> {
-        // Recent versions of Docker write both indexes; only the layout has the blobs' digests. Names of Docker's own
-        // index are complete (`redis:7`), so a tag that the layout does not know is looked for there.
+        // Recent versions of Docker write both indexes; only the layout's has the blobs' digests. Names in Docker's own
+        // index are complete (`redis:7`), so it is searched for a tag that the layout does not know.
         let saved = self.read("manifest.json", "manifest.json")?;
         let index = match self.content("oci-layout") {
             Some(_) => self.read("index.json", "the index")?,

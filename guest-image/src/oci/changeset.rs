@@ -1,7 +1,7 @@
 //! A layer's changes over the layers below it (OCI image specification, "Image Layer Filesystem Changeset").
 //!
-//! A file named `.wh.NAME` removes NAME, and one named `.wh..wh..opq` the whole content of its folder. Both concern the
-//! layers below only, wherever they are in the layer's archive, so they are collected and applied first.
+//! A file named `.wh.NAME` removes NAME, and one named `.wh..wh..opq` the whole content of its folder. Both affect only
+//! the layers below, wherever they stand in the layer's archive, so they are applied in a first pass.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -28,9 +28,9 @@ enum Whiteout {
     Entry(Vec<u8>),
     /// The content of the folder at this path.
     Content(Vec<u8>),
-    /// Nothing: it is to be ignored.
+    /// Nothing: the entry is ignored.
     Ignored,
-    /// It names nothing.
+    /// Nothing: the whiteout has no valid name.
     Malformed,
 }
 
@@ -38,7 +38,7 @@ fn whiteout(path: &[u8]) -> Whiteout {
     let trimmed = path.strip_suffix(b"/").unwrap_or(path);
     let start = trimmed.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let (folder, name) = trimmed.split_at(start);
-    // Nothing lies in a whiteout, except that AUFS has folders of its own.
+    // A whiteout is a file, so no path leads through it, except through AUFS's own folders.
     for part in folder.split(|&byte| byte == b'/') {
         if part.starts_with(META) {
             return Whiteout::Ignored;

@@ -11,7 +11,7 @@ use super::layers::LAYERS_MAX;
 
 /// Maximum number of arguments of a command, of variables of an environment, and of words of a healthcheck.
 pub const WORDS_MAX: usize = 1_024;
-/// Maximum total length of a command's arguments, and of an environment, in bytes. Linux bounds a single one so.
+/// Maximum total length of a command's arguments, and of an environment, in bytes. Linux bounds each argument by this.
 pub const WORDS_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of volumes.
 pub const VOLUMES_MAX: usize = 64;
@@ -27,7 +27,7 @@ const TIME_NS_MAX: u64 = 86_400 * 1_000_000_000;
 pub struct ImageConfig {
     /// Digests of the layers' unpacked archives, the lowest first.
     pub(super) diff_ids: Vec<Digest>,
-    /// The first part of the command line; a world's own command leaves it as it is.
+    /// The first part of the command line. The key `command` of a service does not replace it.
     pub entrypoint: Vec<String>,
     /// The second part of the command line.
     pub command: Vec<String>,
@@ -136,7 +136,7 @@ fn words(key: &'static str, words: Vec<String>) -> Result<Vec<String>, Problem> 
 fn environment(entries: Vec<String>) -> Result<BTreeMap<String, String>, Problem> {
     let mut env = BTreeMap::new();
     for entry in words("Env", entries)? {
-        // An entry without a value says nothing.
+        // An entry without `=` is ignored.
         let Some((name, value)) = entry.split_once('=') else { continue };
         if name.is_empty() {
             return fail("Env", "a variable without a name");
@@ -256,7 +256,7 @@ pub fn signal(name: &str) -> Result<i32, Problem> {
 
 /// Returns the healthcheck; `None` if the image disables or inherits it.
 fn healthcheck_of(raw: RawHealthcheck) -> Result<Option<Healthcheck>, Problem> {
-    /// Docker's defaults: 30 s between attempts and for each of them, three retries.
+    /// Docker's defaults: 30 s between attempts, 30 s for each attempt, and three retries.
     const DEFAULT_NS: u64 = 30_000_000_000;
     const DEFAULT_RETRIES: u64 = 3;
     let mut test = words("Healthcheck", raw.test.unwrap_or_default())?.into_iter();

@@ -92,11 +92,11 @@ pub enum Problem {
         names: Vec<String>,
     },
     /// The manifest and the configuration differ in the number of layers.
-    #[error("its manifest has {manifest} layers, and its configuration {config}")]
+    #[error("its manifest has {manifest} layers, and its configuration at least {config}")]
     LayerCount {
         /// Number of layers in the manifest.
         manifest: usize,
-        /// Number of layers in the configuration, or one that the manifest lacks.
+        /// Position of the configuration's first layer that the manifest lacks, from 1.
         config: usize,
     },
     /// There are too many layers.
@@ -129,7 +129,7 @@ pub enum Problem {
         source: archive::Error,
     },
     /// A whiteout is malformed.
-    #[error("the layer {layer}: {path}: this removes nothing: a whiteout names a file")]
+    #[error("the layer {layer}: the whiteout {path} does not name a file")]
     Whiteout {
         /// Digest of the layer.
         layer: String,

@@ -56,7 +56,8 @@ pub(super) fn unpack(
         let hasher = layer.digest.as_ref().unwrap_or(diff_id).hasher();
         let mut packed = BufReader::with_capacity(1 << 20, Hashed::new(blob, hasher));
         let unpacked = copy(cache, &mut packed, layer, diff_id, file);
-        // A blob that is cut off or damaged usually cannot be decompressed either, so its length and digest say more.
+        // A blob that is cut off or damaged usually cannot be decompressed. Its length and digest are checked first,
+        // because their errors say more than one of decompression.
         let rest = io::copy(&mut packed, &mut io::sink());
         let packed = packed.into_inner();
         let found = packed.bytes;
@@ -147,7 +148,7 @@ fn write_sparse(reader: &mut impl Read, file: &mut File) -> Result<u64, Failure>
         }
         total += filled as u64;
         if buffer[..filled] == ZEROS[..filled] {
-            // At most PIECE_BYTES.
+            // The cast is exact: `filled` is at most PIECE_BYTES.
             file.seek(SeekFrom::Current(filled as i64)).map_err(Failure::Write)?;
         } else {
             file.write_all(&buffer[..filled]).map_err(Failure::Write)?;

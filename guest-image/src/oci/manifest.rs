@@ -140,7 +140,7 @@ fn parse_index(text: &[u8]) -> Result<ImageIndex, Problem> {
     Ok(index)
 }
 
-/// Returns the image of a manifest, or of the index that the descriptor names. `depth` bounds indexes in indexes.
+/// Returns the image of the manifest or index that a descriptor names. `depth` bounds indexes in indexes.
 fn of_descriptor(blobs: &mut dyn Blobs, descriptor: &Descriptor, depth: usize) -> Result<Found, Problem> {
     let digest: Digest = descriptor.digest().as_ref().parse()?;
     let of_list = is_index(descriptor.media_type());
@@ -166,7 +166,7 @@ fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<Found, 
         .iter()
         .filter(|one| is_index(one.media_type()) || is_manifest(one.media_type()))
         .collect();
-    // Variants of an architecture are listed from the most general to the most special one.
+    // Variants of an architecture are listed from the most general to the most special one, so the first is taken.
     match for_this_platform(&images)?.first() {
         Some(first) => of_descriptor(blobs, first, depth),
         None => Err(Problem::Platform(Vec::new())),
@@ -229,7 +229,7 @@ struct Saved {
 }
 
 /// Returns the image that `manifest.json` names. Layers are named by their paths in the archive, and the configuration
-/// by a path that has its digest.
+/// by a path that contains its digest.
 pub(super) fn of_saved(blobs: &mut dyn Blobs, text: &[u8], tag: Option<&str>) -> Result<Found, Problem> {
     let document = |problem: String| Problem::Document { what: "manifest.json", problem };
     let saved: Vec<Saved> = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;

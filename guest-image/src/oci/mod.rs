@@ -68,8 +68,8 @@ pub enum Source {
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. Once it came from a
-    /// registry and is locked, it always does.
+    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. An image that is
+    /// locked came from a registry, and is always taken from there.
     Named(String),
 }
 

@@ -23,7 +23,7 @@ const MOUNT_POINTS: [(&str, u32); 4] = [("dev", 0o755), ("proc", 0o555), ("sys",
 /// Folders in which the agent writes, with their modes. A path that leads to no folder is replaced by one.
 const FOLDERS: [(&str, u32); 2] = [("etc", 0o755), ("tmp", 0o1777)];
 
-/// Files that the agent writes at each setup.
+/// Files that the agent writes at each setup, so the image's own are removed.
 const WRITTEN: [&str; 3] = ["etc/hostname", "etc/hosts", "etc/resolv.conf"];
 
 /// A part of a file of the cache that is a part of a disk.
@@ -76,7 +76,7 @@ pub(super) fn get(
         progress.at(Stage::Root, 1, 1);
         Ok::<(), Problem>(())
     })?;
-    // An image without files has no layers, and its SquashFS has no gap.
+    // An image without files has no layers, and its SquashFS has no gap for their archives.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];

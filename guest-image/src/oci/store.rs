@@ -48,7 +48,7 @@ pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archi
         Program::Podman => &["save", "--quiet", "--format", "oci-archive", "--output", &text, image],
     };
     run(program, arguments)?;
-    // The file is open before the folder is removed.
+    // The archive's file stays open when the folder is removed on return.
     Archive::open(Path::new(&path), cache)
 }
 

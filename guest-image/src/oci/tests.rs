@@ -1,4 +1,4 @@
-//! Images that are made here: sources, layers over one another, damage and bombs.
+//! Tests with images that they make: sources, layers over one another, damage and bombs.
 
 use std::fs;
 use std::io::Write as _;
@@ -56,7 +56,7 @@ impl Layer {
         self
     }
 
-    /// Adds a file whose name is written as it is, even if it leads elsewhere.
+    /// Adds an entry whose path is written unchecked, even if it leads out of the root.
     fn raw(mut self, path: &str, kind: EntryType) -> Layer {
         let mut header = Self::header(kind, 0o644, 0);
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
@@ -229,7 +229,7 @@ fn layers_lie_over_one_another() {
         .link(EntryType::Symlink, "link-to-folder", "target")
         .file("gone/deep", b"lower")
         .done();
-    // A whiteout comes after, and an opaque marker before the files of its own layer; neither concerns these.
+    // The whiteout of `a/again` and the opaque marker come after files of their own layer, which they do not remove.
     let upper = Layer::new()
         .file("a/.wh.removed", b"")
         .file("a/replaced", b"upper")
@@ -309,7 +309,7 @@ fn every_compression_and_every_source_gives_the_same_image() {
         };
         let image = archive(None).unwrap();
         assert_eq!(image.digest, plain.digest, "{name}");
-        // Nothing but the archive's bytes is read the second time.
+        // The second time, the image comes from the cache; of the archive, only the digest is computed.
         assert_eq!(archive(None).unwrap().digest, plain.digest, "{name}");
         let tag = if name == "oci" { "latest" } else { "x:1" };
         assert_eq!(archive(Some(tag)).unwrap().digest, plain.digest, "{name}");
@@ -394,7 +394,7 @@ fn paths_out_of_the_root_and_cycles_are_refused() {
     let error = refused(Layer::new().link(EntryType::Link, "x", "../../etc/passwd"));
     assert!(error.contains("which does not exist"), "{error}");
     let error = refused(Layer::new().file("a/.wh...", b""));
-    assert!(error.contains("a/.wh...: this removes nothing"), "{error}");
+    assert!(error.contains("the whiteout a/.wh... does not name a file"), "{error}");
     let error = refused(Layer::new().folder("a/").link(EntryType::Link, "a/b", "a"));
     assert!(error.ends_with("a hard link to the folder a"), "{error}");
     // A link out of the root leads to the root.
@@ -429,16 +429,16 @@ fn damaged_blobs_are_refused_in_one_line() {
     let wrong = Parts::packed(vec![(packed.clone(), digest(b"other"))]);
     let error = lab.refused(&wrong);
     assert!(error.starts_with("the layer sha256:") && error.contains("has the digest"), "{error}");
-    // A layer too few.
+    // The manifest has one layer too few.
     let mut short = parts();
     short.config = short.config.replace("diff_ids\":[", &format!("diff_ids\":[\"{}\",", digest(b"x")));
     let error = lab.refused(&short);
     assert!(error.contains("has the digest") || error.contains("manifest has 1 layers"), "{error}");
-    // Half an archive within whole blobs.
+    // The blobs are whole, but the layer's archive is half of one.
     let half = layer[..layer.len() / 2].to_vec();
     let error = lab.refused(&Parts::of(&[half]));
     assert!(error.contains("sha256:"), "{error}");
-    // Nothing of these was kept.
+    // No temporary file is left.
     let entries = fs::read_dir(lab.cache.temporary()).unwrap().count();
     assert_eq!(entries, 0);
 }
@@ -476,7 +476,7 @@ fn damaged_documents_are_refused_in_one_line() {
 #[test]
 fn bombs_are_refused() {
     let lab = Lab::new();
-    // A stream of zeros is no archive of files, but it is unpacked before that is known.
+    // A stream of zeros is an archive without files, but it is unpacked before that is known.
     let zeros = std::io::Read::take(std::io::repeat(0), (1 << 30) + (64 << 10));
     let bomb = zstd::encode_all(zeros, 1).unwrap();
     assert!((bomb.len() as u64) < (1 << 30) / super::layers::EXPANSION_MAX * 4, "{} bytes", bomb.len());
@@ -533,7 +533,7 @@ mod random {
 
     use super::*;
 
-    /// Paths that meet, lead out of the root, or are whiteouts.
+    /// Paths that often coincide, lead out of the root, or are whiteouts.
     fn path() -> impl Strategy<Value = String> {
         let part = prop_oneof![
             4 => "[ab]",
@@ -562,7 +562,7 @@ mod random {
                 EntryType::Char,
             ][usize::from(*kind)];
             let mut header = Layer::header(kind, 0o644, 0);
-            // Written as they are: the crate would refuse some of them.
+            // The paths are written into the header directly, because the tar crate would refuse some of them.
             header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
             if matches!(kind, EntryType::Symlink | EntryType::Link) {
                 header.as_mut_bytes()[157..157 + target.len()].copy_from_slice(target.as_bytes());

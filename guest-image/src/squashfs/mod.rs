@@ -122,7 +122,7 @@ pub fn write_around(
     out: &mut (impl Write + Seek),
 ) -> Result<u64, Error> {
     let plan = Plan::of(tree)?;
-    // An image without inserted files begins its data directly behind the superblock.
+    // An image without inserted files begins its data directly after the superblock.
     let skipped = inserted.bytes();
     let start = if inserted.files.is_empty() { SUPERBLOCK_BYTES } else { HEAD_BYTES };
     out.seek(SeekFrom::Start(start))?;

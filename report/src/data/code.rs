@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{CODE_MAX, NAME_CHARS, clip};
 
-/// Maximum number of nodes of a line.
+/// Maximum number of nodes that are read from one line.
 const NODES_MAX: usize = 256;
 /// Name of code that is in no file of the image.
 const OTHER: &str = "code in no file of the image";
@@ -29,7 +29,7 @@ pub struct Binary {
     pub name: String,
     /// Number of edges that end in it.
     pub edges: u64,
-    /// Number of places at which they end.
+    /// Number of different places at which these edges end.
     pub places: u64,
     /// Nodes that executed it.
     pub nodes: Vec<String>,
@@ -75,7 +75,7 @@ impl Edges {
     /// Takes a line of a file that `--edges` wrote.
     ///
     /// # Errors
-    /// Returns an error if the line is not one of such a file.
+    /// Returns an error if the line does not have the form of such a file's lines.
     pub fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let Line { to, nodes } = serde_json::from_str(line)?;
         let (binary, place) = match to.rsplit_once(':') {

@@ -47,7 +47,7 @@ pub struct Growth {
     pub more: u64,
     /// Probability that the next point is new, in parts of a million (Good and Turing). `None` without points.
     pub unseen_ppm: Option<u32>,
-    /// Pairs of a number of branches and of the points that they reached.
+    /// Pairs: a number of branches, and the number of points that they reached.
     pub samples: Vec<(u64, u64)>,
 }
 
@@ -58,7 +58,7 @@ pub struct Row {
     pub phase: String,
     /// Number of branches in which a node was in it.
     pub branches: u64,
-    /// Number of branches by kind of fault, in the order of the columns.
+    /// For each column, number of branches in which a fault of this kind began in the phase.
     pub cells: Vec<Cell>,
 }
 
@@ -112,7 +112,7 @@ impl CoverageData {
         let gaps = sources.report.gaps.as_ref();
         let one_way = gaps.map(|gaps| {
             gaps.orders.first.iter().take(ORDERS_MAX).map(|gap| OneWay {
-                // A gap is the order that was not seen.
+                // A gap names the order that was not seen; here is the one that was.
                 first: gap.then.clone(),
                 then: gap.first.clone(),
                 across: gap.across,

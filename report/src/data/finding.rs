@@ -16,7 +16,7 @@ pub struct Finding {
     pub id: u32,
     /// Name of the violated property.
     pub property: String,
-    /// Common part of all of its hits.
+    /// Signature, which all of its hits share.
     pub signature: String,
     /// Description of the first hit.
     pub text: String,
@@ -24,7 +24,7 @@ pub struct Finding {
     pub story: String,
     /// Further facts, a sentence each.
     pub facts: Vec<String>,
-    /// What became of it since older runs. `None` without older runs.
+    /// Status in comparison with older runs. `None` without older runs.
     pub status: Option<Status>,
     /// Node of the first hit, if it concerns one.
     pub node: Option<String>,
@@ -40,11 +40,11 @@ pub struct Finding {
     pub subtrees: u64,
     /// Cost of the exploration until its first hit: CPU time in nanoseconds.
     pub first_cpu_ns: u64,
-    /// Cost until then, in instructions.
+    /// Cost of the exploration until its first hit, in instructions.
     pub first_instructions: u64,
     /// Plan to which it was shrunk, if it was.
     pub plan: Option<Plan>,
-    /// What happened before the first hit. `None` beyond the bound on scenes.
+    /// What happened before the first hit. `None` after the first [`SCENES_MAX`] findings.
     pub scene: Option<Scene>,
     /// How often it is found, in CPU nanoseconds.
     pub cpu: Outlook,
@@ -117,7 +117,7 @@ fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scen
     }
 }
 
-/// Returns the names of nodes, at their bound.
+/// Returns the names of the nodes, each cut to the maximum length.
 fn nodes(header: &run::Header) -> Vec<String> {
     header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect()
 }

@@ -38,7 +38,7 @@ impl OlderRun {
     }
 }
 
-/// Returns a sentence for each older run of a world with another name, whose findings say little about this one.
+/// Returns a line for each older run whose world has another name: its findings say little about this world.
 pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
     let of = |run: &Run<'_>| clip(&world(&run.header.world_file), NAME_CHARS);
     let now = of(&sources.run);
@@ -56,7 +56,8 @@ pub enum Status {
     New,
     /// This run and the one before it show it.
     Ongoing,
-    /// Some runs show it and others do not, and none of the gaps is long enough to say that it was gone.
+    /// This run shows it again, after a run without it. Or this run does not show it, and the clean time is too short
+    /// to be confident that it is gone.
     Rare,
     /// Older runs show it, this one does not, and the clean time is enough to be confident that it is gone.
     Resolved,
@@ -96,19 +97,19 @@ impl Status {
 pub struct Gone {
     /// Name of the property.
     pub property: String,
-    /// Common part of all hits of the finding.
+    /// Signature, which all hits of the finding share.
     pub signature: String,
-    /// Description, of the last run that shows it.
+    /// Description of the first hit in the last run that shows it.
     pub text: String,
     /// The last run that shows it.
     pub run: String,
-    /// Number of the finding there.
+    /// Number of the finding in that run.
     pub id: u32,
     /// `resolved` or `rare`.
     pub status: Status,
-    /// CPU time, in nanoseconds.
+    /// How often it is found, in CPU nanoseconds.
     pub cpu: Outlook,
-    /// Instructions.
+    /// How often it is found, in instructions.
     pub instructions: Outlook,
 }
 
@@ -140,7 +141,7 @@ pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     gone
 }
 
-/// Returns the branches of a run that show a finding.
+/// Returns how many branches and which subtrees of a run show a finding. `None` if no branch does.
 pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'m Tally> {
     let id = merged.finding_of(key)?;
     merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)

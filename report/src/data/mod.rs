@@ -4,7 +4,7 @@
 //!   runs, and what became of their findings; `tree`: figures of branches; `coverage`: growth, estimates, the matrix of
 //!   faults and phases; `code`: executed code
 //!
-//! Not here: how it looks (`crate::page`). `docs/report-data.md` describes every field.
+//! Not here: how the report looks (`crate::page`). `docs/report-data.md` describes every field.
 //!
 //! **Invariant.** All lists are bounded, whatever run directories hold: see [`limits`].
 
@@ -66,7 +66,7 @@ pub struct Sources<'r> {
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
     /// Recorded timelines, by the number of their finding. They replace the evidence of the run directory.
     pub scenes: BTreeMap<u32, Scene>,
-    /// Faults that begin on branches, as lines of a plan, by branch. Some branches, or all, may be left out.
+    /// Faults that begin on a branch, as lines of a plan, by branch. Branches may be missing.
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
     /// Executed edges of code.
     pub code: Option<Code>,
@@ -95,7 +95,7 @@ pub struct Data {
     pub coverage: CoverageData,
     /// Executed code, if edges were recorded.
     pub code: Option<Code>,
-    /// What the report lacks because of a bound or a failure, a sentence each.
+    /// What the report lacks because of a bound or a failure, a line each.
     pub missing: Vec<String>,
 }
 

@@ -23,9 +23,9 @@ pub struct Property {
     pub state: State,
     /// Reason why it was never reached; empty otherwise.
     pub why: String,
-    /// What became of a failure since older runs. `None` if no run shows one, or without older runs.
+    /// Status of its failures in comparison with older runs. `None` if no run shows a failure, or without older runs.
     pub status: Option<Status>,
-    /// Number of branches that show it: violations, or for `sometimes` and test commands the successes.
+    /// Number of branches that violate it. For `sometimes` and test commands: number of branches on which it happened.
     pub branches: u64,
     /// Branch on which it holds.
     pub example: Option<u64>,
@@ -41,9 +41,9 @@ pub struct Property {
 pub enum State {
     /// It is violated on a branch.
     Failed,
-    /// It was judged and never violated; or, if it is to happen, it did.
+    /// It was judged and never violated. For `sometimes` and test commands: it happened.
     Passed,
-    /// Nothing came to the place where it is judged; or, if it is to happen, it did not.
+    /// No branch had what it judges. For `sometimes` and test commands: it never happened.
     NeverReached,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
     all
 }
 
-/// Returns a property that branches may violate.
+/// Returns the result of a property that branches may violate.
 fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -> Property {
     let merged = sources.run.merged;
     let seen = observed(runs, |merged| merged.properties().get(&name), Cost::cpu_ns);
@@ -127,7 +127,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         };
         sources.branches.all.iter().position(fits).map(|branch| branch as u64)
     };
-    // A branch with checks has been judged by most properties.
+    // Most properties have judged a branch with checks, so it is the better example.
     let example = match state {
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),
@@ -146,7 +146,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
     }
 }
 
-/// Returns what should happen: `sometimes` properties, and test commands, which should succeed.
+/// Returns the results of what should happen: `sometimes` properties, and successes of test commands.
 fn wanted(sources: &Sources<'_>) -> Vec<Property> {
     let report = sources.report;
     let of = |name: &str, kind: &str, why: String, branches: u64, first: Option<u64>| Property {

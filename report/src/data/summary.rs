@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 pub struct Summary {
     /// The run directory, as commands name it.
     pub run: String,
-    /// Name of the world: the folder or the file of its description.
+    /// Name of the world: that of the world file, or of its folder if the file is called `world.toml`.
     pub world: String,
     /// Path of the world file.
     pub world_file: String,
@@ -29,7 +29,7 @@ pub struct Summary {
     pub exact: bool,
     /// Strategy.
     pub strategy: String,
-    /// True unless the strategy is `uniform`: rates are then those of this search.
+    /// True unless the strategy is `uniform`. If true, rates hold for this search only.
     pub adaptive: bool,
     /// Version of Everett.
     pub everett: String,
@@ -39,11 +39,11 @@ pub struct Summary {
     pub image: String,
     /// Identity of the exploration.
     pub identity: String,
-    /// How it ended, in words; `running` if it has not.
+    /// How it ended, in words. An exploration without a recorded end is running, or was killed.
     pub end: String,
     /// Verdict, in one sentence.
     pub verdict: String,
-    /// How sure one can be, in one sentence.
+    /// How sure one can be of the verdict, in one or two sentences.
     pub sure: String,
     /// Confidence of the report's bounds, between 0 and 1.
     pub confidence: f64,
@@ -69,11 +69,11 @@ pub struct Summary {
     pub speed: f64,
     /// Branches per minute of CPU time.
     pub branches_per_cpu_min: f64,
-    /// Number of properties that failed, that were never reached, and that passed.
+    /// Number of properties that failed.
     pub failed: u64,
-    /// Never reached.
+    /// Number of properties that were never reached.
     pub never_reached: u64,
-    /// Passed.
+    /// Number of properties that passed.
     pub passed: u64,
     /// Digest of the results.
     pub digest: String,
@@ -131,7 +131,7 @@ impl Summary {
     }
 }
 
-/// Returns the name of a world: that of its folder, if the file has the usual name.
+/// Returns the name of a world: that of its file without the extension, or of the file's folder if that is `world`.
 pub(super) fn world(file: &str) -> String {
     let path = std::path::Path::new(file);
     let name = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
@@ -144,7 +144,7 @@ pub(super) fn world(file: &str) -> String {
     }
 }
 
-/// Returns what the run says, in one sentence.
+/// Returns the verdict, in one sentence.
 fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
     let with = |status| findings.iter().filter(|finding| finding.status == Some(status)).count() as u64;
     let mut parts = Vec::new();
@@ -169,15 +169,13 @@ fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
     let resolved = gone.iter().filter(|gone| gone.status == Status::Resolved).count() as u64;
     parts.extend((resolved > 0).then(|| format!("{} resolved", count(resolved))));
     let unsure = gone.len() as u64 - resolved;
-    parts.extend(
-        (unsure > 0).then(|| format!("{} not seen again, too rare to say that it is gone", count(unsure))),
-    );
+    parts.extend((unsure > 0).then(|| format!("{} not seen again, but perhaps still there", count(unsure))));
     let properties = counted(never, "property was never reached", "properties were never reached");
     parts.extend((never > 0).then_some(properties));
     parts.join("; ") + "."
 }
 
-/// Returns how sure one can be, in one sentence.
+/// Returns how sure one can be of the verdict, in one or two sentences.
 fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
     let worth = &sources.report.worth;
     let states = sources.report.coverage.first();

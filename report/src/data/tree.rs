@@ -8,7 +8,7 @@ use super::Sources;
 use super::limits::BRANCHES_MAX;
 use crate::scene::Bar;
 
-/// Maximum number of faults that are told of a branch.
+/// Maximum number of faults that are listed for a branch.
 const FAULTS_MAX: usize = 32;
 
 /// The branch can be extended.
@@ -29,7 +29,7 @@ pub struct Tree {
     pub horizon_ns: u64,
     /// Branch that it extends; -1 for the root moment.
     pub from: Vec<i64>,
-    /// Number of its last fork. With `begin_ns`, its path can be put together from those of `from`.
+    /// Number of its last fork. The path of a branch consists of `begin_ns` and `child` of its ancestors and itself.
     pub child: Vec<u64>,
     /// Vtime of its beginning after the root moment, in nanoseconds.
     pub begin_ns: Vec<u64>,

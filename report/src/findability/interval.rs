@@ -9,22 +9,22 @@ const MANY: u64 = 200;
 /// Number of halvings of an interval until a quantile is found to the precision of a float.
 const HALVINGS: u32 = 80;
 
-/// Returns the bounds of the mean time to a hit that hold with this confidence, after `hits` hits in a time. The upper
-/// one is infinite without a hit. `None` if the time is not positive or the confidence not between 0 and 1.
+/// Returns the bounds of the mean time to a hit that hold with this confidence, if `hits` hits came in `time`. Without
+/// a hit, the upper bound is infinite. `None` if the time is not positive or the confidence is not between 0 and 1.
 #[must_use]
 pub fn mean_between(time: f64, hits: u64, confidence: f64) -> Option<(f64, f64)> {
     if !(time > 0.0 && confidence > 0.0 && confidence < 1.0) {
         return None;
     }
     if hits == 0 {
-        // One bound only, so all of the error is on its side.
+        // There is a lower bound only, so it may be wrong with the whole probability of error, not with half of it.
         return Some((time / -(1.0 - confidence).ln(), f64::INFINITY));
     }
     let tail = (1.0 - confidence) / 2.0;
     Some((time / upper(hits, tail), time / lower(hits, tail)))
 }
 
-/// Returns the mean of which `hits` or fewer come with this probability.
+/// Returns the Poisson mean at which `hits` or fewer events have the probability `tail`.
 fn upper(hits: u64, tail: f64) -> f64 {
     if hits >= MANY {
         return approximate(hits as f64 + 1.0, -normal_quantile(tail));
@@ -33,7 +33,7 @@ fn upper(hits: u64, tail: f64) -> f64 {
     solve(0.0, most, |mean| at_most(hits, mean) - tail)
 }
 
-/// Returns the mean of which `hits` or more come with this probability.
+/// Returns the Poisson mean at which `hits` or more events have the probability `tail`.
 fn lower(hits: u64, tail: f64) -> f64 {
     if hits >= MANY {
         return approximate(hits as f64, normal_quantile(tail));
@@ -50,7 +50,7 @@ fn solve(mut low: f64, mut high: f64, falling: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Returns the probability of `hits` or fewer events, of which `mean` are expected.
+/// Returns the probability of `hits` or fewer events if `mean` events are expected.
 fn at_most(hits: u64, mean: f64) -> f64 {
     let (mut term, mut sum) = (1.0, 1.0);
     for k in 1..=hits {
@@ -60,7 +60,8 @@ fn at_most(hits: u64, mean: f64) -> f64 {
     sum * (-mean).exp()
 }
 
-/// Returns the quantile of a Gamma distribution of this shape and scale 1, for the quantile `z` of a normal one.
+/// Returns the quantile of a Gamma distribution with this shape and scale 1 that corresponds to the quantile `z` of the
+/// standard normal distribution.
 fn approximate(shape: f64, z: f64) -> f64 {
     let ninth = 1.0 / (9.0 * shape);
     shape * (1.0 - ninth + z * ninth.sqrt()).powi(3)

@@ -1,4 +1,4 @@
-//! Survival probabilities: how likely a bug that is still there stays hidden for as long as it was not seen.
+//! Survival probabilities: how likely it is that a bug that is still there was not seen for as long as it was not.
 
 use everett_explorer::coverage::statistics::Prior;
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub const PROJECTED_MAX: usize = 60;
 /// One run, as far as one bug is concerned. All times have one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// T of the run: times of its subtrees, each up to its first hit.
+    /// T of the run: sum of the times of its subtrees, each up to its first hit.
     pub until_hit: u64,
     /// d of the run: number of subtrees with a hit.
     pub hits: u64,
@@ -22,10 +22,10 @@ pub struct Observation {
 /// Parameters of the figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Probability of missing a bug that is still there, at which one may be confident that it is gone.
+    /// Bound of the survival probability: at or below it, one may be confident that a bug is gone.
     pub alpha: f64,
-    /// Number of runs after which a hit counts half, because the program has changed since. Time always counts in full,
-    /// so that rare hits never make a bug look more frequent than it was.
+    /// Number of runs after which a hit counts half, because the program has changed since. Time always counts in full:
+    /// otherwise a bug that was seen once in a long time would look frequent after a while.
     pub half_life: f64,
     /// Prior of the rate.
     pub prior: Prior,
@@ -41,7 +41,7 @@ impl Default for Terms {
 /// What the runs say about one bug.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outlook {
-    /// T: time until hits, up to the last run with one; of all runs if there was none.
+    /// T of the runs up to the last one with a hit, or of all runs if there was no hit.
     pub time: u64,
     /// d: number of subtrees with a hit.
     pub hits: u64,
@@ -55,10 +55,11 @@ pub struct Outlook {
     pub mean_high: Option<f64>,
     /// Position of the last run with a hit, from 0.
     pub last_hit: Option<usize>,
-    /// For each run: probability that a bug that is still there stayed hidden since its last hit. 1 for a run with a
-    /// hit, `None` before the first.
+    /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of this
+    /// run. 1 for a run with a hit, `None` for runs before the first hit.
     pub survival: Vec<Option<f64>>,
-    /// The same for future runs of the length of the last one, up to the one at which the bound is passed.
+    /// The same for future runs of the length of the last run, up to the first one at or below [`Terms::alpha`], at
+    /// most [`PROJECTED_MAX`].
     pub projected: Vec<f64>,
     /// Clean time. `None` without a hit.
     pub clean: Option<Clean>,
@@ -69,17 +70,17 @@ pub struct Outlook {
 pub struct Clean {
     /// Time since the last run with a hit.
     pub spent: f64,
-    /// Time that the bound needs.
+    /// Time without a hit after which the survival probability is [`Terms::alpha`].
     pub needed: f64,
-    /// Number of further runs of the length of the last one until the bound is passed. 0 if it is; `None` if it takes
-    /// more than [`PROJECTED_MAX`].
+    /// Number of further runs of the length of the last run until `needed` is reached. 0 if it is reached already;
+    /// `None` if it takes more than [`PROJECTED_MAX`] runs.
     pub runs_left: Option<u64>,
 }
 
 /// Returns what runs say about a bug; the oldest comes first.
 ///
-/// A run with a hit has a survival probability of 1. Afterwards it is that of the clean time since then, and T and d
-/// come only from runs up to that one.
+/// A run with a hit has a survival probability of 1. That of each later run follows from the time without a hit since
+/// then, and from T and d of the runs up to the last one with a hit.
 #[must_use]
 pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
     let seen: Vec<usize> = runs.iter().enumerate().filter(|(_, run)| run.hits > 0).map(|(i, _)| i).collect();
@@ -133,7 +134,7 @@ fn at(runs: &[Observation], i: usize, terms: &Terms) -> Option<f64> {
     Tail::of(upto.get(..=last)?, terms).map(|tail| tail.survival(clean))
 }
 
-/// Lomax tail of the time without a hit.
+/// Lomax distribution of the time to the next hit.
 struct Tail {
     scale: f64,
     shape: f64,

@@ -7,7 +7,7 @@ use super::svg::{Scale, line};
 use super::text::{code as code_text, count, counted, foreign, percent, plain};
 use crate::data::{Code, CoverageData, Data, Growth};
 
-/// Measures of a growth curve in pixels.
+/// Size of a growth curve, in pixels.
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 90.0;
 /// Number of rows that are shown before the rest is folded.
@@ -71,7 +71,7 @@ fn curve(growth: &Growth) -> Markup {
                 @if growth.more > 0 { line.estimate x1="0" y1=(estimate) x2=(WIDTH) y2=(estimate) {} }
                 path.growth d=(line(points)) {}
             }
-            p.dim { "next is new: " (unseen) " · unseen: at least " (count(growth.more)) " · in the last quarter: " (count(growth.recent)) }
+            p.dim { "chance that the next is new: " (unseen) " · unseen: at least " (count(growth.more)) " · first seen in the last quarter: " (count(growth.recent)) }
         }
     }
 }

@@ -8,7 +8,7 @@ use super::text::{confidence, count, counted, cpu, foreign, plain, share};
 use crate::data::{Data, Status};
 use crate::findability::{Clean, Outlook};
 
-/// Measures of the plot in pixels.
+/// Size and margins of the plot, in pixels.
 const WIDTH: f64 = 620.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 48.0;
@@ -35,8 +35,8 @@ pub(super) fn section(data: &Data) -> Markup {
         section #findability aria-labelledby="findability-title" {
             h2 #findability-title { "Findability" }
             p.dim {
-                "After a fix, this much testing without a hit makes it unlikely that the bug is still there. Subtrees count once, in CPU time. \
-                 The rate is uncertain, so its posterior has a heavy tail (Lomax)."
+                "This section says how much testing without a hit, after a fix, makes it unlikely that a bug is still there. Times are CPU times; each subtree counts once. \
+                 The rate of hits is uncertain, so the time to the next hit has a heavy tail (Lomax)."
                 @if s.adaptive { " The search was adaptive: the figures hold for this strategy." }
                 @if data.older.is_empty() { " Name older runs with " code { "--against" } " to see the history; leave out none, or the bug looks more frequent than it is." }
             }
@@ -83,8 +83,8 @@ fn one(data: &Data, problem: &Problem<'_>) -> Markup {
             (plot(data, problem.cpu))
             @if let Some(mean) = problem.instructions.mean {
                 p.dim {
-                    "In instructions, which are the same on every host: " (count(mean as u64)) " to a hit"
-                    @if let Some(clean) = problem.instructions.clean { ", " (count(clean.needed as u64)) " without a hit for " (confidence(data.summary.confidence)) }
+                    "In instructions, which are the same on every host: " (count(mean as u64)) " on average to a hit"
+                    @if let Some(clean) = problem.instructions.clean { "; " (count(clean.needed as u64)) " without a hit give " (confidence(data.summary.confidence)) " confidence" }
                     "."
                 }
             }
@@ -120,7 +120,7 @@ fn told(data: &Data, outlook: &Outlook) -> String {
         );
     }
     match runs_left {
-        Some(0) => text + &format!(". That passes {sure}: it is most likely gone."),
+        Some(0) => text + &format!(". That gives {sure} confidence that it is gone."),
         Some(n) => {
             let left = (needed - spent).max(0.0);
             let more = if spent > 0.0 { "more " } else { "" };
@@ -158,7 +158,7 @@ fn plot(data: &Data, outlook: &Outlook) -> Markup {
         .chain(&ahead)
         .find(|(i, p)| *p <= alpha && *i > outlook.last_hit.map_or(0, |last| last + 1));
     let label = format!(
-        "Plot of the chance that the bug is still there although it was not seen, over {} and {}. {}",
+        "Plot of the chance that the bug, if it is still there, was not seen since its last hit, over {} and {}. {}",
         counted(past as u64, "run", "runs"),
         counted(ahead.len() as u64, "projected run", "projected runs"),
         match passed {

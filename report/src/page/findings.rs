@@ -44,7 +44,7 @@ fn article(data: &Data, finding: &Finding, open: bool) -> Markup {
             }
             (faults(finding))
             @if let Some(scene) = &finding.scene { (diagrams(finding, scene)) }
-            h4 { "Go on" }
+            h4 { "Next steps" }
             (commands(&finding.commands))
             (figures(data, finding))
         }

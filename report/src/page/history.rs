@@ -11,10 +11,10 @@ use crate::scene::{Operation, Outcome, Scene};
 
 /// Maximum number of operations that are drawn: those that the finding names, and the last ones before it.
 const SHOWN: usize = 120;
-/// Maximum number of processes with a row of their own. If there are more, processes of one node share rows, one after
-/// another.
+/// Maximum number of processes with a row of their own. If there are more, processes of one node share rows, in which
+/// operations do not overlap.
 const ROWS_MAX: usize = 20;
-/// Measures in pixels.
+/// Sizes and margins, in pixels.
 const WIDTH: f64 = 1040.0;
 const LEFT: f64 = 130.0;
 const RIGHT: f64 = 16.0;
@@ -22,7 +22,7 @@ const ROW: f64 = 20.0;
 const BAR: f64 = 11.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
-/// Width of a bar that is too short to see.
+/// Minimum width of a bar.
 const LEAST: f64 = 2.5;
 
 pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
@@ -35,7 +35,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
     let at = |ns: u64| x.at(ns as f64 / 1e9);
     let marked: Vec<&&Operation> = shown.iter().filter(|op| op.marked).collect();
     let label = format!(
-        "Chart of {} operations of {} rows of processes from {} s to {} s; {} are part of the violation.",
+        "Chart of {} operations in {} rows of processes from {} s to {} s; {} are part of the violation.",
         shown.len(),
         rows.len(),
         seconds(begin),
@@ -55,7 +55,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
                 @for tick_s in x.ticks(8) {
                     text.tick x=(x.at(tick_s)) y=(height - 8.0) text-anchor="middle" { (tick(tick_s)) " s" }
                 }
-                // What the finding names is drawn last, above the others.
+                // Operations that the finding names are drawn last, above the others.
                 @for (operation, row) in marked_last(&shown, &place) {
                     @let (from, to) = (at(operation.begin_ns), at(operation.end_ns.unwrap_or(end)));
                     @let y = TOP + ROW * row as f64 + (ROW - BAR) / 2.0;
@@ -117,7 +117,7 @@ fn rows(scene: &Scene, shown: &[&Operation], end: u64) -> (Vec<String>, Vec<usiz
         let place = |op: &&Operation| processes.get(&(op.lane, op.process.as_str())).copied().unwrap_or(0);
         return (names, shown.iter().map(place).collect());
     }
-    // Tracks of each node: an operation takes the first track that is free when it begins.
+    // Each node has tracks. An operation takes the first track of its node that is free when it begins.
     let mut tracks: Vec<(Option<u16>, u64)> = Vec::new();
     let mut place = Vec::new();
     for op in shown {

@@ -6,7 +6,7 @@ use super::svg::{Scale, tick};
 use super::text::{count, counted, foreign, plain};
 use crate::data::{Data, Tree};
 
-/// Measures of the static drawing, in pixels.
+/// Size and margins of the static drawing, in pixels.
 const WIDTH: f64 = 1040.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 8.0;
@@ -74,7 +74,8 @@ fn drawing(tree: &Tree) -> Markup {
         |ns: u64| ((ns as f64 / tree.horizon_ns.max(1) as f64 * columns as f64) as usize).min(columns - 1);
     for (branch, slot) in slots.iter().enumerate() {
         let get = |list: &[u64]| list.get(branch).copied().unwrap_or(0);
-        // Checks run on a continuation that is thrown away, so a branch ends where its segment ends.
+        // The length includes checks. They run on a continuation that is thrown away, so the drawn branch ends with its
+        // segment.
         let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns).min(tree.segment_ns));
         for at in column(begin)..=column(begin.saturating_add(length.saturating_sub(1))) {
             if let Some(cell) = cells.get_mut(slot / group * columns + at) {
@@ -142,7 +143,7 @@ impl Cell {
     }
 }
 
-/// Returns the runs of cells of one level, without those of empty cells: from, to, level.
+/// Returns the stretches of adjacent cells of one level, without empty cells: from, to, level.
 fn runs(cells: &[Cell]) -> Vec<(usize, usize, u8)> {
     let mut runs: Vec<(usize, usize, u8)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {

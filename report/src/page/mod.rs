@@ -10,8 +10,8 @@
 //!
 //! **Invariants.**
 //! - A text of a guest or a file reaches the page as text: escaped, on one line, with hidden characters visible.
-//! - The page's policy allows exactly its own script and style, so even markup that escaped this could not run or load
-//!   anything.
+//! - The page's policy allows exactly its own script and style. So even if foreign markup got into the page, it could
+//!   not run or load anything.
 
 mod about;
 mod coverage;

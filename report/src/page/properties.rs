@@ -40,7 +40,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns true if a property passed, and there is nothing else to say about it. All after the first one are alike.
+/// Returns true if a property passed and no run shows a failure of it. Properties are sorted so that these are last.
 fn is_plain(property: &Property) -> bool {
     property.state == State::Passed && property.status.is_none()
 }

@@ -12,7 +12,7 @@ pub(super) fn plain(text: &str) -> String {
     one_line(text)
 }
 
-/// Returns a foreign text as an element that keeps its writing direction to itself.
+/// Returns a foreign text as an element whose writing direction does not affect the text around it.
 pub(super) fn foreign(text: &str) -> Markup {
     html! { bdi { (one_line(text)) } }
 }

@@ -10,10 +10,10 @@ use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
 
 /// Unit of lines that are part of an operation history.
 const HISTORY: &str = "history";
-/// Units that are no programs: what Everett itself says about nodes and the world.
+/// Units that are not programs: the kernel, and what Everett itself says about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
-/// Line of a recorded timeline: a text as evidence has it, of one of three kinds.
+/// Line of a recorded timeline, of one of three kinds. Its text has the form of a line of evidence.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Recorded {
@@ -117,7 +117,7 @@ fn event(scene: &Scene, line: &str) -> Option<Event> {
         Some((node, unit)) if scene.lane(node).is_some() => (scene.lane(node), unit),
         _ => (None, place),
     };
-    // A world of one node does not name it in its lines.
+    // In a world with one node, lines do not name the node.
     let lane = lane.or_else(|| (scene.lanes.len() == 1 && unit != "world").then_some(0));
     let text = text.trim_start();
     let text = match OTHERS.contains(&unit) && unit != "kernel" {

@@ -16,7 +16,7 @@ const NAME_CHARS: usize = 60;
 pub struct Bar {
     /// Vtime of its beginning, in nanoseconds.
     pub begin_ns: u64,
-    /// Vtime of its end, in nanoseconds. `None` if it is an event, or ends with the faults.
+    /// Vtime of its end, in nanoseconds. `None` if the plan gives it no duration.
     pub end_ns: Option<u64>,
     /// Kind, as fault plans name it.
     pub kind: String,
@@ -29,7 +29,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Reads a line of evidence: vtime, number, and the plan's line.
+    /// Reads a line of evidence: vtime, the fault's number, and the plan's line.
     pub(super) fn of_line(nodes: &[String], line: &str) -> Option<Bar> {
         let (at_ns, rest) = evidence::at(line)?;
         let json = rest.split_once(' ')?.1;

@@ -1,6 +1,6 @@
 //! What happened before a finding: events, messages, faults and operations of clients, on one time axis.
 //!
-//! - `evidence`: reads it from the lines that a run directory keeps with a finding
+//! - `evidence`: reads all of this from the lines that a run directory keeps with a finding
 //! - `operation`: lines of histories as operations; `fault`: lines of fault plans as bars and in words
 //! - `words`: the story in one sentence, and its most telling lines
 //!
@@ -92,7 +92,7 @@ impl Scene {
         self.lanes.iter().position(|lane| lane == name).and_then(|lane| u16::try_from(lane).ok())
     }
 
-    /// Returns the vtimes between which something happens, in nanoseconds.
+    /// Returns the vtimes of the first and of the last thing that happens, in nanoseconds.
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let events = self.events.iter().map(|event| event.at_ns);

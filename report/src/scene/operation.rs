@@ -104,7 +104,7 @@ impl Operations {
         }
     }
 
-    /// Returns the operations. Those whose times `text` names are marked.
+    /// Returns the operations. Those that begin or end at a time that `text` names are marked.
     pub(super) fn finish(mut self, text: &str) -> Vec<Operation> {
         let times = times(text);
         for operation in &mut self.all {
@@ -115,7 +115,7 @@ impl Operations {
     }
 }
 
-/// Returns the times that a text names, in nanoseconds: words as `5.48s`.
+/// Returns the times that a text names (words such as `5.48s`), in nanoseconds.
 fn times(text: &str) -> Vec<u64> {
     let words = text.split([' ', '(', ')', ',', ';', ':']);
     let digits = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The story of a finding in words, and the lines that tell most of it.
+//! The story of a finding in words, and the lines that say most about it.
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ fn lost(text: &str, more: u64) -> String {
 }
 
 /// Removes the places of operations, `(1.2s to 1.3s, lines 4 and 5)`, and the number of further cases, `(and 7 more)`,
-/// from the text of a finding. Returns both.
+/// from the text of a finding. Returns the rest of the text, and that number.
 fn shortened(text: &str) -> (String, u64) {
     let text = text.trim().trim_end_matches('.');
     let (mut rest, mut short, mut more) = (text, String::new(), 0);
@@ -138,7 +138,7 @@ fn shortened(text: &str) -> (String, u64) {
 }
 
 /// Returns the `most` lines that say most about a finding, in the order of time: beginnings of faults, operations that
-/// it names, and lines of which there are few like them.
+/// the finding names, and lines that have few similar ones.
 #[must_use]
 pub fn lines_told(scene: &Scene, most: usize) -> Vec<Told> {
     let node = |lane: Option<u16>| {

@@ -37,7 +37,8 @@ fn what_became_of_a_finding() {
     assert_eq!(status(&[&clean], &seen), Some(Status::New));
     assert_eq!(status(&[&seen], &seen), Some(Status::Ongoing));
     assert_eq!(status(&[&clean, &seen, &clean], &seen), Some(Status::Rare));
-    // One hit in ten minutes is not gone after ten clean minutes, but after 400: 10 (1 / 0.06 - 1) = 157.
+    // After one hit in ten minutes, a bug counts as gone after 10 * (1 / 0.06 - 1) = 157 clean minutes: not after ten,
+    // but after 400.
     assert_eq!(status(&[&seen], &clean), Some(Status::Rare));
     assert_eq!(status(&[&seen], &long), Some(Status::Resolved));
     assert_eq!(status(&[&seen, &long], &clean), Some(Status::Resolved));
@@ -57,7 +58,7 @@ fn older_runs_are_named_and_counted() {
     assert_eq!(gone.cpu.survival, [Some(1.0), Some(0.5), Some(10.0 / 30.0)]);
     assert_eq!(
         data.summary.verdict,
-        "Nothing was found; 1 not seen again, too rare to say that it is gone; 2 properties were never reached."
+        "Nothing was found; 1 not seen again, but perhaps still there; 2 properties were never reached."
     );
     let other = Sample::new(
         &everett_explorer::run::Header { identity: "other".to_owned(), ..header("x") },

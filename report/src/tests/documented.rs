@@ -8,7 +8,7 @@ use super::sample::data;
 
 const PAGE: &str = include_str!("../../../docs/report-data.md");
 
-/// Adds the paths of all fields: `findings[].cpu.mean`.
+/// Adds the paths of all fields, such as `findings[].cpu.mean`.
 fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -27,7 +27,7 @@ fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn all_fields_are_documented() {
     let mut there = BTreeSet::new();
     fields(&serde_json::to_value(data("x")).unwrap(), "", &mut there);
-    // Some objects have one description: how often something is found, and a fault.
+    // Objects of two types occur in several places but are described once, as OUTLOOK and FAULT.
     let one = |path: &str| {
         let mut path = path.to_owned();
         for (long, short) in [

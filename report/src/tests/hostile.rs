@@ -25,7 +25,7 @@ fn check(word: &str) {
     assert!(elements(&page) == elements(&plain), "{word:?}");
 }
 
-/// Checks that a word is text and nothing else, and returns the page.
+/// Checks that the report shows a word as text and nothing else, and returns the page.
 fn inert(word: &str) -> String {
     let data = data(word);
     let page = page::html(&data).unwrap();
@@ -81,7 +81,7 @@ fn nothing_leaves_the_page() {
     assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
     let addresses = page.matches("http://").count() + page.matches("https://").count();
-    // The name of the SVG namespace, in the script.
+    // The only address is the name of the SVG namespace, in the script.
     assert_eq!(addresses, 1);
     assert!(
         !page.contains("src=")

@@ -1,4 +1,4 @@
-//! Tests of whole reports, on run directories that they write.
+//! Tests of whole reports. Each test writes its run directories.
 
 mod against;
 mod documented;

@@ -22,7 +22,8 @@ fn figures_of_a_small_run() {
     );
     let [lin, corrupt] = data.findings.as_slice() else { panic!("{:?}", data.findings) };
     assert_eq!((lin.id, lin.branch, lin.branches, lin.subtrees), (1, 2, 2, 2));
-    // Subtrees: 0 and 6 a minute each, 2 a minute until its hit, and 1 two minutes until that of branch 3.
+    // Four subtrees: those of branches 0 and 6 take a minute each, that of branch 2 a minute until its hit, and that of
+    // branch 1 two minutes until the hit of branch 3.
     assert_eq!((lin.cpu.time, lin.cpu.hits), (5 * MINUTE, 2));
     assert_eq!(lin.instructions.time, 5_000_000_000);
     assert_eq!((corrupt.cpu.time, corrupt.cpu.hits), (7 * MINUTE, 1));
@@ -61,13 +62,16 @@ fn properties_have_results_and_examples() {
     assert_eq!((of("kernel panic").state, of("kernel panic").example), (State::Passed, Some(1)));
     assert_eq!((of("a leader comes back").state, of("fail-over").state), (State::Passed, State::Passed));
     assert_eq!((of("never x").state, of("never x").why.as_str()), (State::NeverReached, "it was never seen"));
-    assert!(data.properties.iter().all(|property| property.name != "out of memory"), "it is ignored");
+    assert!(
+        data.properties.iter().all(|property| property.name != "out of memory"),
+        "an ignored property is listed"
+    );
     assert!(data.properties.is_sorted_by_key(|property| match property.state {
         State::Failed => 0,
         State::NeverReached => 1,
         State::Passed => 2,
     }));
-    // Without histories and checks, what only they show was not reached.
+    // Without histories and checks, properties that only these can violate are never reached.
     let mut records = records("x");
     for record in &mut records {
         (record.history, record.checked) = (None, false);

@@ -1,4 +1,4 @@
-//! A run directory of ten branches, with texts that a test chooses.
+//! A run directory of seven branches, with texts that a test chooses.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ impl Sample {
 
     /// Returns the data of the report, compared with older runs.
     pub(super) fn data(&self, older: &[&Sample]) -> Data {
-        // An exploration clips what it records.
+        // An exploration clips long texts when it records them.
         let word = &self.word.chars().take(1_000).collect::<String>();
         let gaps = Gaps {
             faults: Listed {

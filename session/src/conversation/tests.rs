@@ -90,7 +90,7 @@ impl Script {
     pub(super) fn mounted(&mut self) {
         let mount = self.hello();
         assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
-        assert_eq!(self.answer(mount[0].id, Reply::Done), [], "it waits at the restart point");
+        assert_eq!(self.answer(mount[0].id, Reply::Done), [], "it must wait at the restart point");
         assert_eq!(self.host.phase(), Phase::Mounted);
     }
 
@@ -114,7 +114,7 @@ impl Script {
     /// Continues from the restart point to *ready*.
     fn ready(&mut self) {
         self.services();
-        assert_eq!(self.say(&Message::Ready), [], "it waits for a seed");
+        assert_eq!(self.say(&Message::Ready), [], "it must wait for a seed");
         assert_eq!((self.host.phase(), self.host.seed()), (Phase::Ready, None));
         assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
     }
@@ -154,7 +154,7 @@ fn a_whole_timeline() {
     assert!(
         matches!(&stop[..], [Request { op: Operation::Signal { service, signal: 9 }, .. }] if service == "load")
     );
-    assert_eq!(script.driver_exits(Exit::Signal(9)), [], "the checks wait for the other nodes");
+    assert_eq!(script.driver_exits(Exit::Signal(9)), [], "the checks must wait for the other nodes");
     assert_eq!(script.host.phase(), Phase::Stopped);
     script.host.check(0, 101);
     let check = script.requests();
@@ -184,7 +184,7 @@ fn a_whole_timeline() {
 fn failures_are_findings() {
     let mut script = Script::new();
     script.up();
-    assert_eq!(script.driver_exits(Exit::Code(3)), [], "a driver that failed is not started again");
+    assert_eq!(script.driver_exits(Exit::Code(3)), [], "a driver that failed must not be started again");
     script.say(&Message::Exited(Exited {
         service: "server".to_owned(),
         exit: Exit::Signal(11),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::exploration::recorded_fit;
 
-/// Maximum number of branches whose faults are listed. Of more branches, only those with a finding are.
+/// Maximum number of branches whose faults are listed. If a run has more, only those with a finding are listed.
 const BRANCHES_MAX: usize = 4_000;
 
 /// Returns the faults that begin on each branch, as lines of a plan, by branch. Empty if the world's tables are not those

@@ -1,6 +1,7 @@
 //! Recording of a finding's timeline while it is replayed: `timeline-N.jsonl` in the run directory, for the report.
 //!
-//! A line has the form of evidence, and its kind. Messages also have the time at which they were sent.
+//! A line of the file has a kind, and a text in the form of evidence. Messages also have the time at which they were
+//! sent.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

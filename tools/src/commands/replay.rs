@@ -188,7 +188,7 @@ fn summary<'f>(
 fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
     if args.record {
-        bail!("--record: {} is no run directory", file.display());
+        bail!("--record: {} is not a run directory", file.display());
     }
     if let Some(id) = args.id {
         let id = match id {

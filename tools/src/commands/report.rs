@@ -104,8 +104,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the page of a run into `file`, else into its directory, and prints its path for people. With `--json` it prints
-/// nothing, since the last line of `explore` is its summary.
+/// Writes the page of a run into `file` or, without one, into the run directory. Prints the page's path for people.
+/// With `--json` it prints nothing, since the last line of `explore` is its summary.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();
@@ -200,7 +200,7 @@ fn code(files: &[PathBuf]) -> anyhow::Result<Option<Code>> {
         for (number, line) in (1..).zip(text.lines()) {
             edges
                 .line(line)
-                .with_context(|| format!("{}:{number}: no line of a file of edges", file.display()))?;
+                .with_context(|| format!("{}:{number}: not a line of a file of edges", file.display()))?;
         }
     }
     Ok(edges.finish())
@@ -226,7 +226,7 @@ fn tell_file(ui: &Ui, file: &Path) -> anyhow::Result<()> {
 pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A temporary file is private; others may read a report, as far as the user's mask allows it.
+    // By default a temporary file is private. Others may read a report, as far as the user's mask allows it.
     let mut builder = tempfile::Builder::new();
     let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder);
     let mut temporary = temporary.with_context(|| name.clone())?;

@@ -70,7 +70,7 @@ fn nodes_talk_and_the_world_repeats() {
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
     while timeline.vtime() < end_ns {
         step += 1;
-        // Odd distances lead to stops in the middle of rounds, with frames on the wire.
+        // A step is no multiple of a round, so there are stops in the middle of rounds, with frames on the wire.
         timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
         told.append(&mut timeline.take_events());
         if step % 7 == 0 {
@@ -159,8 +159,8 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Takes moments during the checks that Everett makes, more often until check `another` waits for an answer that
-    // never comes. Continues from each of them.
+    // Takes moments during the checks that Everett makes: every 0.8 ms until 10 ms after the start of check `another`,
+    // which waits for an answer that never comes, and then every 8 ms. Continues from each of them.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =

@@ -95,7 +95,7 @@ fn is(unit: &str, prefix: &str) -> bool {
     unit.starts_with(prefix)
 }
 
-/// Checks the rules of prefixes over a timeline's events; returns the units that ran.
+/// Checks that a timeline's events follow the rules of the prefixes; returns the units that ran.
 fn follow(events: &[Event]) -> BTreeSet<String> {
     let (mut running, mut seen): (BTreeSet<(&str, &str)>, BTreeSet<String>) = Default::default();
     let (mut is_over, mut first_over) = (false, false);
@@ -175,16 +175,16 @@ fn commands_run_as_their_names_say() {
         assert!(once.started <= 1, "{once:?}");
         all.extend(seen);
     }
-    assert_eq!(endings.len(), 2, "both kinds of ending occur");
+    assert_eq!(endings.len(), 2, "only one kind of ending occurs");
     assert!(works > 10, "{works}");
     for unit in ["first_setup.sh", "serial_driver_alone.sh", "singleton_driver_once.sh", "anytime_look.sh"] {
         assert!(has(&all, unit), "{unit} is not among {all:?}");
     }
-    assert!(has(&all, "parallel_driver_work.sh#2"), "two parallel drivers never run at a time: {all:?}");
+    assert!(has(&all, "parallel_driver_work.sh#2"), "no parallel driver ran twice at the same time: {all:?}");
 }
 
-/// The first fault is due while the first command runs, so it must not be applied. Later node b loses power, and node a
-/// is paused and reset.
+/// The first fault is due while the `first_` command runs, so it must not be applied. Later node b loses power, and
+/// node a is paused and reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -205,7 +205,7 @@ fn a_template_under_faults_gives_one_trail() {
     let seen = follow(&events);
     assert!(
         has(&seen, "eventually_settled.sh"),
-        "a command that does not end by itself was killed: {seen:?}"
+        "the command that does not end by itself was not killed: {seen:?}"
     );
     let not_done: Vec<&str> = events
         .iter()
@@ -213,7 +213,7 @@ fn a_template_under_faults_gives_one_trail() {
         .collect();
     assert_eq!(not_done, ["not done: the first command still runs"]);
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
-    assert_eq!(healed, 2, "a fault that was not applied does not end");
+    assert_eq!(healed, 2, "a fault that was not applied must not end");
     // Machines get commands again after their restarts.
     let back = |node: &str, after: &str| {
         let at = events
@@ -237,8 +237,8 @@ fn a_template_under_faults_gives_one_trail() {
     );
     assert_ne!(run_to_end(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
 
-    // Runs in pieces and from moments at many places: during the first command, with a node off, after the kill, during
-    // the last commands.
+    // Runs in pieces and from moments at many places: during the `first_` command, with a node off, after commands were
+    // killed, during the `eventually_` commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(seed).unwrap();
     timeline.end_after(DURATION_NS);
@@ -355,7 +355,7 @@ fn commands_that_fail_or_hang_are_found() {
     assert!(found.contains("command eventually_hangs.sh did not end in 600 s"), "{found:?}");
     assert!(
         !found.iter().any(|text| text.contains("parallel_")),
-        "the parallel command was killed at the end, without a finding: {found:?}"
+        "killing the parallel command at the end must not be a finding: {found:?}"
     );
     // The hanging `eventually_` command was killed, and the check after it still ran.
     assert_eq!(lines(&events, "after"), ["0"]);
@@ -372,7 +372,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
     let setting = setting_of(launcher, EngineOptions::default());
     let outcome = explore(&setting, 8, 2, 1 << 30, false);
     let subtrees = outcome.tree.subtrees();
-    assert!(subtrees < 8, "some branches continue others");
+    assert!(subtrees < 8, "no branch continues another");
     let all: Vec<_> = outcome.merged.commands().all().collect();
     let told = all.iter().map(|&(name, counts, seen)| {
         (name, counts.started > 0, counts.failed > 0, counts.succeeded, seen.map_or(0, |seen| seen.branches))

@@ -36,7 +36,7 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     assert!((500..520).contains(&slept), "a sleep of 500 ms took {slept} ms");
     let [clocksource, instants] = lines(&events, "works")[..] else { panic!("{events:?}") };
     assert_eq!(clocksource, "hpet");
-    assert_eq!(instants, "50", "each read of the clock gives a later time");
+    assert_eq!(instants, "50", "each read of the clock must give a later time");
 
     // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
     let (launcher, _) = ready(launcher);

@@ -157,9 +157,9 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     assert_eq!(
         shorter.merged.digest_at(17),
         one.merged.digest_at(17),
-        "a shorter exploration is a prefix of a longer one"
+        "a shorter exploration must be a prefix of a longer one"
     );
-    assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "some branches continue others");
+    assert!(one.tree.branches().iter().any(|branch| branch.depth > 2), "no branch has a depth above 2");
 
     assert!(
         one.merged.messages_most() > 100,
@@ -182,7 +182,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let shrunk = shrink(&setting, &finding.path, &wanted, &limits, &mut |_| {}).expect("it shrinks");
     assert_eq!(shrunk.why, Why::Minimal);
     let plan = shrunk.route.plan.clone().expect("a plan").write();
-    assert_eq!(plan.lines().count(), 1, "one loss of power suffices: {plan}");
+    assert_eq!(plan.lines().count(), 1, "one loss of power must suffice: {plan}");
     assert!(plan.contains("power_loss"), "{plan}");
     let again = runner.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);
@@ -220,7 +220,7 @@ fn interrupted_shrinking_keeps_the_best_plan(
     let last = branches.last().expect("a branch");
     assert!(
         wanted.in_branch(last).is_some() && marks::digest(&last.marks) == cut.trail,
-        "the plan shows the finding again"
+        "the plan does not show the finding again"
     );
     let over = ShrinkLimits { workers: 1, host_ns: Some(0), interrupt: &Interrupt::default() };
     let error = shrink(setting, path, wanted, &over, &mut |_| {}).expect_err("no run has shown the finding");
@@ -261,7 +261,7 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     let before = |choice: u64| assert!(choice != 1, "{PANIC}");
     let outcome = expedition::explore(setting, None, &limits, &interrupt, &before, &mut onlooker);
     assert_eq!(outcome.unwrap_err().to_string(), format!("a worker has panicked: {PANIC}"));
-    assert!(!interrupt.wanted(), "the exploration ends by itself");
+    assert!(!interrupt.wanted(), "the exploration did not end by itself");
 }
 
 fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
@@ -318,7 +318,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     let mut ends: Vec<String> = fresh.iter().filter_map(|legs| legs.last().map(marks::digest)).collect();
     ends.sort();
     ends.dedup();
-    assert_eq!(ends.len(), deep.len(), "each path gives a different timeline");
+    assert_eq!(ends.len(), deep.len(), "each path must give a different timeline");
     // With a planted leak of host time, the exploration gives other records.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
@@ -327,7 +327,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     };
     let leaky = self::setting(WORLD, leaky);
     let other = explore(&leaky, 24, 2, 1 << 30, false);
-    assert_ne!(other.merged.digest(), records, "a leak of host time shows");
+    assert_ne!(other.merged.digest(), records, "a leak of host time must change the records");
 }
 
 /// Temporary folder with a world file and its lock, for run directories. Commands use the user's cache.
@@ -390,7 +390,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
         arguments.iter().map(String::as_str).collect()
     }
     let output = place.everett(&refs(&explore(&whole, "1")));
-    assert_eq!(output.status.code(), Some(1), "something is found: {}", shown(&output));
+    assert_eq!(output.status.code(), Some(1), "nothing is found: {}", shown(&output));
     // Each kill comes a little later than the one before.
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
@@ -405,7 +405,11 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!((wanted..=held).contains(&records()), "it was killed while it explored: {}", records());
+        assert!(
+            (wanted..=held).contains(&records()),
+            "it was not killed while it explored: {} records",
+            records()
+        );
     }
     let output = place.everett(&refs(&arguments));
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
@@ -423,11 +427,11 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     let shrunk = place.everett(&["shrink", &whole, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{whole}/regression-1.json"), "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "the finding is still there: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding is gone: {}", shown(&replay));
     a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
     a_recorded_finding_has_its_whole_timeline_in_the_page(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "the finding is found again: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding is not found again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
         let replay = place.everett(&["replay", &killed, branch, "-q"]);
         assert!(matches!(replay.status.code(), Some(0 | 1)), "{}", shown(&replay));
@@ -476,7 +480,7 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &st
     assert!(messages.iter().all(
         |message| message["sent_ns"].as_u64() <= message["at_ns"].as_u64() && message["sent_ns"].is_u64()
     ));
-    assert_eq!(recorded["faults"], kept["faults"], "the same faults were applied");
+    assert_eq!(recorded["faults"], kept["faults"], "the recording has other faults");
     assert!(recorded["operations"].as_array().unwrap().iter().any(|operation| operation["marked"] == true));
 }
 
@@ -490,7 +494,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
         .env("EVERETT_CACHE", place.cache());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("\"kind\":\"better\"")), "it is shown again");
+    assert!(lines.any(|line| line.contains("\"kind\":\"better\"")), "the finding is not shown again");
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
     let last = lines.last().expect("a summary");
@@ -513,7 +517,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
         ["replay", &copy, "-q", "--world", &place.path("world.toml")],
     ] {
         let again = place.everett(&arguments);
-        assert_eq!(again.status.code(), Some(1), "the finding is still there: {}", shown(&again));
+        assert_eq!(again.status.code(), Some(1), "the finding is gone: {}", shown(&again));
         assert!(shown(&again).contains("as it was recorded"), "{}", shown(&again));
     }
 }
@@ -527,7 +531,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let (world, run) = (place.path("world.toml"), place.path("run"));
     let first =
         place.everett(&["explore", &world, "--seed", "3", "--branches", "300", "--until-found", "-o", &run]);
-    assert_eq!(first.status.code(), Some(1), "something is found: {}", shown(&first));
+    assert_eq!(first.status.code(), Some(1), "nothing is found: {}", shown(&first));
     let header = fs::read_to_string(format!("{run}/run.json")).unwrap();
     assert!(header.contains("\"in_flight\": 16") && header.contains("\"checks\": 250000"), "{header}");
     let digest = place.digest(&run);
@@ -623,7 +627,7 @@ fn worlds_that_never_begin_are_errors() {
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(error.contains("does not get ready") && error.contains(why), "{why}: {}", shown(&output));
-        assert!(!Path::new(&place.path("run")).exists(), "nothing is left behind");
+        assert!(!Path::new(&place.path("run")).exists(), "a run directory is left behind");
     }
 }
 
@@ -678,11 +682,15 @@ fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     let text = String::from_utf8_lossy(&output.stderr);
     let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
     assert!(text.lines().any(|line| line.starts_with("everett: e3:") && line.contains(told)), "{text}");
-    assert!(records().starts_with(&before), "the earlier records are kept");
+    assert!(records().starts_with(&before), "earlier records are lost");
 
     let ended = explore(&whole, "12", &[]).status.code();
     assert!(matches!(ended, Some(0 | 1)), "{ended:?}");
-    assert_eq!(explore(&failed, "12", &[]).status.code(), ended, "the exploration continues");
+    assert_eq!(
+        explore(&failed, "12", &[]).status.code(),
+        ended,
+        "the continued exploration ends differently"
+    );
     assert!(records().starts_with(&before) && records().len() > before.len());
     assert_eq!(place.digest(&failed), place.digest(&whole));
 }

@@ -71,7 +71,7 @@ const PLAN: &str = r#"
 {"at": "450ms", "fault": "reset", "node": "peer"}
 "#;
 
-/// A second plan.
+/// Another plan.
 const OTHER: &str = r#"
 {"at": "30ms", "for": "30ms", "fault": "power_loss", "node": "peer"}
 {"at": "50ms", "for": "200ms", "fault": "loss", "links": "all", "ppm": 500000}
@@ -205,7 +205,7 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     assert_eq!(warm[4..7], cold[4..7]);
     assert!(warm[4].starts_with("up 0, disk ") && warm[4].ends_with(", memory "), "{}", warm[4]);
     assert_eq!(warm[5], "recovered 1");
-    assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot has an ID of its own");
+    assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot must have an ID of its own");
     // The boot takes about the same vtime, whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
     assert!(apart_ns < 20 * MS, "the restarts differ by {} ms", apart_ns / MS);
@@ -233,7 +233,8 @@ name = "b"
 memory = "96M"
 "#;
 
-/// A restarted machine is ahead of the world by the duration of its boot.
+/// A restarted machine is ahead of the world by the duration of its boot. Faults and the end must come at their vtimes
+/// nevertheless.
 #[test]
 fn after_a_restart_faults_and_the_end_come_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();

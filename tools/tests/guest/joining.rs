@@ -52,7 +52,7 @@ fn a_service_is_not_ready_before_it_answers() {
         "the service serves at {serves_ns}, the node is ready at {at_ns}"
     );
     let (_, serves) = ready_ns(&SLOW.replace(", send = \"PING\\r\\n\", expect = \"+PONG\"", ""));
-    assert_eq!(serves, None, "an open port is enough if nothing else is asked for");
+    assert_eq!(serves, None, "without `send` and `expect`, an open port must be enough");
 }
 
 /// A file that only one user may read.

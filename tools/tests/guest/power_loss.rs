@@ -1,4 +1,4 @@
-//! Crash consistency of a third-party program, in a short form; the long form is an example.
+//! Data after losses of power: SQLite, in a short form of an example, and files on XFS.
 
 use std::path::Path;
 
@@ -76,6 +76,6 @@ fn xfs_recovers_flushed_data() {
         }
     }
     assert_eq!(begun.len(), 3, "{begun:?}");
-    assert!(begun.is_sorted_by(|a, b| a < b), "{begun:?}: something is written between losses");
+    assert!(begun.is_sorted_by(|a, b| a < b), "{begun:?}: nothing was written between two losses");
     assert_eq!(findings(&events), Vec::<&str>::new());
 }

@@ -72,7 +72,7 @@ fn a_run_leaves_a_folder_and_prints_json() {
     assert_eq!(read("trail.jsonl").lines().count() as u64, end["trail_points"].as_u64().unwrap());
     assert!(read("console.log").contains("Linux version"));
     let again = everett(&arguments);
-    assert_eq!(again.status.code(), Some(2), "the folder is not overwritten: {}", shown(&again));
+    assert_eq!(again.status.code(), Some(2), "an existing folder must not be overwritten: {}", shown(&again));
 }
 
 #[test]

@@ -33,7 +33,8 @@ checks = 200000
 only = ["reseed"]
 "#;
 
-/// Replays a regression file of a path with two forks, for a finding of `property`. Its timeline is of another world.
+/// Replays a regression file of a path with two forks, for a finding of `property`. The timeline's name in the file is
+/// that of another world.
 fn replayed(place: &Place, property: &str, plan: &[Value]) -> Output {
     let root_ns = Header::read(Path::new(&place.path("run"))).expect("the run directory").root_ns;
     let file = place.path("regression.json");
@@ -76,7 +77,8 @@ fn a_finding_before_the_last_fork_is_still_there() {
     assert!(shown(&gone).contains("no zero is not violated"), "{}", shown(&gone));
 }
 
-/// The machine stops before the second fork. What was found until then counts, and nothing else is said of the finding.
+/// The machine stops before the second fork. What was found until then counts. Whether another finding is still there
+/// remains unknown, which is an error.
 #[test]
 fn a_route_ends_with_its_machines() {
     let place = explored();

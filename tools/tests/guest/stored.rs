@@ -258,7 +258,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     ok(&["moment", "save", world, "--seed", "7", "--at", "0s", "--name", "begin"]);
     assert!(
         !ok(&["moment", "show", world, "begin"]).contains(" 0 events"),
-        "the events before the moment are kept"
+        "the events before the moment are lost"
     );
     ok(&["moment", "drop", world, "begin"]);
     assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
@@ -282,7 +282,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     ok(&[&["moment", "save", world, "--seed", "7", "--at", "40ms", "--name", "dark"], &plan[..]].concat());
     assert!(ok(&["moment", "restore", world, "dark"]).contains("it is the world that was saved"));
     let from_there = [&["--from", "dark"], &plan[..]].concat();
-    assert_eq!(run(&from_there), run(&plan), "a loss of power in progress continues");
+    assert_eq!(run(&from_there), run(&plan), "a loss of power in progress must continue");
     refused(&["run", world, "--from", "dark", "--for", "20s"], "under another fault plan");
     ok(&["moment", "drop", world, "dark"]);
 
@@ -310,7 +310,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     assert!(shown(&output).contains("big.moment: File too large"), "{}", shown(&output));
-    assert_eq!(ok(&["moment", "list", world]), list, "no saved moment is lost, and no partial one is left");
+    assert_eq!(ok(&["moment", "list", world]), list, "a saved moment is lost, or a partial one is left");
 
     // A bit flips in a saved moment.
     let saved = find(&place.cache(), "later.moment");

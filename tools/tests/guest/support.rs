@@ -1,4 +1,4 @@
-//! The test world, its image (built once, from the user's cache) and timelines of it.
+//! The test world, its image (from the user's cache, or built there) and its timelines.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! that tests can replace it.
 //!
 //! The signal comes late, by an amount that depends on the host, or not at all. It only takes control back, and nothing
-//! else is concluded from it. The count is read each time that the guest was left.
+//! else is concluded from it. The count is read after each exit.
 //!
 //! The event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD Zen
 //! (whose counts are exact only if bit 54 of MSR 0xc0011020 is set, which the host's administrator does). `everett
@@ -64,8 +64,8 @@ const PERIOD_MAX: u64 = 1 << 40;
 pub struct PerfCounter {
     event: u64,
     file: File,
-    /// Thread whose guests it counts. The kernel gives the number of a thread that ended to another one, and a counter of
-    /// that thread would count nothing.
+    /// Thread whose guests it counts. On another thread a new counter is opened. The kernel's thread number would not
+    /// tell threads apart, because it is reused after a thread has ended.
     thread: ThreadId,
 }
 

@@ -194,7 +194,7 @@ fn failure(run: &kvm_run) -> Failure {
 /// # Panics
 /// Panics if the last exit was not a port access.
 pub(super) fn port_data(run: &mut kvm_run, size: u8, count: u32) -> &mut [u8] {
-    assert_eq!(run.exit_reason, KVM_EXIT_IO, "the last exit was a port access");
+    assert_eq!(run.exit_reason, KVM_EXIT_IO, "the last exit must be a port access");
     let len = usize::from(size) * count as usize;
     assert!(len as u64 <= DATA_PAGE);
     let start = std::ptr::from_mut(run).cast::<u8>();

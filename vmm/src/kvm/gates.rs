@@ -13,10 +13,10 @@
 //!   then.
 //! - A program that jumps to [`NOWHERE`] is taken for one that makes a system call, with flags of its choice.
 //! - The guest's own breakpoints are lost. So are INT1 and single steps on kvm-intel, which intercepts #DB and delivers it
-//!   itself: the state then looks as after a fault of the next instruction.
-//! - AMD's processors lose their registers when a guest shuts down (APM volume 2, 15.14.3).
+//!   itself: the state is then like that after a fault of the next instruction.
+//! - AMD's processors lose the guest's registers when it shuts down (APM volume 2, 15.14.3).
 //!
-//! So this is only for hosts that could not be exact without it either.
+//! So closed gates are only for hosts that are not exact without them, either.
 //!
 //! **Invariant.** Saved states have the guest's table and SYSCALL target, never those that KVM was shown.
 
@@ -205,6 +205,6 @@ mod tests {
         let saved = gates.open(state);
         assert_eq!((saved.rip, saved.rflags, saved.cr2), (0x1000, RESUME | 0x246, 0x2000));
         let selectors = [seg::CS, seg::SS].map(|which| saved.seg[which].selector);
-        assert_eq!(selectors, [0x33, 0x2b], "the segments are a program's");
+        assert_eq!(selectors, [0x33, 0x2b], "the segments must be a program's");
     }
 }

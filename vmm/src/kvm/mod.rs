@@ -5,7 +5,7 @@
 //! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that takes control back from a guest that does not
 //!   exit
 //! - [`processor`]: a vCPU as the kvm engine uses it; [`counter`]: a counter of its branches; [`tsc`]: its TSC, which is
-//!   held still. All three are traits, because few hosts have all of it
+//!   held still. All three are traits, because few hosts have all three
 //! - [`gates`]: a vCPU that leaves exceptions and system calls to the soft CPU
 //! - [`perf`]: performance counters of the host's kernel
 //! - `ioctl`: requests for which `kvm-ioctls` has no method; [`error`]: errors, one line each

@@ -69,9 +69,9 @@ pub struct Real {
 impl Real {
     /// Combines a machine and its vCPU.
     ///
-    /// `coherent`: the guest sees what this process stores to its page tables as soon as cached translations are flushed, as
-    /// with nested paging. Without it KVM may keep translations of its own, so its memory is removed and added again, which
-    /// takes longer and makes the guest fault on each page once more.
+    /// `coherent`: the guest sees what this process stores to its page tables as soon as the TLB is flushed, as with
+    /// nested paging. Without it KVM may keep shadow page tables, so its memory is removed and added again, which takes
+    /// longer and makes the guest fault on each page once more.
     pub fn new(vm: Arc<Vm>, vcpu: Vcpu, coherent: bool) -> Real {
         Real { vcpu, vm, coherent }
     }

@@ -40,8 +40,8 @@ const EARLY: Duration = Duration::from_micros(90);
 /// Number of ticks after which the time of the next tick is measured again.
 const TICKS_KNOWN: u64 = 500;
 /// Maximum number of readings while waiting for a tick. After them the TSC counts as one that never ticks. The quickest
-/// host reads some ten thousand times in a tick. On a slow one this many readings have to end before the doctor's
-/// patience does.
+/// host reads some ten thousand times in a tick. On a slow host this many readings must take less time than the
+/// doctor's time limit.
 const READINGS_MAX: u32 = 500_000;
 
 /// TSC of a vCPU, slowed down to 1 kHz.
@@ -49,8 +49,8 @@ const READINGS_MAX: u32 = 500_000;
 pub struct SlowTsc {
     vcpu: OwnedFd,
     held: u64,
-    /// Offset of the guest's TSC. The engine sets it nowhere else. A kernel that does not trust the host's TSC may, and then
-    /// the guest's counts as moved.
+    /// Offset of the guest's TSC, which only [`HeldTsc::hold`] sets. A kernel that does not trust the host's TSC may
+    /// change it. The guest's TSC then counts as moved.
     offset: u64,
     /// Reading of the host's TSC at a past tick.
     ticked: u64,

@@ -68,7 +68,7 @@ impl Vcpu {
     /// # Errors
     /// Returns the errors of [`Vcpu::run`].
     pub fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
-        // The engine reads these registers behind each exit. Here they cost no further requests.
+        // The engine reads these registers after each exit. Copied here, they cost no further requests.
         let shares = self.vm.shares_registers();
         if shares {
             SHARED.into_iter().for_each(|registers| self.fd.set_sync_valid_reg(registers));

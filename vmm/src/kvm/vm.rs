@@ -86,8 +86,8 @@ impl Vm {
         Ok(vm)
     }
 
-    /// Makes KVM forget all translations from the guest's page tables, and the log of written pages. Called after memory
-    /// was replaced from outside the guest.
+    /// Makes KVM forget everything that it derived from the guest's page tables, and the log of written pages. Called
+    /// after memory was replaced from outside the guest.
     ///
     /// # Errors
     /// Returns an error if KVM refuses to remove the memory or to add it again.

@@ -111,7 +111,7 @@ impl Beside {
         self.copy_memory()?;
         let Saved { state, queued } = self.real.save()?;
         self.soft.set_state(&CpuState { icount: self.soft.icount(), halted: false, ..state });
-        assert_eq!(queued.exception, None, "exceptions are delivered where they are raised");
+        assert_eq!(queued.exception, None, "KVM must deliver an exception before it exits");
         if let Some(vector) = queued.interrupt {
             self.soft.interrupt(vector);
         }

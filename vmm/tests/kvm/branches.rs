@@ -199,8 +199,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // Never at two entries in a row: a run has only a few entries, and ends the machine if it is disturbed
-            // three times in a row.
+            // Never at two entries in a row, so that a repeated run soon succeeds. A run that is disturbed
+            // [`TRIES_MAX`] times in a row ends the machine.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -385,13 +385,13 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
         let why = format!("{says}, {TRIES_MAX} times in a row from one place");
         assert_eq!(stop, Stop::End(End::Host(why)));
         assert_eq!(machine.stats().disturbed, u64::from(TRIES_MAX) - 1);
-        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine stays ended");
+        assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine must stay ended");
         let pool = Pool::default();
         let moment = machine.moment(&pool);
         assert_eq!(
             bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
             stop,
-            "the machine stays ended on another engine, too"
+            "the machine must stay ended on another engine, too"
         );
     }
 }

@@ -51,21 +51,21 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     let until = Until { icount: u64::MAX, window: true, breakpoints: &[] };
     assert!(!kvm.interruptible());
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
-    assert!(!kvm.interruptible(), "no interrupt is possible in the middle of an instruction");
+    assert!(!kvm.interruptible(), "no interrupt may be possible in the middle of an instruction");
     // The guest allows interrupts long before its next exit.
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 2 }));
     assert_eq!(kvm.icount(), 1);
     assert_eq!(kvm.run(until), Exit::Window);
     assert_eq!((kvm.interruptible(), kvm.icount()), (true, 2));
-    assert_eq!(kvm.run(until), Exit::Window, "the window is still open");
+    assert_eq!(kvm.run(until), Exit::Window, "the window must still be open");
     let before = kvm.state();
     kvm.interrupt(0x77);
-    assert!(!kvm.interruptible(), "no second interrupt can be queued");
+    assert!(!kvm.interruptible(), "no second interrupt may be queued");
     let after = kvm.state();
     assert_eq!(before.rflags & INTERRUPTS_ENABLED, INTERRUPTS_ENABLED);
-    assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "the interrupt's handler is about to begin");
-    assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "the interrupt's frame is pushed");
-    assert!(!kvm.interruptible(), "reading the state changes nothing");
+    assert_eq!(after.rflags & INTERRUPTS_ENABLED, 0, "the handler must begin with interrupts disabled");
+    assert_eq!(after.gpr[4], (before.gpr[4] & !15) - 40, "the interrupt's frame must be on the stack");
+    assert!(!kvm.interruptible(), "reading the state must change nothing");
     Ok(())
 }
 

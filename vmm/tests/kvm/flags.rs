@@ -22,8 +22,8 @@ const GUESTS: u64 = 100;
 /// Number of digests after which a guest is stopped, e.g. one whose timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
-/// Returns the number of exits or branches between two digests. For branches, it is more than the soft CPU executes on
-/// the way to an exact stop.
+/// Returns the number of exits or branches between two digests. The number of branches is larger than the margin that
+/// the soft CPU executes before an exact stop, so the other processor executes a part of each step.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }

@@ -110,7 +110,7 @@ fn are_the_soft_cpus(host: &Host, ways: &[(&str, Code)]) {
         });
         let before = bench.delivered();
         bench.run(&guest, 0).unwrap_or_else(|why| panic!("{name}: {why}"));
-        assert!(bench.delivered() > before, "{name} went through a gate by itself");
+        assert!(bench.delivered() > before, "{name} went through a gate without the soft CPU");
     }
 }
 
@@ -143,7 +143,7 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioRead { gpa: DEVICE, size: 8 }));
     kvm.complete_read(1);
     assert_eq!(kvm.run(FOREVER), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
-    assert_eq!(kvm.stats().delivered, 0, "the soft CPU delivered nothing");
+    assert_eq!(kvm.stats().delivered, 0, "the soft CPU must deliver nothing");
     Ok(())
 }
 

@@ -1,12 +1,12 @@
-//! A stock kernel in clock mode `exit`, on another processor beside the soft CPU, compared at each exit. The processor is a
-//! scripted one of another make, which shows whether undefined status flags that the kernel copies reach the registers
-//! that digests cover, or this host's.
+//! A stock kernel in clock mode `exit`, on the soft CPU and on another processor, compared at each exit. The other
+//! processor is this host's, or a scripted one of another make. The scripted one shows whether undefined status flags
+//! that the kernel copies reach the registers that digests cover.
 //!
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! The files are in Everett's cache. Without them the tests are ignored, because they take minutes. On a host without
-//! TSC control a stock kernel goes its own way, since it takes random numbers from the TSC.
+//! The files are in Everett's cache. Unless the variables name them, the tests are ignored, because they take minutes.
+//! On a host without TSC control the two kernels differ, because a stock kernel takes random numbers from the TSC.
 
 use std::path::PathBuf;
 

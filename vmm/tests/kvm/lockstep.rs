@@ -88,7 +88,7 @@ struct Pair<'a> {
     leak: Option<Leak>,
 }
 
-/// Planted change of the second engine's state, and the exit at which it is made. A comparison has to find it.
+/// Exit at which the kvm engine's state is changed, and the change. The comparison has to find it.
 type Leak = (usize, fn(&mut CpuState));
 
 impl Pair<'_> {

@@ -69,7 +69,7 @@ fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
     assert_eq!((bytes, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
     assert!(machine.stats().interrupts >= TICKS as u64);
     let mut again = kvm(&host);
-    assert_eq!(finish(&mut again), (bytes, digest), "a second machine does the same");
+    assert_eq!(finish(&mut again), (bytes, digest), "a second machine must do the same");
     Ok(())
 }
 
@@ -84,7 +84,7 @@ fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
         assert_eq!(machine.run(&Until::icount(part * 25)), Stop::Count);
         moments.push(machine.moment(&pool));
     }
-    assert_eq!(finish(&mut machine).1, expected, "stops and moments change nothing");
+    assert_eq!(finish(&mut machine).1, expected, "stops and moments must change nothing");
     for index in [2, 0, 1, 1, 2] {
         machine.restore(&moments[index]).unwrap();
         assert_eq!(finish(&mut machine).1, expected, "from moment {index}, in the machine that made it");

@@ -25,7 +25,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     let mut rng = Rng::for_case(seed, 0);
     let mut g = Guest::new(user);
     for at in (DATA..DATA + DATA_BYTES).step_by(8) {
-        // Numbers of all kinds, such that as floating-point they are not only NaNs and tiny numbers.
+        // Numbers of several kinds, so that as floating-point numbers not all are NaNs or tiny.
         let value = match rng.below(4) {
             0 => rng.next(),
             1 => rng.below(1000),
@@ -180,7 +180,7 @@ fn undefined_flags(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
             a.bsf(x, y)
         }
         12 => {
-            // Without overflow.
+            // The operands avoid an overflow.
             a.xor(edx, edx)?;
             a.mov(ecx, 1 + rng.below(1000) as i32)?;
             a.div(rcx)

@@ -16,7 +16,7 @@ use crate::lockstep::{FOREVER, comparable, difference};
 use crate::scripted::{Fault, Shared};
 use crate::trials::trial;
 
-/// Guest-physical address behind the scripted host's RAM.
+/// Guest-physical address beyond the scripted host's RAM.
 const NO_RAM: u64 = 0xd000_0000;
 /// #PF of a write by ring 0 to a page that is not present.
 const FAULT: Fault = (14, Some(2));
@@ -40,7 +40,7 @@ fn guest(gate: u8) -> Guest {
     guest
 }
 
-/// Runs to the device, answers it, and lets the instruction end. Returns the exit behind it.
+/// Runs to the device access, answers it, and lets the instruction end. Returns the exit after it.
 fn over_the_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> Exit {
     ram.shared().write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
     engine.set_state(&guest.state);
@@ -74,7 +74,7 @@ fn an_exception_behind_an_exit_is_delivered_before_the_next_interrupt() {
             let mut kvm = Shared::sound(1).exits_that_queue(&ram, FAULT).expect("an engine");
             assert_eq!(over_the_exit(&mut kvm, &guest, &ram), Exit::Count, "{name}");
             if looks {
-                // As a digest or a moment does.
+                // Reads the state, as a digest or a moment does.
                 kvm.state();
             }
             assert_eq!(kvm.interruptible(), takes, "{name}; the state was read before: {looks}");

@@ -63,7 +63,7 @@ fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
     Ok(())
 }
 
-/// Runs the guest over its first exit, lets it take an interrupt, and returns RFLAGS before the interrupt and in the
+/// Runs the guest past its first exit, lets it take an interrupt, and returns RFLAGS before the interrupt and in the
 /// interrupt's frame.
 fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64) {
     let memory = ram.shared();

@@ -268,7 +268,7 @@ impl Scripted {
 
 impl Processor for Scripted {
     fn run(&mut self) -> Result<KvmExit, KvmError> {
-        assert_eq!(self.queued, Queued::default(), "the script delivers no exceptions");
+        assert_eq!(self.queued, Queued::default(), "a scripted processor cannot deliver queued exceptions");
         let (stop, tsc) = {
             let mut script = self.shared.script();
             let entry = script.entries;
@@ -368,7 +368,7 @@ impl Processor for Scripted {
     }
     fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
         let unfinished = self.exit.is_some_and(|exit| exit.is_unfinished());
-        assert!(!unfinished, "an instruction is finished before its registers are replaced");
+        assert!(!unfinished, "an instruction must be finished before its registers are replaced");
         let icount = self.soft.icount();
         self.soft.set_state(&CpuState { icount, ..state.clone() });
         self.queued = Queued::default();

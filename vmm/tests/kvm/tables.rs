@@ -68,7 +68,7 @@ fn guest(user: bool, change: Change) -> Guest {
     g.handle(6, CHANGER);
     g.ram[FROM as usize] = 0x11;
     g.ram[TO as usize] = 0x77;
-    assert_eq!(ENTRY % 16, 0, "CMPXCHG16B can reach both entries");
+    assert_eq!(ENTRY % 16, 0, "the entry must be aligned for CMPXCHG16B");
     g
 }
 
@@ -79,7 +79,7 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),
         ("an exchange", |a| a.xchg(qword_ptr(rbp), rbx)),
-        // Instructions that some hosts cannot execute, so that the soft CPU does.
+        // On some hosts, KVM cannot execute the following instructions, so the soft CPU does.
         ("CMPXCHG16B", |a| a.lock().cmpxchg16b(xmmword_ptr(rbp))),
         ("a vector", |a| {
             a.movq(xmm0, rbx)?;
@@ -97,8 +97,8 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
 /// Number of times that a page is replaced.
 const TIMES: u64 = 100;
 
-/// Returns the number of times that a guest reads an earlier page, if this process replaces the entry and the page behind
-/// each read, and flushes the cached translations.
+/// Returns the number of times that a guest reads an earlier page, if this process replaces the entry and the page
+/// after each read, and flushes the TLB.
 fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     let _ticker = tick();
     let mut guest = Guest::new(user);
@@ -131,7 +131,7 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     earlier
 }
 
-/// True if replaced memory needs no more than a flush on this host. Engines are then made so.
+/// True if replaced memory needs no more than a flush on this host. If so, the engines of these tests do no more.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

@@ -19,7 +19,7 @@ const SCRATCH: u32 = UART + 7;
 pub(crate) enum Also {
     /// None.
     Nothing,
-    /// Compute, some for longer than a due event waits for an exit.
+    /// Compute, in some cases for so long that several events become due meanwhile.
     Compute,
     /// Compute and read the TSC.
     ComputeAndLook,
@@ -77,7 +77,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
         3 => a.sti()?,
         4 => a.cli()?,
         5 => {
-            // With a timer that fires, or the wait would never end.
+            // Waits for an interrupt. The timer is set first, or the wait might never end.
             store(a, LAPIC + 0x320, TIMER as u32)?;
             store(a, LAPIC + 0x380, 1 + rng.below(300_000) as u32)?;
             a.sti()?;

@@ -66,6 +66,6 @@ fn kinds_of_faults_are_bits() {
     assert_eq!(names(&figures.all[0]), ["loss".to_owned()].into());
     assert_eq!(names(&figures.all[1]), ["clog".to_owned(), "loss".to_owned()].into());
     assert_eq!(names(&figures.all[2]), BTreeSet::new());
-    // Two bits were taken; the kinds for which there is none are left out.
+    // Two bits are taken already. Kinds for which no bit is left are omitted.
     assert_eq!((names(&figures.all[3]).len(), figures.kinds.len()), (KINDS_MAX - 2, KINDS_MAX));
 }

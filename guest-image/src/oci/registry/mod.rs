@@ -26,7 +26,7 @@ use super::manifest::{self, Found, MANIFEST_BYTES_MAX};
 use challenge::Challenge;
 pub(super) use reference::Reference;
 
-/// Media types of manifests and indexes, as a registry is asked for them.
+/// Media types of manifests and indexes, for the header `Accept`.
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, \
      application/vnd.docker.distribution.manifest.v2+json";
@@ -109,7 +109,7 @@ impl Registry {
         }
         match response.status() {
             status if status.is_success() => {
-                // The reader of the body bounds it.
+                // Callers have lower bounds for what they read, except for a layer.
                 let body = response.into_body().into_with_config().limit(LAYER_BYTES_MAX);
                 Ok(Box::new(body.reader()))
             }
@@ -203,7 +203,7 @@ impl Registry {
 
     /// Returns the operator's credentials: docker's, else podman's.
     fn credential(&self) -> Option<DockerCredential> {
-        // Docker keeps those of Docker Hub under its first address.
+        // Docker keeps the credentials of Docker Hub under the Hub's former address.
         let server = if self.reference.is_docker_hub() {
             "https://index.docker.io/v1/"
         } else {

@@ -130,7 +130,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("guest counters", |guest, ran| {
-            // The branches behind the overflow are not counted.
+            // The branches after the overflow are not counted.
             if guest.name == "skid" {
                 ran.counted = Some(100_000);
             }

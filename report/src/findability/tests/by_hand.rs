@@ -19,7 +19,7 @@ fn clean_times() {
     for (hits, times) in [(1, 19.0), (2, 3.472), (3, 1.714), (5, 0.8206), (10, 0.3493)] {
         let clean = outlook(&[run(1_000_000, hits, 2_000_000)], &TERMS).clean.unwrap();
         assert!((clean.needed / 1e6 - times).abs() < 5e-4, "{hits}: {}", clean.needed);
-        // Discounting leaves the last run as it is, so the explorer's own figure is the same.
+        // With a single run nothing is discounted, so the explorer's own figure is the same.
         let other = Findability { time: 1_000_000, hits }.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!(close(clean.needed, other));
     }
@@ -53,7 +53,7 @@ fn old_hits_count_less_and_old_time_does_not() {
     let told = outlook(&[run(100, 4, 100), run(100, 0, 100), run(100, 1, 100)], &terms);
     assert!(close(told.weight, 2.0), "{}", told.weight);
     assert!(close(told.clean.unwrap().needed, 300.0 * (20f64.sqrt() - 1.0)));
-    // The mean is that of all hits.
+    // The mean counts all hits in full.
     assert!(close(told.mean.unwrap(), 60.0));
 }
 
@@ -80,7 +80,7 @@ fn edge_cases() {
     assert_eq!((rare.clean.unwrap().runs_left, rare.projected.len()), (None, PROJECTED_MAX));
 }
 
-/// Bounds of a Poisson mean from tables (Garwood), and where the approximation begins.
+/// The bounds of a Poisson mean are those of Garwood's tables, and do not jump where the approximation begins.
 #[test]
 fn bounds_of_the_mean() {
     let of = |hits, confidence| {

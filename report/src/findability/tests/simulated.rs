@@ -1,8 +1,8 @@
-//! Stated confidence against simulated histories, in which the bug is always there.
+//! The stated confidence, checked on simulated histories in which the bug is never fixed.
 //!
-//! A history is a sequence of runs that ends with the run that found the bug for the `found`-th time, as somebody
-//! would then fix it. Then time passes without a hit. The bound α is kept if at most a share α of the histories comes to
-//! the point of confidence, although the bug is still there.
+//! A history is a sequence of runs that ends with the `found`-th run that has a hit, because one would then try to fix
+//! the bug. The bound α is kept if in at most a share α of the histories the bug stays hidden afterwards for the time
+//! that the report demands before it calls a bug gone.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -70,15 +70,15 @@ fn history(
     runs
 }
 
-/// Returns the share of histories in which the bug stays hidden until the point of confidence, and the noise of that
-/// share: three standard errors.
+/// Returns the share of histories in which the bug stays hidden for the demanded time, and the noise of that share:
+/// three standard errors.
 fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, terms: &Terms) -> (f64, f64) {
     let mut dice = ChaCha20Rng::seed_from_u64(found as u64);
     let mut missed = 0.0;
     for _ in 0..HISTORIES {
         let runs = history(process, lengths, found, &mut dice);
         let needed = outlook(&runs, terms).clean.unwrap().needed / UNIT;
-        // Clean subtrees that follow are as long as those of the last run.
+        // The subtrees that follow are as long as those of the last run.
         let last = lengths(runs.len() - 1);
         let whole: f64 = last.iter().sum();
         let none: f64 = last.iter().map(|length| process.ln_survival(*length)).sum();
@@ -88,8 +88,7 @@ fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, t
     (missed / f64::from(HISTORIES), noise)
 }
 
-/// The exact case: a run is one subtree that lasts until the hit. The posterior is then the pivot of the data, and the
-/// stated probability is the true one, neither more nor less.
+/// The exact case: a run is one subtree that lasts until the hit. The stated probability is then exactly the true one.
 #[test]
 fn uncensored_histories_have_exactly_the_stated_confidence() {
     let process = Process::Exponential { mean: 5.0 };
@@ -112,7 +111,7 @@ fn censored_histories_keep_the_stated_confidence() {
             assert!(missed < terms.alpha + noise, "mean {mean}, {found} runs: {missed}");
         }
     }
-    // One subtree a run, and one run of all.
+    // One subtree a run, and histories that end with the first run with a hit.
     let (missed, noise) = missed(Process::Exponential { mean: 30.0 }, &|_| vec![10.0], 1, &terms);
     assert!(missed < terms.alpha + noise && missed > terms.alpha / 4.0, "{missed}");
 }
@@ -164,8 +163,8 @@ fn bounds_of_the_mean_keep_the_stated_coverage() {
     }
 }
 
-/// Why clean runs must not be left out: of a bug that one run in a hundred finds, the run that found it alone says that
-/// it is a hundred times as frequent.
+/// Why clean runs must not be left out: if one run in a hundred finds a bug, the figures of that run alone make the bug
+/// look a hundred times as frequent as it is.
 #[test]
 fn without_its_clean_runs_a_history_is_overconfident() {
     let (terms, process) = (Terms::default(), Process::Exponential { mean: 4_000.0 });

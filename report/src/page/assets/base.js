@@ -35,7 +35,7 @@ const Everett = (() => {
     return make("li", {}, make("code", {}, plain(command)), make("button", { type: "button", class: "copy" }, "Copy"));
   }
 
-  // Returns the numbers between low and high that are round, about `wanted` of them.
+  // Returns about `wanted` round numbers between low and high.
   function ticks(low, high, wanted) {
     const rough = (high - low) / wanted;
     const power = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -70,7 +70,7 @@ const Everett = (() => {
     for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
   });
 
-  // The end of the logs is nearest to the finding.
+  // Scrolls logs to their end, which is nearest to the finding.
   const toEnd = (details) => details.querySelectorAll(".logs").forEach((logs) => (logs.scrollTop = logs.scrollHeight));
   document.querySelectorAll("details.finding").forEach((details) => {
     toEnd(details);

@@ -1,5 +1,6 @@
-// The interactive map. Far away, rows are drawn together: for each power of two of rows there is a table of cells of
-// rows and time, made when it is first needed. So a frame costs as much as there are pixels, not branches.
+// The interactive map. When it is zoomed out, groups of rows are drawn: for each group size (a power of two) there is a
+// table of cells, by group and time, which is made when it is first needed. So the cost of a frame depends on the
+// number of pixels and not of branches.
 (() => {
   const { tree, data, make, plain, commas, clamp, colour, word, copyable, ticks } = Everett;
   const view = document.getElementById("map-view");
@@ -12,7 +13,7 @@
   const context = canvas.getContext("2d", { alpha: false });
   const AXIS = 24, LEFT = 12, RIGHT = 14, BINS = 96, NEAR = 5;
   let width = 0, height = 0, ratio = 1, palette = {};
-  // What is in view: time in shares of the horizon, and rows.
+  // The part in view: from x0 to x1 in shares of the horizon, from y0 to y1 in rows.
   let x0 = 0, x1 = 1, y0 = 0, y1 = tree.rows;
   let selection = tree.select({ show: "all", fault: "", fresh: 0 });
   let tables = new Map();
@@ -37,7 +38,8 @@
   const time = (x) => (x0 + ((x - LEFT) / (width - LEFT - RIGHT)) * (x1 - x0)) * tree.horizon;
   const rowAt = (y) => y0 + (y / (height - AXIS)) * (y1 - y0);
 
-  // Cells of 2^power rows each: bits 0 to 2 the greatest novelty, 8 a branch, 16 a finding, 32 a branch that the filter selects.
+  // Returns the table for groups of 2^power rows. A cell has the greatest novelty in bits 0 to 2, 8 if there is a
+  // branch, 16 for a finding, and 32 if the filter selects a branch.
   function table(power) {
     let cells = tables.get(power);
     if (cells) return cells;
@@ -101,7 +103,7 @@
     const bar = Math.max(tall - (tall > 3 ? 1 : 0), 1);
     const binX = Array.from({ length: BINS + 1 }, (_, bin) => X((bin / BINS) * tree.horizon));
     const marks = [];
-    // One colour after another, so that the canvas changes colours five times and not a thousand times.
+    // Rectangles are drawn colour by colour, so that the canvas changes its colour five times and not a thousand times.
     const rects = [[], [], [], [], []];
     for (let row = from; row < to; row++) {
       const y = Y(row * group), base = row * BINS;

@@ -1,5 +1,6 @@
 // Space-time diagrams of findings: a lane for each node, time to the right, an arrow for each message. An overview shows
-// all messages, the pane a part of them. Where arrows would cover each other, the pane shows how many there are.
+// all messages, the pane a part of them. Where arrows would cover each other, the pane has bars instead, whose opacity
+// shows the number of messages.
 (() => {
   const { data, make, plain, clamp, ticks } = Everett;
   const GUTTER = 84, LANE = 46, TOP = 40, BOTTOM = 24, OVERVIEW = 34, FIRST = 40, DENSE = 260, LABELLED = 26;
@@ -27,7 +28,7 @@
       const last = Math.max(until, time), wide = Math.max(last - from, 1000);
       return [from - wide * 0.03, last + wide * 0.03];
     }
-    // The first operation that the finding names is where it began.
+    // Ends of the operations that the finding names. The first of them is where the problem began.
     const named = scene.operations.filter((op) => op.marked && op.begin_ns >= low && op.begin_ns <= high).map((op) => (op.end_ns === null ? op.begin_ns : op.end_ns));
     if (messages.length > 60) [a, b] = around(named.length > 0 ? named[0] : scene.found_ns);
     const id = "arrow" + serial++;
@@ -155,7 +156,7 @@
     draw();
   }
 
-  // A closed finding has no width. Its diagrams are made when it is opened.
+  // A closed finding has no width, so its diagram is made when the finding is opened.
   const boxes = [...document.querySelectorAll(".spacetime")];
   for (const box of boxes) {
     const details = box.closest("details");

@@ -5,7 +5,7 @@ Everett.tree = (() => {
   const count = columns.from.length;
   const from = Int32Array.from(columns.from);
   const begin = Float64Array.from(columns.begin_ns);
-  // Checks run on a continuation that is thrown away, so a branch ends where its segment ends.
+  // The length includes checks. They run on a continuation that is thrown away, so a branch ends with its segment.
   const end = begin.map((at, n) => at + Math.min(columns.length_ns[n], columns.segment_ns));
   const found = new Uint8Array(count);
   const findings = new Map();
@@ -14,7 +14,7 @@ Everett.tree = (() => {
     if (!findings.has(branch)) findings.set(branch, []);
     findings.get(branch).push(id);
   }
-  // Novelty in five steps, as the static drawing has them.
+  // Novelty in four levels, the same as in the static drawing.
   const level = new Uint8Array(count);
   columns.new_points.forEach((points, n) => (level[n] = points >= 100 ? 4 : points >= 10 ? 3 : points > 0 ? 2 : 1));
 
@@ -29,7 +29,7 @@ Everett.tree = (() => {
     if (last[parent] < 0) first[parent] = n; else next[last[parent]] = n;
     last[parent] = n;
   }
-  // A first child continues its parent's row, every other child begins one.
+  // A first child continues its parent's row; every other child begins a new row.
   const row = new Int32Array(count);
   let rows = 0;
   const stack = [];
@@ -57,7 +57,7 @@ Everett.tree = (() => {
     for (let n = branch; n >= 0; n = from[n]) all.push(n);
     return all.reverse();
   }
-  // Sums beyond 2^53 are exact as integers of any size only.
+  // The sums can exceed 2^53, so they are computed as BigInt.
   const path = (branch) =>
     way(branch).map((n) => BigInt(columns.root_ns) + BigInt(columns.begin_ns[n]) + "." + columns.child[n]).join("/");
   const plans = new Map(columns.plans);

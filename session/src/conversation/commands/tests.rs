@@ -75,7 +75,7 @@ fn told(script: &mut Script) -> Vec<What> {
 fn a_machine_is_ready_when_its_commands_are_listed() {
     let mut script = script();
     let list = listing(&mut script);
-    assert_eq!(script.say(&Message::Ready), [], "the list is requested once");
+    assert_eq!(script.say(&Message::Ready), [], "the list must be requested only once");
     assert_eq!(script.answer(list, names()), []);
     assert_eq!((script.host.phase(), script.host.names()), (Phase::Ready, &NAMES.map(str::to_owned)[..]));
     assert_eq!(script.host.ready_ns(), Some(script.vtime_ns));
@@ -175,7 +175,7 @@ fn killed_commands_end_without_events() {
         .collect();
     assert_eq!(asked, [(one.name.clone(), 9), (other.name.clone(), 9)]);
     script.host.kill_commands(51);
-    assert_eq!(script.requests(), [], "a second kill sends nothing");
+    assert_eq!(script.requests(), [], "a second kill must send nothing");
     exit(&mut script, &one.name, 137);
     exit(&mut script, &other.name, 0);
     assert_eq!(ended(&mut script), [(1, false, true), (2, true, true)]);

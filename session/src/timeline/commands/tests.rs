@@ -25,7 +25,7 @@ fn stored_commands_continue() {
     let mut commands = commands();
     let mut composing = commands.check(2).unwrap();
     assert!(!composing.faults_allowed && !composing.is_over);
-    assert_eq!(composing.due_ns, None, "it waits for the first command");
+    assert_eq!(composing.due_ns, None, "it must wait for the `first_` command");
     commands.tell(&mut composing, |composer, _| composer.ended(0, 9, true, false)).unwrap();
     assert!(composing.faults_allowed);
     assert_eq!(composing.due_ns, Some(9));

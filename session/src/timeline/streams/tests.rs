@@ -109,11 +109,12 @@ fn every_purpose_draws_other_values_after_a_fork() {
         assert_eq!(times, 1, "{name}: seeds and children share a value");
     }
     let all: BTreeSet<u64> = values.iter().flat_map(BTreeMap::values).copied().collect();
-    assert_eq!(all.len(), 5 * values[0].len(), "no two purposes share a value either");
-    assert_eq!(next(&mut forked(1, 2)), values[3], "a child is the same each time");
+    assert_eq!(all.len(), 5 * values[0].len(), "two purposes share a value");
+    assert_eq!(next(&mut forked(1, 2)), values[3], "a child must be the same each time");
 }
 
-/// The boot seed and the seed are both 0 by default. A guest's kernel ignores a generation ID equal to the one it has.
+/// By default, the boot seed and the seed are both 0. All draws must differ nevertheless, the VM generation IDs among
+/// them: a guest's kernel ignores a new ID that is equal to its old one.
 #[test]
 fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     let mut timeline = booting();

@@ -1,6 +1,7 @@
-//! Worlds of container images. Debian's own tools build the images and run the registry: `tools` fetches them.
+//! Worlds with container images. Programs from Debian packages build the images and run the registry; `tools` fetches
+//! the packages.
 //!
-//! * `scratch`: one static program, whose environment is looked at; volumes; a loss of power;
+//! * `scratch`: one static program that prints its environment; volumes; a loss of power;
 //! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
 //! * `registry`: a registry on this host, names and locks.
 

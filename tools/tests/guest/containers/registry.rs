@@ -29,7 +29,7 @@ const PASSWORD: &str = "everett:$2b$04$YD6rAFbvPesGg5zb6qgDTu.E0DFFa8zMasaulFfVG
 impl Registry {
     /// Starts a registry whose content is in `folder`, and waits until it listens.
     fn start(folder: &Path, with_password: bool) -> Registry {
-        // The port is free a moment before the registry takes it.
+        // Finds a free port. Another process could take it before the registry does, which is unlikely.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let at = text(&folder).to_owned();
         let mut config = format!(
@@ -49,7 +49,7 @@ impl Registry {
             line.clear();
             assert_ne!(said.read_line(&mut line).unwrap(), 0, "the registry ended");
         }
-        // Reads on, so that the registry can write on.
+        // Keeps reading the registry's messages, so that it never waits for a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Registry { process, address }
     }
@@ -93,13 +93,13 @@ fn an_image_is_pulled_once_and_then_locked() {
     let lock = folder.path().join("world.lock");
     let locked = fs::read_to_string(&lock).unwrap();
     assert!(locked.contains("[[image]]") && locked.contains("digest = \"sha256:"), "{locked}");
-    // The tag moves, and the lock does not.
+    // The tag now names another image, but the lock keeps the first one.
     push(folder.path(), &registry, "some/tool:1", "second", None);
     assert_eq!(printed(), "first");
     let first = fs::read_to_string(&lock).unwrap();
     fs::remove_file(&lock).unwrap();
     assert_eq!(printed(), "second");
-    // What is locked and in the cache needs no registry.
+    // An image that is locked and in the cache needs no registry.
     drop(registry);
     assert_eq!(printed(), "second");
     fs::write(&lock, first).unwrap();

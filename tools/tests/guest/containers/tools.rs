@@ -20,7 +20,8 @@ const PACKAGES: [&str; 7] =
 /// Suite of the packages: that of the guests' kernels.
 const SUITE: &str = "bookworm";
 
-/// Libraries of glibc, which belong to the host's dynamic linker.
+/// Beginnings of the names of glibc's libraries. Those of the packages are not used, because the host's dynamic linker
+/// needs its own.
 const OF_GLIBC: [&str; 16] = [
     "ld-linux",
     "libBrokenLocale",
@@ -55,7 +56,8 @@ pub(super) fn tools() -> &'static Tools {
         apt.update().expect("package lists");
         let names = PACKAGES.map(str::to_owned);
         let mut packages = apt.resolve(&names, &[]).expect("the packages");
-        // Of musl's and mmdebstrap's dependencies, the host has what is needed: a C compiler, Perl and apt.
+        // Of the dependencies, only libraries are unpacked. The other needed ones are on the host: a C compiler, Perl
+        // and apt.
         let wanted: BTreeSet<&str> = PACKAGES.into();
         packages.retain(|package| {
             wanted.contains(package.name.as_str())
@@ -143,7 +145,7 @@ impl Buildah<'_> {
         let mut command = self.tools.command("buildah");
         command.env("CONTAINERS_STORAGE_CONF", self.folder.join("storage.conf"));
         command.env("CONTAINERS_REGISTRIES_CONF", "/dev/null").env("BUILDAH_ISOLATION", "chroot");
-        // What the host's own configuration says does not matter.
+        // With other folders, buildah does not read the host's own configuration.
         command.env("HOME", &self.folder).env("XDG_RUNTIME_DIR", &self.folder);
         let output = command.args(arguments).output().expect("buildah starts");
         said(output, "buildah", arguments).trim_end().to_owned()
@@ -167,7 +169,7 @@ fn said(output: Output, name: &str, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Compiles a Rust program that needs no file of its system, and returns its path in `folder`.
+/// Compiles a static Rust program, and returns its path in `folder`.
 pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
     let (from, to) = (folder.join("program.rs"), folder.join("program"));
     fs::write(&from, source).unwrap();

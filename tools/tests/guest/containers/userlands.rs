@@ -39,7 +39,7 @@ fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
         "CMD-SHELL test -e /tmp/healthy",
         &container,
     ]);
-    // Only Docker's format has healthchecks; the archive is Docker's, too.
+    // Only Docker's format of images has healthchecks. The archive has Docker's format, too.
     buildah.commit(&container, "docker", &format!("docker-archive:{}/image.tar:x:1", text(&folder.path())));
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"docker-archive:image.tar:x:1\"\n\
          [[workload.check]]\nname = \"group\"\nargv = [\"sh\", \"-c\", \"id -G; test $HOME = /srv\"]\n\
@@ -57,7 +57,7 @@ fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
     verify(folder.path(), "100ms");
 }
 
-/// A tar archive with these entries, as a layer.
+/// Returns a layer: a tar archive with these entries.
 fn layer(entries: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     entries(&mut builder);
@@ -74,7 +74,7 @@ fn add(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8
     builder.append_data(&mut header, path, content).unwrap();
 }
 
-/// Makes a layout with umoci of one layer, which umoci does not look into, and a configuration.
+/// Makes a layout with umoci, of one layer, which umoci adds unread, and a configuration.
 fn layout(folder: &Path, layer: &[u8], config: &[&str]) {
     let image = format!("{}/layout:it", text(&folder));
     let path = folder.join("layer.tar");
@@ -93,7 +93,8 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
          println!(\"{}\", status.lines().find(|line| line.starts_with(\"CapEff\")).unwrap());\n\
          loop { std::thread::park(); } }";
     let program = fs::read(super::tools::static_program(folder.path(), source)).unwrap();
-    // Version 2, effective; permitted: net_raw (bit 13) and sys_admin (bit 21), which containers do not have.
+    // Returns an attribute of version 2 with the effective flag and these permitted capabilities: below, bit 13 is
+    // net_raw, and bit 21 sys_admin, which containers do not have.
     let capability = |bits: u32| {
         let words = [0x0200_0001_u32, bits, 0, 0, 0];
         words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
@@ -135,7 +136,7 @@ fn a_program_of_musl_finds_its_own_libraries() {
     let musl = |path: &str| tools().path(path).display().to_string();
     let lib = |name: &str| musl(&format!("usr/lib/x86_64-linux-musl/{name}"));
     let shared = musl("lib/x86_64-linux-musl/libc.so");
-    // As musl's own wrapper of the compiler does it: with its headers and its objects alone.
+    // Calls the compiler as musl's own wrapper does: with musl's headers and objects only.
     let output = Command::new("cc")
         .args([
             "-nostdinc",
@@ -147,7 +148,7 @@ fn a_program_of_musl_finds_its_own_libraries() {
         ])
         .args(["-fno-stack-protector", "-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1"])
         .args([&lib("crt1.o"), &lib("crti.o"), text(&source)])
-        // By name: a library that is linked by its path is looked for there.
+        // The library is given by name. With a path, the program would look for it at that path when it starts.
         .args(["-L", &musl("lib/x86_64-linux-musl"), "-lc", &lib("crtn.o")])
         .args(["-o", text(&program)])
         .output()
@@ -167,7 +168,7 @@ fn a_program_of_musl_finds_its_own_libraries() {
         add(builder, "program", 0o755, &program);
     });
     layout(folder.path(), &image, &["--config.cmd", "/program", "--config.user", "77"]);
-    // Two nodes, of which the other has an image by another path to the same layout.
+    // Two nodes, whose world file names the same layout in two ways.
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n\
          [[node]]\nname = \"other\"\nmemory = \"96M\"\nimage = \"layout\"\nservice = []\n";
     let events = run(folder.path(), world, 100 * MS);
@@ -180,7 +181,8 @@ fn a_program_of_musl_finds_its_own_libraries() {
 fn debian_of_mmdebstrap_runs_a_redis_whose_data_is_in_a_volume() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root.tar");
-    // The script needs Perl's base and apt, which a host that tests images has. Nothing of it must survive a crash.
+    // mmdebstrap is a Perl script that needs apt; a host that tests images has both. Its output need not survive a
+    // crash of the host, so dpkg may skip flushes.
     let mut command = Command::new("perl");
     command.arg(tools().path("usr/bin/mmdebstrap")).args([
         "--quiet",

@@ -10,7 +10,7 @@ use crate::engine::counting::INSTRUCTIONS_MAX;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 use crate::kvm::KvmError;
 
-/// Cache sizes for a stretch of some thousands of instructions. Emptying them is quick.
+/// Small cache sizes: enough for some thousands of instructions, and quick to empty.
 const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1 << 12,
@@ -54,10 +54,11 @@ pub(super) struct Memory {
     ram: Ram,
     /// Reads through the guest's page tables, and executes nothing.
     reader: Cpu,
-    /// A CPU whose work is done. A new one would take a hundred microseconds, most of it for tables of the guest's pages.
+    /// A CPU that is kept for reuse. Making a new one takes a hundred microseconds, mostly for tables of the guest's
+    /// pages.
     idle: Option<Cpu>,
     /// Maximum number of instructions, or iterations of a repeated one, that a CPU executes without an exit or a
-    /// branch. As on the soft engine, the guest is ended behind them.
+    /// branch. As on the soft engine, the guest is ended when the limit is reached.
     limit: u64,
 }
 
@@ -90,7 +91,7 @@ impl Memory {
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
-    /// Keeps a CPU for later. Its dirty pages were taken, and it did not fail.
+    /// Keeps a CPU for reuse. Its dirty pages must have been taken, and it must not have failed.
     pub(super) fn keep(&mut self, cpu: Cpu) {
         self.idle = Some(cpu);
     }

@@ -32,7 +32,7 @@ impl Memory {
         cpu.set_tsc(tsc);
         let (mut seen, mut progress) = (0, 0);
         loop {
-            // An instruction retires one branch at most.
+            // An instruction retires one branch at most, so `missing` instructions do not go past the last branch.
             let missing = branches - cpu.branches();
             if missing == 0 {
                 return self.done(cpu, false);

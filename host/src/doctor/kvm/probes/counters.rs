@@ -99,7 +99,7 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> 
 }
 
 /// Returns the largest observed delay of the counter's signal, in branches, and a description of it. The count has to be
-/// exact behind an overflow, too.
+/// exact after an overflow, too.
 fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String), String> {
     let after = BRANCHES / 10;
     let mut latest = 0;

@@ -129,7 +129,7 @@ impl Inner {
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
-    /// True if the TSC is held, which has signals of its own.
+    /// True if the TSC is held. The mechanism that holds it has signals of its own.
     pub(super) fn holds_tsc(&self) -> bool {
         self.holder.is_some()
     }
@@ -226,7 +226,7 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // Asked behind a failed entry too, because this ends the holder's signals.
+        // Asked after a failed entry, too, because asking ends the holder's signals.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
@@ -247,7 +247,7 @@ impl Inner {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
-            // Even if no branch was too many, instructions after the last branch were executed too early.
+            // Even if it is no branch too late, instructions after the last branch were executed too early.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
@@ -373,10 +373,10 @@ impl Inner {
                     // Another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // The exception in which the instruction ends belongs to this exit, so that the next
-                        // interrupt is taken behind its delivery, whether or not an observer reads the state here. With
-                        // closed gates, delivery by the processor would fail, and the soft CPU would repeat the
-                        // instruction and its device access.
+                        // If the instruction ends in an exception, it is delivered now, as part of this exit. So the
+                        // next interrupt is taken after the delivery, whether or not an observer reads the state here.
+                        // With closed gates the processor could not deliver it, and the soft CPU would repeat the
+                        // instruction with its device access.
                         if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             if self.dead.is_none() {
@@ -392,8 +392,8 @@ impl Inner {
         }
     }
 
-    /// Handles KVM's report that an instruction is finished, with nothing queued behind it. A repeated instruction may
-    /// have iterations left. The processor would execute them without reporting their end, so the soft CPU does.
+    /// Handles KVM's report that an instruction is finished and that nothing is queued. A repeated instruction may have
+    /// iterations left. The processor would execute them without reporting their end, so the soft CPU executes them.
     fn finish_repeated(&mut self) -> Outcome {
         let place = self.vcpu.save_place()?;
         if !self.memory.repeats(&place) {
@@ -408,10 +408,10 @@ impl Inner {
     }
 
     /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
-    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves it set after a port access and HLT, and the next
-    /// interrupt would push it. `place` is the state after the instruction.
+    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves it set after a
+    /// port access and HLT, and the next interrupt would push it. `place` is the state after the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
-        // A fault that the instruction has raised pushes RF.
+        // If the instruction has raised a fault, RF stays set, because the fault pushes it.
         if place.rflags & RESUME == 0 || self.vcpu.queued()?.exception.is_some() {
             return Ok(());
         }
@@ -555,10 +555,10 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so everything that KVM derived from
-    /// page tables is dropped. Where the host has shown that a flush is enough, this costs a few requests
-    /// ([`crate::kvm::processor::Real::new`]). Elsewhere KVM's memory is removed and added again; in clock mode `branch` after
-    /// each stretch that writes.
+    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so everything that KVM derived
+    /// from page tables is dropped. On a host that has shown that a flush is enough, this costs a few requests
+    /// ([`crate::kvm::processor::Real::new`]). On other hosts KVM's memory is removed and added again; in clock mode
+    /// `branch` this happens after each stretch that writes.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
