@@ -453,6 +453,6 @@ fn a_node_with_an_image_runs_the_images_command_unless_it_has_services() {
     assert!(error("packages = [\"redis-server\"]").contains("cannot be added to a container image"));
     assert!(error("volumes = \"1M\"").contains("between 8M and 64G"));
     assert!(error("[[node.service]]\nargv = [\"x\"]\ncommand = [\"c\"]").contains("no effect with argv"));
-    assert!(image_node("volumes = \"1G\"").unwrap_err().contains("this node has none"));
+    assert!(image_node("volumes = \"1G\"").unwrap_err().contains("no effect without image"));
     assert!(image_node("[[node.service]]\ncommand = [\"c\"]").unwrap_err().contains("unknown key"));
 }

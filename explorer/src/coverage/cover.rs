@@ -17,10 +17,8 @@ use super::statistics::{Growth, Incidence};
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     dictionary: Dictionary,
-    /// Number of branches that reached the point, by the point's number; 0 if none did.
-    hits: Vec<u64>,
-    /// Kind of the point, by its number.
-    kinds: Vec<Kind>,
+    /// Point's hits and kind, by the point's number.
+    cells: Vec<Cell>,
     /// First place where the point was reached, by its number.
     first: Vec<Place>,
     /// Points that have no number in the dictionary.
@@ -33,6 +31,14 @@ pub struct Coverage {
     growth: Growth,
     /// Spread of points over branches for each kind, in the order of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
+}
+
+/// What each merged branch reads and writes of a point with a number.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    /// Number of branches that reached the point; 0 if none did.
+    hits: u64,
+    kind: Kind,
 }
 
 /// A point that was reached.
@@ -124,23 +130,20 @@ impl Coverage {
         let mut new = Vec::new();
         // For each kind, the number of points of this branch that at least three earlier branches reached.
         let mut often = [0; Kind::ALL.len()];
-        for run in numbers.runs() {
-            let range = run.numbers();
-            self.grow(range.end, &entries);
-            let places = range.start as usize..range.end as usize;
-            let hits = self.hits.get_mut(places.clone()).unwrap_or_default();
-            let kinds = self.kinds.get(places).unwrap_or_default();
-            for ((number, hits), kind) in range.zip(hits).zip(kinds) {
-                let kind = *kind as usize;
-                match *hits {
+        self.grow(numbers.end(), &entries);
+        for (vtime_ns, numbers) in numbers.steps() {
+            for &number in numbers {
+                let Some(cell) = self.cells.get_mut(number as usize) else { continue };
+                let kind = cell.kind as usize;
+                match cell.hits {
                     0 => {
-                        new.push((Candidate::Number(number), run.vtime_ns));
+                        new.push((Candidate::Number(number), vtime_ns));
                         continue;
                     }
-                    1 | 2 => self.incidence[kind].hit(*hits + 1),
+                    1 | 2 => self.incidence[kind].hit(cell.hits + 1),
                     _ => often[kind] += 1,
                 }
-                *hits += 1;
+                cell.hits += 1;
             }
         }
         for (incidence, points) in self.incidence.iter_mut().zip(often) {
@@ -182,10 +185,11 @@ impl Coverage {
             let kind = match candidate {
                 Candidate::Number(number) => {
                     let place = number as usize;
-                    let cell = self.hits.get_mut(place).zip(self.first.get_mut(place));
-                    let (Some((hits, place)), Some(entry)) = (cell, entries.get(number)) else { continue };
-                    (*hits, *place) = (1, first);
-                    entry.kind
+                    let Some((cell, place)) = self.cells.get_mut(place).zip(self.first.get_mut(place)) else {
+                        continue;
+                    };
+                    (cell.hits, *place) = (1, first);
+                    cell.kind
                 }
                 Candidate::Unnumbered(Unnumbered { point, .. }) => {
                     self.unnumbered.insert(id, Covered { point: Arc::clone(point), first, hits: 1 });
@@ -202,10 +206,9 @@ impl Coverage {
 
     /// Extends the tables to hold all numbers below `end`.
     fn grow(&mut self, end: u32, entries: &Entries) {
-        for number in self.hits.len()..end as usize {
-            let kind = u32::try_from(number).ok().and_then(|number| entries.get(number));
-            self.hits.push(0);
-            self.kinds.push(kind.map_or(Kind::State, |entry| entry.kind));
+        for number in self.cells.len()..end as usize {
+            let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
+            self.cells.push(Cell { hits: 0, kind: entry.map_or(Kind::State, |entry| entry.kind) });
             self.first.push(Place { choice: 0, vtime_ns: 0 });
         }
     }
@@ -221,10 +224,10 @@ impl Coverage {
     #[must_use]
     pub fn points(&self) -> Vec<(PointId, Covered)> {
         let entries = self.dictionary.read();
-        let cells = (0u32..).zip(self.hits.iter().zip(&self.first)).filter(|(_, (hits, _))| **hits > 0);
-        let numbered = cells.filter_map(|(number, (hits, first))| {
+        let cells = (0u32..).zip(self.cells.iter().zip(&self.first)).filter(|(_, (cell, _))| cell.hits > 0);
+        let numbered = cells.filter_map(|(number, (cell, first))| {
             let entry = entries.get(number)?;
-            let (point, first, hits) = (Arc::clone(&entry.point), *first, *hits);
+            let (point, first, hits) = (Arc::clone(&entry.point), *first, cell.hits);
             Some((entry.id, Covered { point, first, hits }))
         });
         let unnumbered = self.unnumbered.iter().map(|(id, covered)| (*id, covered.clone()));
@@ -239,7 +242,7 @@ impl Coverage {
         let entries = self.dictionary.read();
         let numbered = entries.find(id).and_then(|number| {
             let place = number as usize;
-            let hits = *self.hits.get(place).filter(|hits| **hits > 0)?;
+            let hits = self.cells.get(place).map(|cell| cell.hits).filter(|hits| *hits > 0)?;
             let point = Arc::clone(&entries.get(number)?.point);
             Some(Covered { point, first: *self.first.get(place)?, hits })
         });

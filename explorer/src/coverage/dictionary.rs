@@ -65,10 +65,10 @@ impl Dictionary {
     pub fn delta(&self, numbers: &Numbers) -> Option<Delta> {
         let entries = self.read();
         let mut points = BTreeMap::new();
-        for run in numbers.runs() {
-            for number in run.numbers() {
-                let Entry { id, point, .. } = entries.get(number)?;
-                points.insert(*id, Reached { point: Point::clone(point), vtime_ns: run.vtime_ns });
+        for (vtime_ns, numbers) in numbers.steps() {
+            for number in numbers {
+                let Entry { id, point, .. } = entries.get(*number)?;
+                points.insert(*id, Reached { point: Point::clone(point), vtime_ns });
             }
         }
         for Unnumbered { id, point, vtime_ns } in numbers.unnumbered() {

@@ -12,21 +12,22 @@ use super::point::{Point, PointId};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Numbers {
     /// Points with numbers, in the order of vtime and then of numbers.
-    runs: Vec<Run>,
+    numbers: Vec<u32>,
+    /// Points of `numbers` that were first reached at one vtime.
+    steps: Vec<Step>,
     /// Points without numbers, in the order of ids.
     unnumbered: Vec<Unnumbered>,
     overflow: u64,
     strange: u64,
 }
 
-/// Points with consecutive numbers that were first reached at one vtime.
+/// Points that were first reached at one vtime. They follow those of the step before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+struct Step {
     /// Time of the first visit, in nanoseconds of vtime.
-    pub(crate) vtime_ns: u64,
-    first: u32,
-    /// Number of points; at least one.
-    count: u32,
+    vtime_ns: u64,
+    /// Index in `numbers` of the first point after them.
+    end: usize,
 }
 
 /// A point for which the dictionary had no room.
@@ -42,13 +43,6 @@ pub(crate) struct Unnumbered {
 #[error("it has points that no earlier record introduced")]
 pub struct BadNumbers;
 
-impl Run {
-    /// Returns the numbers of the run.
-    pub(crate) fn numbers(self) -> std::ops::Range<u32> {
-        self.first..self.first + self.count
-    }
-}
-
 impl Numbers {
     pub(super) fn new(
         mut reached: Vec<(u64, u32)>,
@@ -57,14 +51,13 @@ impl Numbers {
         strange: u64,
     ) -> Numbers {
         reached.sort_unstable();
-        let mut runs: Vec<Run> = Vec::new();
-        for (vtime_ns, number) in reached {
-            match runs.last_mut() {
-                Some(run) if run.vtime_ns == vtime_ns && run.first + run.count == number => run.count += 1,
-                _ => runs.push(Run { vtime_ns, first: number, count: 1 }),
-            }
+        let mut steps = Vec::new();
+        for step in reached.chunk_by(|a, b| a.0 == b.0) {
+            let end = steps.last().map_or(0, |step: &Step| step.end) + step.len();
+            steps.extend(step.first().map(|(vtime_ns, _)| Step { vtime_ns: *vtime_ns, end }));
         }
-        Numbers { runs, unnumbered, overflow, strange }
+        let numbers = reached.into_iter().map(|(_, number)| number).collect();
+        Numbers { numbers, steps, unnumbered, overflow, strange }
     }
 
     #[cfg(test)]
@@ -73,8 +66,18 @@ impl Numbers {
         Numbers::new(Vec::new(), vec![point], 0, 0)
     }
 
-    pub(crate) fn runs(&self) -> &[Run] {
-        &self.runs
+    /// Returns the points with numbers: the vtime of each first visit, in nanoseconds, with its points.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (u64, &[u32])> {
+        let mut begin = 0;
+        self.steps.iter().map(move |Step { vtime_ns, end }| {
+            let numbers = self.numbers.get(std::mem::replace(&mut begin, *end)..*end);
+            (*vtime_ns, numbers.unwrap_or_default())
+        })
+    }
+
+    /// Returns the number after the largest one; 0 if there is none.
+    pub(crate) fn end(&self) -> u32 {
+        self.numbers.iter().max().map_or(0, |number| number + 1)
     }
 
     pub(crate) fn unnumbered(&self) -> &[Unnumbered] {
@@ -96,34 +99,35 @@ impl Numbers {
     /// Returns the number of points.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.runs.iter().map(|run| run.count as usize).sum::<usize>() + self.unnumbered.len()
+        self.numbers.len() + self.unnumbered.len()
     }
 
     /// True if no point was reached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.unnumbered.is_empty()
+        self.numbers.is_empty() && self.unnumbered.is_empty()
     }
 
-    /// Packs the runs as integers of variable length. Each vtime is written as its difference from the previous one,
-    /// followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both
+    /// Packs runs of consecutive numbers as integers of variable length. Each vtime is written as its difference from the
+    /// previous one, followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both
     /// share one integer if the run is short.
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut packed = Vec::with_capacity(self.runs.len() * 2);
+        let mut packed = Vec::with_capacity(self.numbers.len() * 2);
         let mut before_ns = 0;
-        for step in self.runs.chunk_by(|a, b| a.vtime_ns == b.vtime_ns) {
-            let vtime_ns = step.first().map_or(0, |run| run.vtime_ns);
+        for (vtime_ns, numbers) in self.steps() {
+            let runs = || numbers.chunk_by(|a, b| a + 1 == *b);
             put(&mut packed, vtime_ns - before_ns);
-            put(&mut packed, step.len() as u64);
+            put(&mut packed, runs().count() as u64);
             before_ns = vtime_ns;
             let mut end = 0;
-            for run in step {
-                let (gap, more) = (u64::from(run.first - end), u64::from(run.count - 1));
+            for run in runs() {
+                let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+                let (gap, more) = (u64::from(first - end), u64::from(last - first));
                 put(&mut packed, gap << MORE_BITS | more.min(MORE_MAX));
                 if more >= MORE_MAX {
                     put(&mut packed, more - MORE_MAX);
                 }
-                end = run.first + run.count;
+                end = last + 1;
             }
         }
         packed
@@ -142,29 +146,34 @@ impl Numbers {
         overflow: u64,
         strange: u64,
     ) -> Result<Numbers, BadNumbers> {
-        // A run takes at least a byte and has at least one point.
-        let mut runs = Vec::with_capacity((packed.len() / 2).min(DELTA_POINTS_MAX));
-        let (mut rest, mut vtime_ns, mut points) = (packed, 0u64, unnumbered.len() as u64);
+        // A run takes at least a byte and has at least one point, and usually fewer than two.
+        let mut numbers = Vec::with_capacity((2 * packed.len()).min(DELTA_POINTS_MAX));
+        let mut steps = Vec::new();
+        let (mut rest, mut vtime_ns, room) =
+            (packed, 0u64, DELTA_POINTS_MAX.saturating_sub(unnumbered.len()));
+        let known = u32::try_from(known).unwrap_or(u32::MAX);
         while !rest.is_empty() {
             vtime_ns = vtime_ns.checked_add(take(&mut rest)?).ok_or(BadNumbers)?;
-            let mut end = 0u64;
+            let mut end = 0;
             for _ in 0..take(&mut rest)? {
-                let code = take(&mut rest)?;
-                let more = match code & MORE_MAX {
-                    MORE_MAX => take(&mut rest)?.checked_add(MORE_MAX).ok_or(BadNumbers)?,
-                    more => more,
-                };
-                let first = end.checked_add(code >> MORE_BITS).ok_or(BadNumbers)?;
-                end = more.checked_add(1).and_then(|count| first.checked_add(count)).ok_or(BadNumbers)?;
-                points = points.saturating_add(end - first);
-                if end > known as u64 || points > DELTA_POINTS_MAX as u64 {
+                let (gap, more) = run(&mut rest)?;
+                let first = u32::try_from(gap).ok().and_then(|gap| gap.checked_add(end)).ok_or(BadNumbers)?;
+                let last =
+                    u32::try_from(more).ok().and_then(|more| first.checked_add(more)).ok_or(BadNumbers)?;
+                if last >= known || last - first >= DELTA_POINTS_MAX as u32 {
                     return Err(BadNumbers);
                 }
-                let number = |n: u64| u32::try_from(n).map_err(|_| BadNumbers);
-                runs.push(Run { vtime_ns, first: number(first)?, count: number(end - first)? });
+                end = last + 1;
+                numbers.extend(first..end);
+                if numbers.len() > room {
+                    return Err(BadNumbers);
+                }
+            }
+            if steps.last().map_or(0, |step: &Step| step.end) < numbers.len() {
+                steps.push(Step { vtime_ns, end: numbers.len() });
             }
         }
-        Ok(Numbers { runs, unnumbered, overflow, strange })
+        Ok(Numbers { numbers, steps, unnumbered, overflow, strange })
     }
 }
 
@@ -184,13 +193,32 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
+/// Reads the gap before a run, and its length minus one.
+#[inline]
+fn run(bytes: &mut &[u8]) -> Result<(u64, u64), BadNumbers> {
+    let code = take(bytes)?;
+    let more = match code & MORE_MAX {
+        MORE_MAX => take(bytes)?.checked_add(MORE_MAX).ok_or(BadNumbers)?,
+        more => more,
+    };
+    Ok((code >> MORE_BITS, more))
+}
+
 /// Reads a number that [`put`] wrote.
+#[inline]
 fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
-    // Nearly all numbers have one byte.
-    if let [byte @ ..0x80, rest @ ..] = *bytes {
-        *bytes = rest;
-        return Ok(u64::from(*byte));
+    // Nearly all numbers have one byte or two. Which of both is hard to predict, so no branch depends on it.
+    if let [low, high, ..] = *bytes
+        && (low & high) < 0x80
+    {
+        let two = u64::from(low >> 7);
+        *bytes = bytes.get(1 + two as usize..).unwrap_or_default();
+        return Ok(u64::from(low & 0x7f) | (two * u64::from(*high)) << 7);
     }
+    take_long(bytes)
+}
+
+fn take_long(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(BadNumbers)?;
@@ -215,6 +243,10 @@ mod tests {
     #[test]
     fn memory_is_reserved_for_points_and_not_for_bytes() {
         let numbers = Numbers::unpack(&vec![0; 1 << 20], 0, Vec::new(), 0, 0).unwrap();
-        assert!(numbers.is_empty() && numbers.runs.capacity() <= DELTA_POINTS_MAX);
+        assert!(
+            numbers.is_empty()
+                && numbers.numbers.capacity() <= DELTA_POINTS_MAX
+                && numbers.steps.capacity() == 0
+        );
     }
 }

@@ -92,12 +92,10 @@ impl Branches {
     /// Returns the kinds of faults that began on a branch.
     fn kinds_of(&mut self, dictionary: &Dictionary, brief: &Brief) -> u32 {
         let mut kinds = 0;
-        let end = brief.numbers.runs().iter().map(|run| run.numbers().end).max().unwrap_or(0);
-        self.learn(dictionary, end);
-        for run in brief.numbers.runs() {
-            let range = run.numbers();
-            let bits = self.bits.get(range.start as usize..range.end as usize).unwrap_or_default();
-            for bit in bits.iter().filter(|bit| **bit > 0) {
+        self.learn(dictionary, brief.numbers.end());
+        for number in brief.numbers.steps().flat_map(|(_, numbers)| numbers) {
+            let bit = self.bits.get(*number as usize).copied().unwrap_or_default();
+            if bit > 0 {
                 kinds |= 1 << (bit - 1);
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::brief::Brief;
@@ -39,9 +40,34 @@ pub(super) struct Index {
     evidence: BTreeMap<(String, String), u64>,
 }
 
-/// Callback that gets each record and its length in bytes in the order of the file, while the index is built. If it
-/// breaks, the rest of the file is not read.
-pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Brief, usize) -> ControlFlow<()>;
+/// Callback that gets each record in the order of the file, while the index is built. If it breaks, the rest of the file
+/// is not read.
+pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Undecoded, &[u8]) -> ControlFlow<()>;
+
+/// Record of which only the heading is decoded. The callback also gets the bytes after the heading.
+#[derive(Debug)]
+pub(super) struct Undecoded {
+    heading: Heading,
+    /// Number of points in the dictionary after the record's new points were added.
+    points: usize,
+    /// Length of the record in the file, in bytes.
+    pub(super) bytes: usize,
+    number: u32,
+    offset: u64,
+}
+
+impl Undecoded {
+    /// Decodes the record from the bytes after its heading.
+    pub(super) fn brief(self, rest: &[u8], path: &Path) -> Result<Brief, RunError> {
+        let damaged = |damage| RunError::Damaged {
+            path: path.to_owned(),
+            record: self.number.into(),
+            offset: self.offset,
+            damage,
+        };
+        stored::brief(self.heading, rest, self.points).map_err(damaged)
+    }
+}
 
 impl Index {
     /// Reads the first `length` bytes of a file. Returns their index, and the tail after the last whole record.
@@ -64,33 +90,31 @@ impl Index {
                 Ok(frame) => frame,
                 Err(tail) => return Ok((index, tail)),
             };
-            let brief = index.take(&frame, visitor.is_some())?;
-            if let (Some(visitor), Some(brief)) = (&mut visitor, brief)
-                && visitor(&index.dictionary, brief, frame.text.len()).is_break()
+            let (undecoded, rest) = index.take(&frame)?;
+            if let Some(visitor) = &mut visitor
+                && visitor(&index.dictionary, undecoded, rest).is_break()
             {
                 return Ok((index, Tail { records: 0, bytes: 0, damage: None }));
             }
         }
     }
 
-    fn take(&mut self, frame: &Frame, wanted: bool) -> Result<Option<Brief>, RunError> {
-        let damaged = |source: &Source, damage| RunError::Damaged {
-            path: source.path.clone(),
-            record: frame.number.into(),
-            offset: frame.offset,
+    /// Adds a record. Returns it, and the bytes after its heading.
+    fn take<'f>(&mut self, frame: &'f Frame) -> Result<(Undecoded, &'f [u8]), RunError> {
+        let (number, offset, bytes) = (frame.number, frame.offset, frame.text.len());
+        let learned = stored::heading(&frame.text).and_then(|(mut heading, rest)| {
+            self.learn(&mut heading)?;
+            Ok((heading, rest))
+        });
+        let (heading, rest) = learned.map_err(|damage| RunError::Damaged {
+            path: self.source.path.clone(),
+            record: number.into(),
+            offset,
             damage,
-        };
-        let (mut heading, rest) =
-            stored::heading(&frame.text).map_err(|damage| damaged(&self.source, damage))?;
-        self.learn(&mut heading).map_err(|damage| damaged(&self.source, damage))?;
-        let choice = heading.choice;
-        heading.hits.0.iter().for_each(|hit| self.note_evidence(hit.key(), choice));
-        let brief = match wanted {
-            true => Some(stored::brief(heading, rest, self.dictionary.len())),
-            false => None,
-        };
-        self.add(choice, frame.text.len())?;
-        brief.transpose().map_err(|damage| damaged(&self.source, damage))
+        })?;
+        heading.hits.0.iter().for_each(|hit| self.note_evidence(hit.key(), heading.choice));
+        self.add(heading.choice, bytes)?;
+        Ok((Undecoded { heading, points: self.dictionary.len(), bytes, number, offset }, rest))
     }
 
     /// Assigns numbers to the points that a record introduces.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::end::End;
 use super::evidence;
 use super::folder;
 use super::header::Header;
-use super::index::Index;
+use super::index::{Index, Undecoded};
 use super::media::Source;
 use super::merged::{Merged, Stray};
 use super::problem::RunError;
@@ -71,23 +71,34 @@ impl Reading {
         let (reading, (merged, branches)) = Reading::with(run, |source, length, end| {
             let mut taking = Taking { branches, ..Taking::new(end.map_or(u64::MAX, |end| end.branches)) };
             let path = source.path.clone();
-            let (sender, receiver) = sync_channel::<(Dictionary, Brief, usize)>(DECODED_MAX);
+            let (sender, receiver) = sync_channel::<Batch>(BATCHES_MAX);
             let (read, merged) = thread::scope(|scope| {
                 let merging = thread::Builder::new().spawn_scoped(scope, || {
-                    for (dictionary, brief, bytes) in receiver {
-                        taking.take(&dictionary, brief, bytes).map_err(|stray| strange(&path, stray))?;
+                    for Batch { dictionary, records, bytes } in receiver {
+                        for (record, rest) in records {
+                            let length = record.bytes;
+                            let brief = record.brief(bytes.get(rest).unwrap_or_default(), &path)?;
+                            taking.take(&dictionary, brief, length).map_err(|stray| strange(&path, stray))?;
+                        }
                     }
                     Ok(taking)
                 });
                 let merging = merging.map_err(RunError::io("start a thread to read", &path))?;
-                let mut send = |dictionary: &Dictionary, brief, bytes| {
+                let mut batch = Batch::default();
+                let mut send = |dictionary: &Dictionary, record, rest: &[u8]| {
+                    batch.add(dictionary, record, rest);
+                    if !batch.is_full() {
+                        return ControlFlow::Continue(());
+                    }
                     // If the merging thread has ended, its error is the result, and the rest is not needed.
-                    match sender.send((dictionary.clone(), brief, bytes)) {
+                    match sender.send(std::mem::take(&mut batch)) {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),
                     }
                 };
                 let read = Index::of(source, length, Some(&mut send));
+                // If the merging thread has ended, as above.
+                let _ended = sender.send(batch);
                 drop(sender);
                 Ok((read, merging.join().unwrap_or_else(|panic| resume_unwind(panic))))
             })?;
@@ -167,6 +178,31 @@ impl Reading {
     }
 }
 
+/// Records for the merging thread, in the order of the file.
+#[derive(Default)]
+struct Batch {
+    dictionary: Dictionary,
+    /// Records, each with the place in `bytes` of the bytes after its heading.
+    records: Vec<(Undecoded, Range<usize>)>,
+    /// One allocation for all records: memory that one thread allocates and another one frees costs a lock.
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    fn add(&mut self, dictionary: &Dictionary, record: Undecoded, rest: &[u8]) {
+        if self.records.is_empty() {
+            self.dictionary = dictionary.clone();
+        }
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(rest);
+        self.records.push((record, begin..self.bytes.len()));
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.len() >= BATCH_RECORDS || self.bytes.len() >= BATCH_BYTES
+    }
+}
+
 /// Merges records in the order of choices while the file is read. If too many records wait for an earlier choice, the
 /// last ones are dropped and read again at the end.
 struct Taking {
@@ -181,8 +217,12 @@ struct Taking {
     branches: Option<Branches>,
 }
 
-/// Maximum number of records that are decoded and not yet merged. A record may be large, so only few are kept.
-const DECODED_MAX: usize = 16;
+/// Maximum number of batches that wait for the merging thread.
+const BATCHES_MAX: usize = 4;
+/// Number of records in a full batch. To wake a thread takes as long as to merge several records.
+const BATCH_RECORDS: usize = 64;
+/// Length of a full batch's records, in bytes, without their headings. The last record may exceed it.
+const BATCH_BYTES: usize = 256 << 10;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
 /// Maximum length in the file of these records, in bytes. Decoded, a record can have 25 times its length.

@@ -10,7 +10,7 @@ use super::*;
 use crate::coverage::Numbers;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::run::frame;
-use crate::run::index::Index;
+use crate::run::index::{Index, Undecoded};
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
 use crate::run::stored;
@@ -178,7 +178,7 @@ fn a_visitor_that_breaks_ends_the_reading() {
         let source =
             Source { file: Arc::new(fs::File::open(branches(run.path())).unwrap()), path: "b".into() };
         let mut seen = 0;
-        let mut visitor = |_: &Dictionary, _: Brief, _: usize| {
+        let mut visitor = |_: &Dictionary, _: Undecoded, _: &[u8]| {
             seen += 1;
             if seen < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
