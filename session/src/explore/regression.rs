@@ -4,6 +4,8 @@
 //! replays the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
@@ -11,8 +13,8 @@ use everett_explorer::config::ExploreConfig;
 use everett_explorer::fate::End;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
-use everett_explorer::search::Path;
 use everett_explorer::search::strategy::StrategyKind;
+use everett_explorer::search::{Fork, Path};
 use serde::{Deserialize, Serialize};
 
 use super::path_runner::Route;
@@ -97,13 +99,24 @@ impl Regression {
         })
     }
 
-    /// Writes the regression file.
+    /// Writes the regression file. If that fails, an existing file stays as it is.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written.
+    /// Returns an error if the file cannot be written, or if it would be too long to be read again.
     pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(file, text).with_context(|| file.display().to_string())
+        let here = || file.display().to_string();
+        if text.len() as u64 > FILE_BYTES_MAX {
+            bail!("{}: the plan is too long for a regression file ({} bytes)", file.display(), text.len());
+        }
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        // Others may read the file, as far as the user's mask allows it.
+        let builder = builder.permissions(fs::Permissions::from_mode(0o666));
+        let mut temporary = builder.tempfile_in(folder.unwrap_or(FilePath::new("."))).with_context(here)?;
+        temporary.write_all(text.as_bytes()).with_context(here)?;
+        temporary.persist(file).map_err(|error| error.error).with_context(here)?;
+        Ok(())
     }
 
     /// Reads a regression file.
@@ -168,12 +181,13 @@ impl Regression {
         Plan::parse(&lines, names).with_context(|| format!("{}: plan", file.display()))
     }
 
-    /// Returns the route that replays the finding.
+    /// Returns the route that replays the finding. If the world has changed since, and its root moment with it, all
+    /// forks move by the same time, as the faults and the end do.
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
         let end = End { at_ns, open: false, checked: self.checked };
-        Route { path: self.path.clone(), plan: Some(plan), end: Some(end) }
+        Route { path: from_root(&self.path, setting.root_ns), plan: Some(plan), end: Some(end) }
     }
 
     /// Returns the finding that a replay should show: any violation of the property.
@@ -181,6 +195,17 @@ impl Regression {
     pub fn wanted(&self) -> Wanted {
         Wanted { property: self.property.clone(), signature: None }
     }
+}
+
+/// Returns the path with all forks moved so that the first one is at `root_ns`.
+fn from_root(path: &Path, root_ns: u64) -> Path {
+    let first_ns = path.forks().first().map_or(root_ns, |fork| fork.vtime_ns);
+    let moved = path.forks().iter().try_fold(Path::default(), |moved, fork| {
+        let vtime_ns = root_ns.saturating_add(fork.vtime_ns - first_ns);
+        moved.child(Fork { vtime_ns, ..*fork })
+    });
+    // Forks that do not fit before the end of time stay where they were.
+    moved.unwrap_or_else(|_| path.clone())
 }
 
 /// Returns the path of `file` relative to `folder`.
@@ -200,6 +225,14 @@ mod tests {
     use super::*;
     use crate::identity::Identity;
     use everett_world_file::{self as world_file, World};
+
+    #[test]
+    fn forks_follow_the_root_moment() {
+        let path = |text: &str| text.parse::<Path>().unwrap();
+        assert_eq!(from_root(&path("1000.1/3000.2"), 5000), path("5000.1/7000.2"));
+        assert_eq!(from_root(&path("1000.1/3000.2"), 1000), path("1000.1/3000.2"));
+        assert_eq!(from_root(&Path::default(), 7), Path::default());
+    }
 
     #[test]
     fn paths_are_relative_to_the_folder() {

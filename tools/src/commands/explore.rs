@@ -179,18 +179,20 @@ pub(super) fn go(
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
-    let mut reporter = Reporter { ui, bar: ExploreBar::new(ui, limits.host_ns, most), clock, failed: None };
+    let bar = ExploreBar::new(ui, limits.host_ns, most);
+    let mut reporter = Reporter { ui, bar, clock, failed: None, interrupt };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
     reporter.bar.clear();
     let outcome = outcome?;
-    if let Some(error) = reporter.failed {
-        return Err(error.into());
-    }
     let host_seconds = clock.seconds();
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let end = outcome.merged.end(outcome.why, host_ns);
     keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
+    // The run directory is complete, whatever became of the output.
+    if let Some(error) = reporter.failed {
+        return Err(error.into());
+    }
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
     let promise = Promise::of(header, &outcome.merged);
@@ -411,8 +413,9 @@ struct Reporter<'u> {
     ui: &'u Ui,
     bar: ExploreBar,
     clock: Stopwatch,
-    /// Error of writing to the terminal.
+    /// Error of writing to the terminal. It also ends the exploration.
     failed: Option<std::io::Error>,
+    interrupt: &'u Interrupt,
 }
 
 impl Onlooker for Reporter<'_> {
@@ -434,6 +437,8 @@ impl Onlooker for Reporter<'_> {
         });
         if let Err(error) = told {
             self.failed.get_or_insert(error);
+            // Nobody would see the rest: a pipe was closed, for example.
+            self.interrupt.raise();
         }
     }
 

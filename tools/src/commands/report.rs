@@ -238,12 +238,8 @@ pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
 /// Writes the Markdown and the JSON of a report into a folder.
 fn to_files(ui: &Ui, report: &Report, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let file = |name: &str, text: &str| {
-        let file = folder.join(name);
-        fs::write(&file, text).with_context(|| file.display().to_string())
-    };
-    file("report.md", &report.markdown())?;
-    file("report.json", &(report.json()? + "\n"))?;
+    replace(&folder.join("report.md"), &report.markdown())?;
+    replace(&folder.join("report.json"), &(report.json()? + "\n"))?;
     ui.say(format!("{} and report.json", folder.join("report.md").display()))?;
     Ok(())
 }
