@@ -69,11 +69,19 @@ job() {
 # Unpacks the results. Prints the command's status, or nothing if the host did not write it.
 job_finish() {
     local disk=$1 status
+    rm -rf "$logs/end"
     mkdir -p "$logs/end"
-    tar -x -f "$disk" --no-same-owner -C "$logs/end" 2>/dev/null || true
-    [[ -z $out ]] || { mkdir -p "$out" && cp -a "$logs/end/results/." "$out/" 2>/dev/null || true; }
+    tar -x -f "$disk" --no-same-owner -C "$logs/end" 2>"$logs/end.log" || rm -f "$logs/end/whole"
+    if [[ -n $out && -d $logs/end/results ]]; then
+        mkdir -p "$out" && cp -a "$logs/end/results/." "$out/" 2>>"$logs/end.log" || rm -f "$logs/end/whole"
+    fi
     status=$(cat "$logs/end/status" 2>/dev/null || true)
     [[ ! $status =~ ^[0-9]+$ ]] || printf '%s' "$status"
+}
+
+# Whether all results of the command were unpacked.
+job_is_whole() {
+    [[ -e $logs/end/whole ]]
 }
 
 # Prints the seconds that the command took by the host's own clock, or "null".
