@@ -1,6 +1,6 @@
 //! Events as lines of text.
 
-use everett_explorer::sdk::{self, Line};
+use everett_explorer::sdk::{self, Guidance, Line, Value};
 use everett_input::text::printable;
 use everett_input::units::Vtime;
 
@@ -80,6 +80,11 @@ fn sdk(text: &str) -> String {
             };
             faint(format!("{} {:?} {did}", assertion.kind.name(), assertion.name))
         }
+        Ok(Line::Guidance(Some(Guidance { name, value }))) => {
+            let (Value::Number { text: value, .. } | Value::Other(value)) = value;
+            faint(format!("guidance {name:?} is {}", printable(&value)))
+        }
+        Ok(Line::Guidance(None)) => faint("guidance is registered".to_owned()),
         Ok(Line::Setup) => "the setup is complete".to_owned(),
         Ok(Line::Header { language, version }) => {
             faint(format!("SDK {} for {}", printable(&version), printable(&language)))

@@ -74,8 +74,8 @@ mod tests {
         for (text, what) in [
             ("[sdk]\nsetup = 1", "w.toml:2: sdk.setup: "),
             ("[sdk]\nready = true", "w.toml:2: "),
-            ("[sdk]\nsetup_timeout = \"0s\"", "w.toml:2: sdk.setup_timeout: more than 0 and at most 10m"),
-            ("[sdk]\nsetup_timeout = \"11m\"", "w.toml:2: sdk.setup_timeout: more than 0 and at most 10m"),
+            ("[sdk]\nsetup_timeout = \"0s\"", "w.toml:2: sdk.setup_timeout: more than 0 and at most 600 s"),
+            ("[sdk]\nsetup_timeout = \"11m\"", "w.toml:2: sdk.setup_timeout: more than 0 and at most 600 s"),
             (
                 "[sdk]\nsetup = false\nsetup_timeout = \"1s\"",
                 "w.toml:3: sdk.setup_timeout: nothing is waited for",
