@@ -28,8 +28,8 @@ serde_json = "1"
 "#;
 const PROGRAM: &str = include_str!("app.rs");
 
-/// A world with the program as a service. Guests are of a Debian whose glibc may be older than the host's, so the
-/// program brings the host's own along.
+/// A world with the program as a service. The program is linked to the host's glibc, which must not be newer than that of
+/// the guests' Debian.
 const WORLD: &str = r#"
 [sdk]
 [[node]]
