@@ -1,4 +1,4 @@
-//! Builds the programs for guests, which `src/agent.rs` and `src/shim.rs` include.
+//! Builds the programs for guests, which `src/agent.rs`, `src/shim.rs` and `src/sdk.rs` include.
 //!
 //! They run on another machine. They are static, small and contain no path of this host, so that equal sources make
 //! equal images. They are therefore built by a nested cargo with their own lock files, profiles and target directory,
@@ -11,13 +11,20 @@ use std::process::Command;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// Flags of static programs.
+const PROGRAM_FLAGS: [&str; 2] = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"];
+/// Flags of a shared object without a C library.
+const LIBRARY_FLAGS: [&str; 3] =
+    ["-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,-soname,libvoidstar.so"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let agent = here.join("agent");
     let protocol = agent.join("protocol");
     let shim = here.join("shim");
-    for folder in [&agent, &shim] {
+    let (library, collector) = (here.join("sdk/library"), here.join("sdk/collector"));
+    for folder in [&agent, &shim, &library, &collector] {
         for part in ["src", "Cargo.toml", "Cargo.lock"] {
             println!("cargo::rerun-if-changed={}", folder.join(part).display());
         }
@@ -35,18 +42,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let target_folder = out.join("agent-target");
-    for (folder, binary, variable) in
-        [(agent, "everett-agent", "EVERETT_AGENT"), (shim, "everett-shim", "EVERETT_SHIM")]
-    {
-        build(&here, &folder, &target_folder)?;
+    for (folder, binary, variable) in [
+        (agent, "everett-agent", "EVERETT_AGENT"),
+        (shim, "everett-shim", "EVERETT_SHIM"),
+        (collector, "everett-collector", "EVERETT_SDK_COLLECTOR"),
+    ] {
+        build(&here, &folder, &target_folder, &PROGRAM_FLAGS)?;
         let binary = target_folder.join(TARGET).join("release").join(binary);
         println!("cargo::rustc-env={variable}={}", binary.display());
     }
+    // Other flags build everything again, so the library has a folder of its own.
+    let target_folder = out.join("library-target");
+    build(&here, &library, &target_folder, &LIBRARY_FLAGS)?;
+    let library = target_folder.join(TARGET).join("release/libvoidstar.so");
+    println!("cargo::rustc-env=EVERETT_SDK_LIBRARY={}", library.display());
     Ok(())
 }
 
 /// Builds the program in `folder`, a workspace of its own.
-fn build(here: &Path, folder: &Path, target_folder: &Path) -> Result<(), Box<dyn Error>> {
+fn build(here: &Path, folder: &Path, target_folder: &Path, own_flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let mut cargo = Command::new(env::var("CARGO")?);
     cargo.arg("build").arg("--release").arg("--locked").arg("--target").arg(TARGET);
     cargo.arg("--manifest-path").arg(folder.join("Cargo.toml"));
@@ -76,7 +90,7 @@ fn build(here: &Path, folder: &Path, target_folder: &Path) -> Result<(), Box<dyn
     ] {
         cargo.env_remove(name);
     }
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(here)?.join("\u{1f}"));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags(here, own_flags)?.join("\u{1f}"));
 
     let status = cargo.status()?;
     if !status.success() {
@@ -85,9 +99,8 @@ fn build(here: &Path, folder: &Path, target_folder: &Path) -> Result<(), Box<dyn
     Ok(())
 }
 
-fn flags(here: &Path) -> Result<Vec<String>, Box<dyn Error>> {
-    let mut flags =
-        vec![String::from("-Ctarget-feature=+crt-static"), String::from("-Crelocation-model=static")];
+fn flags(here: &Path, own: &[&str]) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut flags: Vec<String> = own.iter().map(|&flag| flag.to_owned()).collect();
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
     // Panic messages contain source paths; paths of this host are replaced by fixed ones.

@@ -9,6 +9,7 @@
 //! - [`coverage`]: points that timelines reached, and estimates of what is unseen
 //! - [`composer`]: the schedule of a test template's commands
 //! - [`property`] and [`history`]: checks of logs, consoles and clients' histories
+//! - [`sdk`]: lines that programs send through the SDK
 //! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
 //! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files
@@ -33,6 +34,7 @@ pub mod plan;
 pub mod property;
 pub mod report;
 pub mod run;
+pub mod sdk;
 pub mod search;
 pub mod shrink;
 pub mod suggest;

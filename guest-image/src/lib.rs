@@ -12,6 +12,7 @@
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
 //! - [`oci`]: container images as root filesystems.
 //! - [`shim`]: the program that starts the processes of container images.
+//! - [`sdk`]: the library and the program of worlds with the SDK.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
 //! - [`compression`], [`progress`]: shared by the others.
@@ -39,6 +40,7 @@ pub mod lock;
 pub mod oci;
 pub mod programs;
 pub mod progress;
+pub mod sdk;
 pub mod shim;
 pub mod squashfs;
 pub mod tree;

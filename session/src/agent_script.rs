@@ -11,6 +11,7 @@ use everett_vmm::wire::endpoint::EndpointConfig;
 use everett_world_file::{self as world_file, CheckKind, Node, World};
 
 use crate::containers::{self, NodeImage};
+use crate::sdk;
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -43,9 +44,20 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// Folder that may contain commands of a test template. They are listed before the machine is ready.
     pub template: Option<String>,
+    /// The SDK in this node, if the world has it.
+    pub sdk: Option<Sdk>,
     /// Pause before the last commands and the checks, in nanoseconds of vtime. Meanwhile the world runs without drivers
     /// and faults.
     pub settle_ns: u64,
+}
+
+/// The SDK in a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sdk {
+    /// Command that starts the collector. It ends when the collector takes lines.
+    pub collector: protocol::Exec,
+    /// Time from ready services to a complete setup, in nanoseconds of vtime. `None` if the setup is not waited for.
+    pub setup_timeout_ns: Option<u64>,
 }
 
 /// Driver, as requested from the agent: a service without a readiness check.
@@ -140,9 +152,18 @@ impl Plan {
         for entry in &node.files {
             put_file(entry, &mut files);
         }
-        if world.workload.template.is_some() {
+        if world.sdk.is_some() {
+            files.extend(sdk::files());
+        } else if world.workload.template.is_some() {
             files.push(output_file());
         }
+        // Variables that the world file gives have precedence.
+        let with_sdk = |unit: &str, own: &BTreeMap<String, String>, env: &mut BTreeMap<String, String>| {
+            if world.sdk.is_some() {
+                let variables = sdk::variables(unit).into_iter().filter(|(name, _)| !own.contains_key(name));
+                env.extend(variables);
+            }
+        };
         let drivers = world.workload.drivers.iter().filter(|driver| driver.node == node.name);
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
         let volumes = image.map(|_| containers::volumes_disk());
@@ -153,9 +174,13 @@ impl Plan {
                 *argv = image.command_line(node, command, command.argv.clone());
             }
         };
-        let service = |one: &world_file::Service| match image {
-            Some(image) => image.service(node, one, service(one)),
-            None => service(one),
+        let service = |one: &world_file::Service| {
+            let mut service = match image {
+                Some(image) => image.service(node, one, service(one)),
+                None => service(one),
+            };
+            with_sdk(&one.name, &one.command.env, &mut service.env);
+            service
         };
         let driver = |driver: &world_file::Driver| {
             let mut service = driver_service(driver);
@@ -163,6 +188,7 @@ impl Plan {
                 of_image(&driver.command, &mut service.argv);
                 (service.env, service.cwd, service.user) = Default::default();
             }
+            with_sdk(&driver.name, &driver.command.env, &mut service.env);
             Driver { service, repeat: driver.repeat }
         };
         let check = |check: &world_file::Check| {
@@ -170,6 +196,9 @@ impl Plan {
             if let (Some(_), CheckKind::Command(command)) = (image, &check.what) {
                 of_image(command, &mut agent.exec.argv);
                 (agent.exec.env, agent.exec.cwd, agent.exec.user) = Default::default();
+            }
+            if let CheckKind::Command(command) = &check.what {
+                with_sdk(&check.name, &command.env, &mut agent.exec.env);
             }
             Some(agent)
         };
@@ -191,6 +220,7 @@ impl Plan {
             drivers: drivers.map(driver).collect(),
             checks: checks.filter_map(check).collect(),
             template: world.workload.template.clone(),
+            sdk: world.sdk.as_ref().map(sdk::of_node),
             settle_ns: world.workload.settle_ns,
         }
     }
@@ -343,13 +373,18 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns a command of a test template as a service that is started once. `prefix` is [`Plan::prefix`].
+/// Returns a command of a test template as a service that is started once, by this plan of its node.
 #[must_use]
-pub fn test_command(service: String, prefix: &[String], folder: &str, name: &str) -> protocol::Service {
+pub fn test_command(service: String, plan: &Plan, name: &str) -> protocol::Service {
+    let folder = plan.template.as_deref().unwrap_or_default();
+    let mut env = BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]);
+    if plan.sdk.is_some() {
+        env.extend(sdk::variables(name));
+    }
     protocol::Service {
         name: service,
-        argv: [prefix, &[format!("{folder}/{name}")]].concat(),
-        env: BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]),
+        argv: [&plan.prefix[..], &[format!("{folder}/{name}")]].concat(),
+        env,
         cwd: None,
         user: None,
         ready: None,
@@ -417,8 +452,9 @@ argv = ["ping"]
             plan.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
             ["/tmp/antithesis/sdk.jsonl"]
         );
-        let command = test_command("s".to_owned(), &[], "/t", "anytime_a b");
+        let command = test_command("s".to_owned(), &plan, "anytime_a b");
         assert_eq!(command.argv, ["/t/anytime_a b"]);
+        assert_eq!(command.env.len(), 1, "there is no SDK");
         assert_eq!(command.env[OUTPUT_VARIABLE], OUTPUT_FOLDER);
         assert!(command.history);
     }

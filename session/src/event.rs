@@ -28,7 +28,9 @@ impl Event {
             | What::Fork { path: text }
             | What::Fault { line: text, .. }
             | What::Effect { text }
-            | What::History { text, .. } => text.len(),
+            | What::History { text, .. }
+            | What::Sdk { text }
+            | What::Edge { module: text, .. } => text.len(),
             What::Finding { property: unit, text }
             | What::Line { unit, text, .. }
             | What::Exit { unit, status: text, .. } => unit.len() + text.len(),
@@ -86,6 +88,18 @@ pub enum What {
         text: String,
         /// True if the line was longer than the port's bound and was cut.
         truncated: bool,
+    },
+    /// A program sent a line through the SDK.
+    Sdk {
+        /// The line, which `everett_explorer::sdk::parse` reads.
+        text: String,
+    },
+    /// An instrumented program reached an edge of its code.
+    Edge {
+        /// Program or module.
+        module: String,
+        /// Number of the edge in the module, from 0.
+        edge: u32,
     },
     /// A unit ended.
     Exit {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use everett_explorer::search::strategy::StrategyKind;
 
+use everett_guest_image::sdk::{COLLECTOR, LIBRARY};
 use everett_world_file::{Workload, World};
 
 /// Machine version. It changes with the CPU model, devices, ACPI tables, the agent protocol and the order of events.
@@ -73,6 +74,10 @@ impl Identity {
         }
         for entry in world.nodes.iter().flat_map(|node| &node.files) {
             part(&entry.content);
+        }
+        if world.sdk.is_some() {
+            part(LIBRARY);
+            part(COLLECTOR);
         }
         Identity(hasher.finalize())
     }

@@ -9,6 +9,7 @@
 //! A running world:
 //! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the
 //!   guest
+//! - `sdk` puts the SDK into guests
 //! - `node` joins a machine and its conversation; [`timeline`] joins all nodes; [`drive`] runs a timeline to its end;
 //!   [`restarts`] starts nodes again; [`watching`] reports accesses to watched bytes
 //! - [`event`] defines the events of a timeline; [`show`] formats them as lines, in the colours of [`style`]
@@ -50,6 +51,7 @@ mod node;
 pub mod progress;
 pub mod restarts;
 pub mod run_folder;
+mod sdk;
 pub mod show;
 pub mod steps;
 pub mod style;

@@ -171,14 +171,14 @@ impl NodeSession {
     pub(super) fn listen(&mut self, node: &mut Node<AnyEngine>) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
-        let mut writes: Vec<_> = [Port::History, Port::Log, Port::Control]
+        let mut writes: Vec<_> = [Port::History, Port::Sdk, Port::Log, Port::Control]
             .into_iter()
             .flat_map(|port| output.take_port(port as usize).into_iter().map(move |write| (port, write)))
             .collect();
-        for port in [Port::Sdk, Port::Debug, Port::Spare] {
+        for port in [Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
-        // The sort is stable: writes of one port keep their order. At equal vtimes, history and log come before the
+        // The sort is stable: writes of one port keep their order. At equal vtimes, histories, SDK lines and logs come before the
         // agent's messages about them.
         writes.sort_by_key(|(_, write)| write.vtime);
         for (port, write) in writes {

@@ -1,5 +1,6 @@
 //! Events as lines of text.
 
+use everett_explorer::sdk::{self, Guidance, Line, Value};
 use everett_input::text::printable;
 use everett_input::units::Vtime;
 
@@ -34,6 +35,10 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
         What::History { text, truncated } => {
             ("history", style::paint(style::FAINT, format!("{}{}", printable(text), cut(*truncated))))
         }
+        What::Sdk { text } => ("sdk", sdk(text)),
+        What::Edge { module, edge } => {
+            ("sdk", style::paint(style::FAINT, format!("edge {edge} of {}", printable(module))))
+        }
         What::Exit { unit, status, success: true } => {
             (unit.as_str(), style::paint(style::FAINT, format!("ends with {}", printable(status))))
         }
@@ -58,6 +63,34 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
     let unit = printable(unit);
     let unit = if several_nodes && !event.node.is_empty() { format!("{}/{unit}", event.node) } else { unit };
     format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
+}
+
+/// Describes a line of the SDK.
+fn sdk(text: &str) -> String {
+    let faint = |text: String| style::paint(style::FAINT, text);
+    match sdk::parse(text) {
+        Ok(Line::Assertion(assertion)) if assertion.is_violated() => {
+            style::paint(style::BAD, printable(&assertion.evidence()))
+        }
+        Ok(Line::Assertion(assertion)) => {
+            let did = match (assertion.hit, assertion.condition) {
+                (false, _) => "is registered",
+                (true, true) => "holds",
+                (true, false) => "was reached and does not hold",
+            };
+            faint(format!("{} {:?} {did}", assertion.kind.name(), assertion.name))
+        }
+        Ok(Line::Guidance(Some(Guidance { name, value }))) => {
+            let (Value::Number { text: value, .. } | Value::Other(value)) = value;
+            faint(format!("guidance {name:?} is {}", printable(&value)))
+        }
+        Ok(Line::Guidance(None)) => faint("guidance is registered".to_owned()),
+        Ok(Line::Setup) => "the setup is complete".to_owned(),
+        Ok(Line::Header { language, version }) => {
+            faint(format!("SDK {} for {}", printable(&version), printable(&language)))
+        }
+        _ => faint(printable(text).to_string()),
+    }
 }
 
 /// Returns the mark of a line that was cut.
@@ -109,6 +142,19 @@ mod tests {
         assert_eq!(
             plain(What::Begin { seed: 7 }),
             "   1.500000000 world        the timeline begins under seed 7"
+        );
+        let assertion = |hit, condition| {
+            let text = format!(
+                "{{\"antithesis_assert\":{{\"assert_type\":\"always\",\"must_hit\":true,\"hit\":{hit},\"condition\":{condition},\
+                 \"id\":\"a\\u001b\",\"location\":{{\"file\":\"f\",\"begin_line\":3}},\"details\":{{\"x\":1}}}}}}"
+            );
+            plain(What::Sdk { text })
+        };
+        assert_eq!(assertion(false, false), "   1.500000000 sdk          Always \"a\\u{1b}\" is registered");
+        assert_eq!(assertion(true, true), "   1.500000000 sdk          Always \"a\\u{1b}\" holds");
+        assert_eq!(
+            assertion(true, false),
+            "   1.500000000 sdk          Always \"a\\u{1b}\" does not hold at f:3:0: {\"x\":1}"
         );
         assert_eq!(plain(What::Ready), "   1.500000000 guest        services are ready");
     }

@@ -2,7 +2,7 @@
 //!
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
-//! - `image`, `container`, `node`, `disk`, `link`, `workload`: readers of one table each
+//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -22,6 +22,7 @@ mod image;
 mod link;
 mod node;
 mod paths;
+mod sdk;
 mod talk;
 mod workload;
 
@@ -43,6 +44,7 @@ pub use error::Error;
 pub use image::{Image, Root};
 pub use link::Links;
 pub use node::{FileEntry, Node};
+pub use sdk::Sdk;
 pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
@@ -115,6 +117,9 @@ pub struct World {
     pub links: Links,
     /// Drivers, checks and the test template.
     pub workload: Workload,
+    /// The SDK in guests. Without it, nothing in a guest differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sdk: Option<Sdk>,
     /// Kinds, frequency and strength of drawn faults. A fault plan itself is separate data.
     #[serde(skip)]
     pub faults: FaultConfig,
@@ -192,6 +197,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
             "node",
             "link",
             "workload",
+            "sdk",
             "faults",
             "explore",
             "property",
@@ -243,6 +249,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
     }
     let links = link::read(top.get("link").map(|item| item.list(link::LINKS_MAX)).transpose()?, &nodes)?;
     let workload = workload::read(top.get("workload").map(|item| item.table()).transpose()?, &nodes)?;
+    let sdk = top.get("sdk").map(|item| sdk::read(&item.table()?)).transpose()?;
     let faults = match top.get("faults") {
         None => FaultConfig::default(),
         Some(item) => item.deserialize()?,
@@ -274,6 +281,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         nodes,
         links,
         workload,
+        sdk,
         faults,
         explore,
         properties,

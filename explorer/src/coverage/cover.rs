@@ -31,6 +31,8 @@ pub struct Coverage {
     growth: Growth,
     /// Spread of points over branches for each kind, in the order of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
+    /// Rank of the best number of each guidance.
+    best: BTreeMap<String, i64>,
 }
 
 /// What each merged branch reads and writes of a point with a number.
@@ -176,7 +178,14 @@ impl Coverage {
         };
         let mut new: Vec<_> = new.into_iter().filter_map(with_id).collect();
         new.sort_unstable_by_key(|(id, ..)| *id);
-        for (id, candidate, vtime_ns) in new {
+        let better = self.better_guidance(new.iter().filter_map(|(_, candidate, _)| match candidate {
+            Candidate::Number(number) => entries.get(*number).map(|entry| &*entry.point),
+            Candidate::Unnumbered(unnumbered) => Some(&*unnumbered.point),
+        }));
+        for ((id, candidate, vtime_ns), better) in new.into_iter().zip(better) {
+            if !better {
+                continue;
+            }
             if self.count >= POINTS_MAX {
                 self.overflow = self.overflow.saturating_add(1);
                 continue;
@@ -202,6 +211,29 @@ impl Coverage {
             *reward.by_kind.entry(kind).or_default() += 1;
         }
         reward
+    }
+
+    /// Returns for each point whether it counts. A number of guidance counts if it is better than those of all earlier
+    /// branches, and the best of its branch. All other points count.
+    fn better_guidance<'p>(&mut self, points: impl Iterator<Item = &'p Point>) -> Vec<bool> {
+        let ranked: Vec<Option<(&str, i64)>> = points
+            .map(|point| match point {
+                Point::Guidance { name, rank: Some(rank), .. } => Some((name.as_str(), *rank)),
+                _ => None,
+            })
+            .collect();
+        let mut best: BTreeMap<&str, i64> = BTreeMap::new();
+        for &(name, rank) in ranked.iter().flatten() {
+            let earlier = self.best.get(name).copied();
+            if earlier.is_none_or(|earlier| earlier < rank) {
+                best.entry(name).and_modify(|best| *best = (*best).max(rank)).or_insert(rank);
+            }
+        }
+        let counts =
+            ranked.iter().map(|ranked| ranked.is_none_or(|(name, rank)| best.get(name) == Some(&rank)));
+        let counts = counts.collect();
+        self.best.extend(best.into_iter().map(|(name, rank)| (name.to_owned(), rank)));
+        counts
     }
 
     /// Extends the tables to hold all numbers below `end`.

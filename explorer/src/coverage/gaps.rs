@@ -106,7 +106,11 @@ impl Gaps {
                 Point::Value { variable, value } => {
                     values.insert((variable.as_str(), value.clone()));
                 }
-                Point::State { .. } | Point::FaultPair { .. } => {}
+                Point::State { .. }
+                | Point::FaultPair { .. }
+                | Point::Assertion { .. }
+                | Point::Guidance { .. }
+                | Point::Edge { .. } => {}
             }
         }
         phases.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));

@@ -9,6 +9,7 @@
 //! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
 //!   canonical form
 //! - `types` and `order`: types of events, and happens-before
+//! - `sdk`: assertions, guidance and edges that programs report
 //! - `point`: kinds of points; `observer` and `delta`: the points of one branch; `cover`: the points of all branches
 //! - `dictionary`: numbers of points; `numbers`: the points of a branch, by number
 //! - [`statistics`]: estimates of what was not seen; `gaps`: known points that were not reached
@@ -39,6 +40,7 @@ mod observed;
 mod observer;
 mod order;
 mod point;
+mod sdk;
 mod state;
 pub mod statistics;
 mod symmetry;
@@ -58,7 +60,7 @@ pub(crate) use numbers::Unnumbered;
 pub use numbers::{BadNumbers, Numbers};
 pub use observed::{DiskEvent, Observed, ProcessChange, What, WireKind};
 pub use observer::{Observer, ObserverState, OtherWorld};
-pub use point::{Kind, Point, PointId};
+pub use point::{Kind, Outcome, Point, PointId};
 pub use template::template;
 pub use world::{NodeNames, World, WorldError};
 

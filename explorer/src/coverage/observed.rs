@@ -2,6 +2,9 @@
 //!
 //! Not here: the sources of events. The caller converts the reports of the engine, the wire and the agents.
 
+use super::point::Outcome;
+use crate::sdk::{AssertionKind, Guidance};
+
 /// An observed event. Events come in the order of vtime; events with the same time come in the order in which they
 /// happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,24 @@ pub enum What {
         name: String,
         /// Its details, as JSON.
         details: String,
+    },
+    /// A program registered or evaluated an assertion.
+    Assertion {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: AssertionKind,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// A program reported a value of guidance.
+    Guidance(Guidance),
+    /// A program reached an edge of its code.
+    Edge {
+        /// The program or its module.
+        module: String,
+        /// Number of the edge in the module.
+        edge: u32,
     },
     /// A line of an operation history.
     History {

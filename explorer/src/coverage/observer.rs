@@ -11,6 +11,7 @@ use super::node::Set;
 use super::observed::{Observed, ProcessChange, What, WireKind};
 use super::order::{Before, Timelines};
 use super::point::Point;
+use super::sdk::Reported;
 use super::state::WorldState;
 use super::template::template;
 use super::text::{clip, head};
@@ -31,6 +32,7 @@ pub struct ObserverState {
     vocabulary: Vocabulary,
     types: Types,
     timelines: Timelines,
+    reported: Reported,
 }
 
 /// Error for a state that belongs to a world with other nodes.
@@ -43,6 +45,8 @@ pub struct OtherWorld;
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
+    /// Points that this branch has reached because its ancestors did, until the first event.
+    inherited: Vec<Point>,
     delta: Delta,
     /// Orders that the branch already reached, as the types of both events and whether they are on two nodes.
     ordered: BTreeSet<(u32, u32, bool)>,
@@ -62,6 +66,7 @@ impl ObserverState {
             vocabulary: Vocabulary::default(),
             types: Types::default(),
             timelines: Timelines::new(nodes),
+            reported: Reported::default(),
         }
     }
 
@@ -91,12 +96,23 @@ impl<'a> Observer<'a> {
         }
         // Before the first event the state is the empty text, and has to be computed.
         let changed = state.state.is_empty();
-        Ok(Observer { abstraction, state, delta: Delta::default(), ordered: BTreeSet::new(), changed })
+        let inherited: Vec<Point> = state.reported.points().collect();
+        Ok(Observer {
+            abstraction,
+            state,
+            inherited,
+            delta: Delta::default(),
+            ordered: BTreeSet::new(),
+            changed,
+        })
     }
 
     /// Processes the next event.
     pub fn observe(&mut self, event: &Observed) {
         let (now, node) = (event.vtime_ns, event.node);
+        for point in std::mem::take(&mut self.inherited) {
+            self.delta.reach(point, now);
+        }
         if node.is_some_and(|node| !self.exists(node)) {
             return self.delta.ignore();
         }
@@ -115,6 +131,18 @@ impl<'a> Observer<'a> {
             What::Sdk { name, details } => {
                 self.rules(now, node, "sdk", &format!("{name} {details}"));
                 self.local(now, node, Some(types::sdk(name)));
+            }
+            What::Assertion { name, kind, outcome } => {
+                let new = self.state.reported.assertion(name, *kind, *outcome);
+                new.into_iter().for_each(|point| self.delta.reach(point, now));
+            }
+            What::Guidance(guidance) => {
+                let new = self.state.reported.guidance(guidance);
+                new.into_iter().for_each(|point| self.delta.reach(point, now));
+            }
+            What::Edge { module, edge } => {
+                let module = clip(module, NAME_BYTES_MAX);
+                self.delta.reach(Point::Edge { module, edge: *edge }, now);
             }
             What::History { f, kind, .. } => self.local(now, node, Some(types::history(f, kind))),
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::STATE_BYTES_MAX;
+use crate::sdk::AssertionKind;
 
 /// Kind of a coverage point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,12 +23,36 @@ pub enum Kind {
     Order,
     /// A value of a declared variable.
     Value,
+    /// An assertion was registered, held, or did not hold.
+    Assertion,
+    /// A value of guidance.
+    Guidance,
+    /// An edge of code that an instrumented program reports.
+    Edge,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 6] =
-        [Kind::State, Kind::Phase, Kind::Fault, Kind::FaultPair, Kind::Order, Kind::Value];
+    pub const ALL: [Kind; 9] = [
+        Kind::State,
+        Kind::Phase,
+        Kind::Fault,
+        Kind::FaultPair,
+        Kind::Order,
+        Kind::Value,
+        Kind::Assertion,
+        Kind::Guidance,
+        Kind::Edge,
+    ];
+
+    /// Number of kinds, at the start of [`Kind::ALL`], that every world has. The others come from the SDK.
+    pub const OF_EVERY_WORLD: usize = 6;
+
+    /// True if only worlds with the SDK reach points of this kind.
+    #[must_use]
+    pub fn is_of_sdk(self) -> bool {
+        self as usize >= Kind::OF_EVERY_WORLD
+    }
 
     /// Returns the kind's name.
     #[must_use]
@@ -39,6 +64,9 @@ impl Kind {
             Kind::FaultPair => "fault_pair",
             Kind::Order => "order",
             Kind::Value => "value",
+            Kind::Assertion => "assertion",
+            Kind::Guidance => "guidance",
+            Kind::Edge => "edge",
         }
     }
 }
@@ -88,6 +116,55 @@ pub enum Point {
         /// The value; a node in it is `<node>`.
         value: String,
     },
+    /// An assertion of a program.
+    Assertion {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: AssertionKind,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// A value of guidance.
+    Guidance {
+        /// The guidance.
+        name: String,
+        /// The value as text.
+        value: String,
+        /// Rank of a number among the values of this guidance: a higher one is better. `None` if values have no order.
+        rank: Option<i64>,
+    },
+    /// An edge of code that an instrumented program reports.
+    Edge {
+        /// The program or its module.
+        module: String,
+        /// Number of the edge in the module, from 0.
+        edge: u32,
+    },
+}
+
+/// What became of an assertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A program that has it started.
+    Registered,
+    /// It was reached, and its condition held.
+    Held,
+    /// It was reached, and its condition did not hold.
+    Failed,
+}
+
+impl Outcome {
+    /// Returns the outcome's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Registered => "registered",
+            Outcome::Held => "held",
+            Outcome::Failed => "failed",
+        }
+    }
 }
 
 impl Point {
@@ -101,6 +178,9 @@ impl Point {
             Point::FaultPair { .. } => Kind::FaultPair,
             Point::Order { .. } => Kind::Order,
             Point::Value { .. } => Kind::Value,
+            Point::Assertion { .. } => Kind::Assertion,
+            Point::Guidance { .. } => Kind::Guidance,
+            Point::Edge { .. } => Kind::Edge,
         }
     }
 
@@ -123,6 +203,9 @@ impl Point {
             Point::FaultPair { faults: [a, b], phase } => [a.len(), b.len(), phase.len()],
             Point::Order { first, then, .. } => [first.len(), then.len(), 0],
             Point::Value { variable, value } => [variable.len(), value.len(), 0],
+            Point::Assertion { name, .. } => [name.len(), 0, 0],
+            Point::Guidance { name, value, .. } => [name.len(), value.len(), 0],
+            Point::Edge { module, .. } => [module.len(), 0, 0],
         }
     }
 
@@ -147,6 +230,18 @@ impl Point {
                 text(if *across { "across" } else { "within" });
             }
             Point::Value { variable, value } => [variable, value].into_iter().for_each(|t| text(t)),
+            Point::Assertion { name, kind, outcome } => {
+                [name.as_str(), kind.name(), outcome.name()].into_iter().for_each(text);
+            }
+            Point::Guidance { name, value, rank } => {
+                text(name);
+                text(value);
+                text(&rank.map_or(String::new(), |rank| rank.to_string()));
+            }
+            Point::Edge { module, edge } => {
+                text(module);
+                text(&edge.to_string());
+            }
         }
         let mut half = [0; 16];
         hasher.finalize_xof().fill(&mut half);
@@ -167,6 +262,11 @@ impl fmt::Display for Point {
                 write!(f, "{first:?} on {place} node before {then:?}")
             }
             Point::Value { variable, value } => write!(f, "{variable} is {value:?}"),
+            Point::Assertion { name, kind, outcome } => {
+                write!(f, "{} {name:?} {}", kind.name(), outcome.name())
+            }
+            Point::Guidance { name, value, .. } => write!(f, "guidance {name:?} is {value}"),
+            Point::Edge { module, edge } => write!(f, "edge {edge} of {module:?}"),
         }
     }
 }

@@ -32,8 +32,11 @@ pub const NOT_CALM: &str = "not calm";
 /// A history has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";
 
+/// A program sent a line through the SDK that cannot be used.
+pub const BAD_SDK_LINE: &str = "bad sdk line";
+
 /// Properties whose violations the caller reports.
-const REPORTED: [&str; 12] = [
+const REPORTED: [&str; 13] = [
     SERVICE_EXIT,
     DRIVER_EXIT,
     FAILED_CHECK,
@@ -46,6 +49,7 @@ const REPORTED: [&str; 12] = [
     LOST_WRITE,
     NOT_CALM,
     BAD_HISTORY,
+    BAD_SDK_LINE,
 ];
 
 /// All problems of kernels.

@@ -45,6 +45,13 @@ pub enum What<'t> {
     BitRot,
     /// The node has restarted.
     Restarted,
+    /// A program violates an assertion.
+    Asserted {
+        /// Name of the assertion. It is the property, and the signature: an assertion is one finding.
+        name: &'t str,
+        /// Description in one line.
+        text: &'t str,
+    },
     /// A history violates a property.
     History {
         /// Property that is violated, usually one of [`builtin`](super::builtin).

@@ -49,6 +49,7 @@ impl<'a> Judge<'a> {
                 }
             }
             What::History { property, cause, text } => self.hit_as(property, cause, text, now, node),
+            What::Asserted { name, text } => self.hit_as(name, name, text, now, node),
             What::StandsStill { until_ns } => {
                 if let Some(node) = self.existing(node) {
                     self.state.excuses.stood_still(node, until_ns);

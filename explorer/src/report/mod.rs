@@ -41,6 +41,7 @@ pub use worth::Worth;
 
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
+use crate::sdk::{Asserted, asserted};
 
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;
@@ -87,6 +88,9 @@ pub struct Report {
     pub sometimes: Vec<Sometimes>,
     /// Declared `sometimes` properties that were not seen.
     pub never: Vec<String>,
+    /// Assertions of programs, in the order of names. Empty without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assertions: Vec<Asserted>,
     /// Commands of the test template. Empty without one.
     pub commands: Vec<TestCommand>,
     /// Operation histories of clients.
@@ -137,7 +141,13 @@ impl Report {
             explored: Explored::of(merged),
             worth: Worth::of(header, merged),
             findings: merged.findings().iter().map(|found| Found::of(merged, found, adaptive)).collect(),
-            coverage: Kind::ALL.into_iter().map(|kind| CoveredKind::of(merged.coverage(), kind)).collect(),
+            coverage: Kind::ALL
+                .into_iter()
+                .map(|kind| CoveredKind::of(merged.coverage(), kind))
+                // Worlds without the SDK reach none of its points.
+                .filter(|covered| !covered.kind.is_of_sdk() || covered.points > 0)
+                .collect(),
+            assertions: asserted(merged.coverage()),
             promise: Promise::of(header, merged),
             gaps: about.gaps.cloned(),
             sometimes: seen

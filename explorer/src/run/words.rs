@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::WORDS_MAX;
 use super::problem::Damage;
-use crate::coverage::Point;
 use crate::coverage::limits::STATE_BYTES_MAX;
+use crate::coverage::{Outcome, Point};
+use crate::sdk::AssertionKind;
 
 /// Texts in the order in which they were written.
 #[derive(Debug, Default)]
@@ -35,6 +36,9 @@ pub(super) enum NewPoint {
     FaultPair([Word; 2], Word),
     Order(Word, Word, bool),
     Value(Word, Word),
+    Assertion(Word, AssertionKind, Outcome),
+    Guidance(Word, Word, Option<i64>),
+    Edge(Word, u32),
 }
 
 impl Words {
@@ -64,6 +68,11 @@ impl Words {
                 NewPoint::Order(self.word(first), self.word(then), *across)
             }
             Point::Value { variable, value } => NewPoint::Value(self.word(variable), self.word(value)),
+            Point::Assertion { name, kind, outcome } => NewPoint::Assertion(self.word(name), *kind, *outcome),
+            Point::Guidance { name, value, rank } => {
+                NewPoint::Guidance(self.word(name), self.word(value), *rank)
+            }
+            Point::Edge { module, edge } => NewPoint::Edge(self.word(module), *edge),
         }
     }
 
@@ -88,6 +97,13 @@ impl Words {
             NewPoint::Value(variable, value) => {
                 Point::Value { variable: self.text(variable)?, value: self.text(value)? }
             }
+            NewPoint::Assertion(name, kind, outcome) => {
+                Point::Assertion { name: self.text(name)?, kind, outcome }
+            }
+            NewPoint::Guidance(name, value, rank) => {
+                Point::Guidance { name: self.text(name)?, value: self.text(value)?, rank }
+            }
+            NewPoint::Edge(module, edge) => Point::Edge { module: self.text(module)?, edge },
         })
     }
 

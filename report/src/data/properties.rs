@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use everett_explorer::property::builtin;
 use everett_explorer::run::Cost;
+use everett_explorer::sdk::{Asserted, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,7 +18,8 @@ use crate::findability::outlook;
 pub struct Property {
     /// Name.
     pub name: String,
-    /// Origin: `built in`, `never`, `eventually`, `sometimes` or `test command`.
+    /// Origin: `built in`, `never`, `eventually`, `sometimes`, `test command`, or the kind of an assertion: `Always`,
+    /// `AlwaysOrUnreachable`, `Sometimes`, `Reachable` or `Unreachable`.
     pub kind: String,
     /// Result.
     pub state: State,
@@ -25,7 +27,8 @@ pub struct Property {
     pub why: String,
     /// Status of its failures in comparison with older runs. `None` if no run shows a failure, or without older runs.
     pub status: Option<Status>,
-    /// Number of branches that violate it. For `sometimes` and test commands: number of branches on which it happened.
+    /// Number of branches with a violation. For `sometimes`, test commands and assertions that hold: number of branches
+    /// with a success.
     pub branches: u64,
     /// Branch on which it holds.
     pub example: Option<u64>,
@@ -74,14 +77,16 @@ pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
             names.push((name, kind.to_owned()));
         }
     }
+    let assertions: BTreeSet<&str> = sources.report.assertions.iter().map(|one| one.name.as_str()).collect();
     // A finding may be of a property that the header does not list.
     for name in runs.iter().flat_map(|run| run.merged.properties().keys()) {
-        if names.iter().all(|(known, _)| known != name) {
+        if names.iter().all(|(known, _)| known != name) && !assertions.contains(name.as_str()) {
             names.push((name.clone(), "built in".to_owned()));
         }
     }
     let mut all: Vec<Property> =
         names.into_iter().map(|(name, kind)| judged(sources, runs, name, kind)).collect();
+    all.extend(sources.report.assertions.iter().map(|one| asserted(sources, runs, one)));
     all.extend(wanted(sources));
     all.sort_by_key(|property| match (property.state, property.status) {
         (State::Failed, _) => 0,
@@ -146,7 +151,32 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
     }
 }
 
-/// Returns the results of what should happen: `sometimes` properties, and successes of test commands.
+/// Returns an assertion of a program.
+fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property {
+    let judged = judged(sources, runs, one.name.clone(), one.kind.name().to_owned());
+    let (state, why) = match one.verdict {
+        Verdict::Failed => (State::Failed, String::new()),
+        Verdict::Passed if one.held == 0 => (State::Passed, "it was never reached".to_owned()),
+        Verdict::Passed => (State::Passed, String::new()),
+        Verdict::NeverReached if one.failed == 0 => (State::NeverReached, "it was never reached".to_owned()),
+        Verdict::NeverReached => {
+            (State::NeverReached, "it was reached, and its condition never held".to_owned())
+        }
+    };
+    let failed = state == State::Failed;
+    Property {
+        state,
+        why,
+        branches: if failed { one.failed } else { one.held },
+        // A branch on which an assertion holds is known only if none violates it.
+        example: one.first.filter(|_| !failed),
+        counterexample: one.first.filter(|_| failed),
+        findings: if failed { judged.findings } else { Vec::new() },
+        ..judged
+    }
+}
+
+/// Returns what should happen: `sometimes` properties, and test commands, which should succeed.
 fn wanted(sources: &Sources<'_>) -> Vec<Property> {
     let report = sources.report;
     let of = |name: &str, kind: &str, why: String, branches: u64, first: Option<u64>| Property {

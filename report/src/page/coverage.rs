@@ -44,6 +44,9 @@ fn name(kind: Kind) -> &'static str {
         Kind::FaultPair => "Pairs of faults in phases",
         Kind::Order => "Orders of events",
         Kind::Value => "Declared values",
+        Kind::Assertion => "Outcomes of assertions",
+        Kind::Guidance => "Values of guidance",
+        Kind::Edge => "Edges of programs",
     }
 }
 

@@ -1,10 +1,14 @@
 //! The conversation from the agent's first message to the beginning under a seed.
 
 use everett_explorer::property::builtin;
-use everett_protocol::{self as protocol, Bytes, LineSplitter, Operation};
+use everett_input::units::show_duration_ns;
+use everett_protocol::{self as protocol, Bytes, Exit, LineSplitter, Operation};
 
 use super::state::{ConversationState, DriverState, Progress, StateError};
 use super::{Conversation, Phase, Purpose, Said, What, Word};
+
+/// Unit name for the output of the command that starts the collector of SDK lines.
+const COLLECTOR: &str = "sdk";
 
 impl Conversation {
     /// Continues from the restart point at `vtime_ns`; the guest's random numbers are seeded with `entropy`. No effect
@@ -39,6 +43,7 @@ impl Conversation {
             None => Progress::new(self.plan.drivers.len()),
         };
         progress.findings = self.at.findings;
+        progress.sdk = self.at.sdk.after_restart();
         progress.no_drivers = self.at.no_drivers;
         progress.commands = self.at.commands.clone();
         // Request numbers are never reused, because lines of output refer to them.
@@ -76,6 +81,17 @@ impl Conversation {
         }
     }
 
+    /// Breaks the conversation of a world whose setup was not complete in time.
+    pub fn setup_took_too_long(&mut self, vtime_ns: u64) {
+        let limit = self.plan.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);
+        let limit = show_duration_ns(limit);
+        let text = format!(
+            "its services are ready, but no program has sent that the setup is complete within {limit}; \
+             let one send it, or set \"setup = false\" in [sdk]"
+        );
+        self.broken(vtime_ns, builtin::NOT_READY, text);
+    }
+
     pub(super) fn hello(&mut self, hello: protocol::Hello, vtime_ns: u64) {
         if self.at.phase != Phase::Booting {
             return self.broken(vtime_ns, builtin::AGENT_FAILURE, "the agent says hello a second time");
@@ -110,7 +126,29 @@ impl Conversation {
         if let Some(piece) = self.plan.files.get(files) {
             let piece = piece.clone();
             self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
-        } else if self.plan.services.is_empty() {
+        } else if let Some(sdk) = &self.plan.sdk {
+            let collector = sdk.collector.clone();
+            self.named_request(COLLECTOR, Purpose::Collector, collector, vtime_ns);
+        } else {
+            self.start_services(vtime_ns);
+        }
+    }
+
+    /// Continues when the collector of SDK lines has started. Services start after it, so their first lines arrive.
+    pub(super) fn collector_started(&mut self, exit: Exit, vtime_ns: u64) {
+        if self.at.phase != Phase::Joining {
+            return;
+        }
+        if exit.success() {
+            self.start_services(vtime_ns);
+        } else {
+            let text = format!("SDK: the collector of its lines ended with {exit}");
+            self.broken(vtime_ns, builtin::MACHINE_STOPPED, text);
+        }
+    }
+
+    fn start_services(&mut self, vtime_ns: u64) {
+        if self.plan.services.is_empty() {
             self.list(vtime_ns);
         } else {
             let services = self.plan.services.clone();
@@ -155,6 +193,7 @@ impl Conversation {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;
             self.at.rest_ns = vtime_ns;
+            self.repeat_violations(vtime_ns);
             self.words.push(Word { vtime_ns, said: Said::Begun });
             if !self.at.no_drivers {
                 self.start_drivers(vtime_ns);

@@ -6,7 +6,7 @@
 //!
 //! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
 //! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history
-//!   port;
+//!   port; `sdk`: lines that programs send through the SDK;
 //! * `waiting`: descriptions of what a late machine still waits for;
 //! * [`state`]: the state of a conversation that is stored with its machine.
 //!
@@ -16,6 +16,7 @@
 mod boot;
 mod commands;
 mod history;
+mod sdk;
 pub mod state;
 mod waiting;
 mod workload;
@@ -27,6 +28,7 @@ use everett_protocol::{
 use serde::{Deserialize, Serialize};
 
 pub use commands::{Said, Word};
+pub use sdk::Quiet;
 
 use super::agent_script::Plan;
 use super::event::{Event, What};
@@ -84,6 +86,8 @@ enum Purpose {
     TestCommand(u64),
     Check(usize),
     Command,
+    /// Start the collector of SDK lines.
+    Collector,
     PowerOff,
     /// Set the priorities of a unit's threads.
     Priorities,
@@ -100,6 +104,8 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
+    /// Requests for quiet periods that were not taken yet.
+    quiets: Vec<Quiet>,
     /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the
     /// conversation cannot continue after it.
     refused_file: Option<(String, String)>,
@@ -119,6 +125,7 @@ impl Conversation {
             outgoing: Vec::new(),
             events: Vec::new(),
             words: Vec::new(),
+            quiets: Vec::new(),
             refused_file: None,
         }
     }
@@ -188,7 +195,8 @@ impl Conversation {
             Port::Control => self.control.push(bytes),
             Port::Log => self.log.push(bytes),
             Port::History => return self.history(bytes, vtime_ns),
-            Port::Sdk | Port::Debug | Port::Spare => return,
+            Port::Sdk => return self.packet(bytes, vtime_ns),
+            Port::Debug | Port::Spare => return,
         }
         while let Some(line) = self.control.next_line() {
             match line.and_then(|line| protocol::decode_message(&line)) {
@@ -351,6 +359,7 @@ impl Conversation {
                 self.broken(vtime_ns, builtin::FILE_SYSTEM_DAMAGED, message)
             }
             (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
+            (Purpose::Collector, Reply::Exited(exit)) => self.collector_started(exit, vtime_ns),
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
@@ -393,6 +402,7 @@ impl Conversation {
             Purpose::Services => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("services: {message}"))
             }
+            Purpose::Collector => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("SDK: {message}")),
             Purpose::List => self.broken(vtime_ns, builtin::NOT_READY, format!("test template: {message}")),
             Purpose::Reseed => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))

@@ -44,6 +44,7 @@ pub(crate) fn plan() -> Plan {
         drivers: vec![Driver { service: service("load"), repeat: true }],
         checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
         template: None,
+        sdk: None,
         settle_ns: 0,
     }
 }

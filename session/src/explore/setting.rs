@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use everett_explorer::fate::Fates;
 use everett_explorer::plan::Plan;
+use everett_explorer::sdk::{self, Line};
 use everett_explorer::search::Path;
 use everett_snapshot::Pool;
 use everett_world_file::World;
@@ -89,7 +90,12 @@ impl Setting {
         let mut witness = Witness::new(&self.abstractions, &plan, &Inherited::new(&self.abstractions))?;
         // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of
         // a service.
-        let events = self.ready.events.iter().filter(|event| !matches!(event.what, What::Kernel { .. }));
+        // Violated assertions are left out, too: each timeline reports them again where it begins.
+        let events = self.ready.events.iter().filter(|event| match &event.what {
+            What::Kernel { .. } => false,
+            What::Sdk { text } => !matches!(sdk::parse(text), Ok(Line::Assertion(one)) if one.is_violated()),
+            _ => true,
+        });
         events.for_each(|event| witness.hear(event));
         Ok(witness.memory())
     }

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use everett_explorer::coverage::{
-    Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, ProcessChange, What as Shown,
+    Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, Outcome, ProcessChange, What as Shown,
 };
 use everett_explorer::history::Line;
 use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
+use everett_explorer::sdk;
 use everett_fault::{Fault, FaultKind, Group};
 use everett_input::units::Vtime;
 use everett_vmm::wire::log::Step;
@@ -290,6 +291,12 @@ impl<'s> Witness<'s> {
             What::Fault { id, .. } => self.fault(vtime_ns, *id),
             What::Healed { id } => self.healed(vtime_ns, *id),
             What::History { text, .. } => self.history(vtime_ns, node, &event.node, text),
+            What::Sdk { text } => self.sdk(vtime_ns, node, text),
+            What::Edge { module, edge } => {
+                self.show(vtime_ns, node, Shown::Edge { module: module.clone(), edge: *edge });
+                // Thousands of edges would push everything else out of the evidence.
+                return;
+            }
             What::End => self.all_on(vtime_ns),
             What::Hello { .. }
             | What::Mounted
@@ -317,6 +324,31 @@ impl<'s> Witness<'s> {
             self.show(vtime_ns, node, what());
         } else {
             self.log_cut = true;
+        }
+    }
+
+    fn sdk(&mut self, vtime_ns: u64, node: Option<u16>, text: &str) {
+        match sdk::parse(text) {
+            Ok(sdk::Line::Assertion(assertion)) => {
+                let outcome = match (assertion.hit, assertion.condition && !assertion.is_violated()) {
+                    (false, _) => Outcome::Registered,
+                    (true, true) => Outcome::Held,
+                    (true, false) => Outcome::Failed,
+                };
+                let (name, kind) = (assertion.name.clone(), assertion.kind);
+                self.show(vtime_ns, node, Shown::Assertion { name, kind, outcome });
+                if assertion.is_violated() {
+                    let text = assertion.evidence();
+                    let what = Saw::Asserted { name: &assertion.name, text: &text };
+                    self.judge.observe(&Seen { vtime_ns, node, what });
+                }
+            }
+            Ok(sdk::Line::Guidance(Some(guidance))) => self.show(vtime_ns, node, Shown::Guidance(guidance)),
+            Ok(sdk::Line::Event { name, details }) => {
+                self.log(vtime_ns, node, text.len(), || Shown::Sdk { name, details });
+            }
+            // The conversation has reported lines that cannot be used.
+            Ok(_) | Err(_) => {}
         }
     }
 

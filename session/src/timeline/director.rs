@@ -15,6 +15,7 @@ use super::{COMMAND, Timeline};
 use crate::agent_script::WorldCheck;
 use crate::conversation::Phase;
 use crate::event::{Event, What};
+use crate::sdk;
 
 /// Time limit for all nodes to be up and at rest before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
@@ -133,13 +134,21 @@ impl Timeline {
     pub(super) fn next_direction_ns(&self) -> Option<u64> {
         let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
         match self.course.stage {
-            Stage::Booting | Stage::Done { .. } => None,
+            Stage::Booting => self.setup_limit_ns(),
+            Stage::Done { .. } => None,
             // A broken world gets no further actions except faults.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
             Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
             Stage::Ready { at } => Some(at),
-            Stage::Running { .. } => earliest([self.end_ns(), self.next_fault_ns(), self.next_command_ns()]),
+            Stage::Running { .. } => {
+                let quiet = self.next_quiet_ns();
+                earliest([
+                    earliest([self.end_ns(), self.next_fault_ns(), quiet]),
+                    self.next_command_ns(),
+                    None,
+                ])
+            }
             Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
                 earliest([Some(at), self.next_command_ns(), None])
             }
@@ -153,12 +162,32 @@ impl Timeline {
         if self.course.stage != Stage::Booting {
             return;
         }
-        let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
-        // The world is not ready before its last node is.
-        if let Some(last) = ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max()) {
-            let at = last.saturating_add(self.distance_ns());
+        let Some(last) = self.services_ready_ns() else { return };
+        // If the world waits for a complete setup, the first program that sends it decides.
+        let setup = match self.setup_timeout_ns() {
+            Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
+            None => Some(last),
+        };
+        if let Some(setup) = setup {
+            let at = last.max(setup).saturating_add(self.distance_ns());
             self.course.stage = Stage::Ready { at };
         }
+    }
+
+    /// Returns the vtime at which the last node's services were ready, if those of all nodes are.
+    fn services_ready_ns(&self) -> Option<u64> {
+        let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
+        ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
+    }
+
+    /// Returns the time from ready services to a complete setup, if the world waits for it.
+    fn setup_timeout_ns(&self) -> Option<u64> {
+        self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
+    }
+
+    /// Returns the vtime at which the world counts as failed if its setup is not complete.
+    fn setup_limit_ns(&self) -> Option<u64> {
+        Some(self.services_ready_ns()?.saturating_add(self.setup_timeout_ns()?))
     }
 
     /// Performs the actions that are due. Each stage leads to the next one.
@@ -179,7 +208,14 @@ impl Timeline {
         // The world stops where an action is due. A node may be far ahead of it after a stall.
         let now = self.world.vtime();
         match self.course.stage {
-            Stage::Booting | Stage::Done { .. } => {}
+            Stage::Booting => {
+                if self.setup_limit_ns().is_some_and(|at| at <= now)
+                    && let Some(first) = self.nodes.first_mut()
+                {
+                    first.conversation.setup_took_too_long(now);
+                }
+            }
+            Stage::Done { .. } => {}
             Stage::Ready { at } => {
                 if at <= now
                     && let Some(seed) = self.course.begin_with.take()
@@ -335,7 +371,11 @@ impl Timeline {
             return;
         }
         if let Some(mut exec) = self.course.command.take() {
-            exec.argv = [first.conversation.plan().prefix.clone(), exec.argv].concat();
+            let plan = first.conversation.plan();
+            exec.argv = [plan.prefix.clone(), exec.argv].concat();
+            if plan.sdk.is_some() {
+                exec.env.extend(sdk::variables(COMMAND));
+            }
             first.conversation.command(COMMAND, exec, node.vtime());
         }
         if first.conversation.command_exit().is_some() && !first.conversation.is_powering_off() {

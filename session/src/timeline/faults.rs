@@ -2,7 +2,8 @@
 //!
 //! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding
 //! and commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied.
-//! Faults that are due while the first command of a test template runs are not applied either. An event reports each
+//! Faults that are due while the first command of a test template runs, or in a quiet period ([`super::quiet`]), are
+//! not applied either. An event reports each
 //! fault that is not applied.
 
 use std::fmt;
@@ -148,10 +149,11 @@ impl Timeline {
 
     /// Carries out all events that are due. Does nothing after the workload's end.
     pub(super) fn do_faults(&mut self) {
-        let Some(faults) = self.faults.clone() else { return };
         if !matches!(self.course.stage, Stage::Running { .. }) {
             return;
         }
+        self.begin_quiet();
+        let Some(faults) = self.faults.clone() else { return };
         let now = self.world.vtime();
         let Some(since_root) = self.course.root_ns().and_then(|root| now.checked_sub(root)) else { return };
         while let Some(due) = self
@@ -170,6 +172,7 @@ impl Timeline {
                 let line = faults.lines.get(due.id as usize).cloned().unwrap_or_default();
                 self.tell(What::Fault { id: due.id, line });
                 let started = match self.faults_allowed() {
+                    true if self.is_quiet() => Err("a program asked for a time without faults".to_owned()),
                     true => self.start(faults, due.id, fault),
                     false => Err("the first command still runs".to_owned()),
                 };
@@ -196,7 +199,7 @@ impl Timeline {
     }
 
     /// Ends all active faults.
-    fn heal(&mut self, faults: &Faults) {
+    pub(super) fn heal(&mut self, faults: &Faults) {
         let ids: Vec<u32> =
             self.course.faults.iter().flat_map(|progress| &progress.active).map(|&(id, _)| id).collect();
         for id in ids {
@@ -409,7 +412,7 @@ impl Timeline {
         self.world.nodes().iter().position(|node| node.machine().name() == name)
     }
 
-    fn tell(&mut self, what: What) {
+    pub(super) fn tell(&mut self, what: What) {
         let vtime_ns = self.world.vtime();
         self.reporting.of_host([Event { vtime_ns, node: String::new(), what }]);
     }

@@ -9,7 +9,7 @@
 //! * here: running, receiving, acting;
 //! * `director`: the course of the whole world, from *ready* through the workload to the checks;
 //! * `commands`: the commands of a test template;
-//! * `faults`: the application of a fault plan to the world;
+//! * `faults`: the application of a fault plan to the world; `quiet`: times without faults;
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
 //! * [`restart_point`]: the state from which a node starts again after a loss of power;
@@ -23,6 +23,7 @@ mod commands;
 mod director;
 mod faults;
 mod fork;
+mod quiet;
 mod reporting;
 pub mod restart_point;
 pub mod state;
@@ -59,6 +60,8 @@ pub use state::{SessionState, StateError};
 
 /// Mask of the ports at which the end of a line stops a run: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
+/// Mask of the port of SDK lines. In worlds with the SDK, their ends stop a run, too.
+const SDK_LINES: u8 = 1 << Port::Sdk as u8;
 /// Unit name for the output of [`Timeline::command_when_ready`]'s command.
 pub const COMMAND: &str = "command";
 
@@ -257,7 +260,7 @@ impl Timeline {
             let event = self.next_act_ns();
             let inner = WorldUntil {
                 vtime: until.vtime.min(event).min(point),
-                port_lines: until.port_lines | CONTROL_LINES,
+                port_lines: until.port_lines | self.lines_to_act_on(),
                 node,
                 icount: until.icount,
                 breakpoints: until.breakpoints,
@@ -284,6 +287,12 @@ impl Timeline {
                 _ => return stop,
             }
         }
+    }
+
+    /// Returns the ports at which the end of a line stops a run.
+    fn lines_to_act_on(&self) -> u8 {
+        let has_sdk = self.nodes.first().is_some_and(|session| session.conversation.plan().sdk.is_some());
+        if has_sdk { CONTROL_LINES | SDK_LINES } else { CONTROL_LINES }
     }
 
     /// Returns true if any node is still on.
@@ -355,7 +364,9 @@ impl Timeline {
             let session = &mut self.nodes[number];
             self.reporting.of_node(number, session.listen(self.world.node_mut(number)));
             let words = session.conversation.take_words();
+            let quiets = session.conversation.take_quiets();
             self.take_words(number, words);
+            quiets.into_iter().for_each(|quiet| self.ask_quiet(quiet));
         }
         self.observe();
     }

@@ -316,8 +316,9 @@ impl Watch for Reporter<'_> {
             recording.event(event);
         }
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
-        // Histories are for the checker; people see them only with `--json`.
-        if self.quiet || of_console || !self.ui.json && matches!(event.what, What::History { .. }) {
+        // Histories are for the checker, edges for coverage; people see them only with `--json`.
+        let of_judges = matches!(event.what, What::History { .. } | What::Edge { .. });
+        if self.quiet || of_console || !self.ui.json && of_judges {
             return;
         }
         let told = self.bar.suspend(|| {

@@ -131,8 +131,8 @@ impl Reporter<'_> {
             };
             // Lines of the kernel's console are kept in the folder, and shown only if they report trouble.
             let of_console = matches!(&event.what, What::Kernel { text } if trouble(text).is_none());
-            // Histories are for judges and are not shown.
-            let of_console = of_console || matches!(event.what, What::History { .. });
+            // Histories are for judges, and an instrumented program has thousands of edges.
+            let of_console = of_console || matches!(event.what, What::History { .. } | What::Edge { .. });
             if !of_a_round && !of_console {
                 self.ui.say(show::line(event, self.nodes.len() > 1))?;
             }

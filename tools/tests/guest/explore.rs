@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{Hit, Merged, Reading, Record};
+use everett_explorer::run::{Hit, Merged, Reading, Record, Why as End};
 use everett_explorer::search::{Path as Forks, Place as At, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -598,6 +598,37 @@ fn workloads_that_go_wrong_are_findings() {
     assert!(bytes > 100_000 && cut > 0, "{bytes} bytes of log were kept, {cut} logs were cut");
     let (failing, ..) = found("exit 3");
     assert_eq!(failing[0].0, "driver exit", "{failing:?}");
+}
+
+/// The reader of the output goes away after the first finding. Ten properties are violated, each on some branches, so
+/// that writing another finding fails.
+#[test]
+fn a_closed_output_ends_the_exploration_and_the_run_is_whole() {
+    image();
+    let folder = tempfile::tempdir().unwrap();
+    let (world, run) = (folder.path().join("w.toml"), folder.path().join("run"));
+    let mut text = "[[node]]\nname = \"a\"\nmemory = \"96M\"\n[[workload.driver]]\nname = \"dice\"\n\
+                    argv = [\"sh\", \"-c\", \"echo eyes$(od -An -N1 -tu1 /dev/urandom | tail -c 2)\"]\n\
+                    [explore]\nsegment = \"100ms\"\nhorizon = \"200ms\"\nin_flight = 2\n[faults]\nonly = [\"reseed\"]\n"
+        .to_owned();
+    for digit in 0..10 {
+        text += &format!("[[property]]\nname = \"p{digit}\"\nnever = \"eyes{digit}\"\n");
+    }
+    std::fs::write(&world, text).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_everett"))
+        .args(["explore", "--branches", "100000", "--json", "-o"])
+        .args([&run, &world])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().contains("\"kind\":\"found\"")));
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let reading = Reading::open(&run).unwrap();
+    assert_eq!(reading.end().map(|end| end.why), Some(End::Stopped));
 }
 
 /// Worlds that never become ready, so that no exploration can begin.

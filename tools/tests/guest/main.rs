@@ -7,7 +7,7 @@
 //! * `stored`: moments in memory and in files;
 //! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of
 //!   power;
-//! * `containers`: worlds of container images;
+//! * `containers`: worlds of container images; `sdk`: programs with the public SDKs;
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
@@ -31,6 +31,7 @@ mod power_loss;
 mod programs;
 mod regressions;
 mod scheduling;
+mod sdk;
 mod stored;
 mod support;
 mod trouble;

@@ -57,7 +57,12 @@ impl Growth {
 
     /// Returns all numbers of the curve, for a hash.
     pub(in super::super) fn numbers(&self) -> impl Iterator<Item = u64> {
-        self.samples().flat_map(|sample| std::iter::once(sample.branches).chain(sample.points))
+        self.samples().flat_map(|sample| {
+            // Worlds without the SDK have the numbers that they had before there were points of it.
+            let (all, of_sdk) = sample.points.split_at(Kind::OF_EVERY_WORLD);
+            let of_sdk = of_sdk.iter().filter(|_| of_sdk.iter().any(|points| *points > 0));
+            std::iter::once(sample.branches).chain(all.iter().copied()).chain(of_sdk.copied())
+        })
     }
 
     fn branches(&self) -> u64 {

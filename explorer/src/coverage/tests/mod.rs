@@ -6,6 +6,7 @@ mod exploration;
 mod gaps;
 mod order;
 mod rules;
+mod sdk;
 mod symmetry;
 mod tracked;
 

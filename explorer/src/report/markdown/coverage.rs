@@ -59,5 +59,8 @@ fn name(kind: Kind) -> (&'static str, &'static str) {
         Kind::FaultPair => ("pair of faults in a phase", "pairs of faults in phases"),
         Kind::Order => ("order of events", "orders of events"),
         Kind::Value => ("declared value", "declared values"),
+        Kind::Assertion => ("outcome of an assertion", "outcomes of assertions"),
+        Kind::Guidance => ("value of guidance", "values of guidance"),
+        Kind::Edge => ("edge of a program", "edges of programs"),
     }
 }

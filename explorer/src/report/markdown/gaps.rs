@@ -6,6 +6,7 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use super::super::span::code;
 use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
+use crate::sdk::{Asserted, Verdict};
 
 /// Maximum number of lines of each list.
 const SHOWN: usize = 20;
@@ -26,6 +27,7 @@ pub(super) fn write(report: &Report) -> String {
         );
         list(&mut text, &title, &names, names.len() as u64, NAMES_SHOWN);
     }
+    assertions(&mut text, report);
     commands(&mut text, report);
     match &report.gaps {
         Some(gaps) => of(&mut text, gaps),
@@ -35,6 +37,22 @@ pub(super) fn write(report: &Report) -> String {
         text += "\nEverything that can be listed here was seen.\n";
     }
     text
+}
+
+/// Writes the assertions that should have been reached, or should have held once, and did not.
+fn assertions(text: &mut String, report: &Report) {
+    let never = report.assertions.iter().filter(|one| one.verdict == Verdict::NeverReached);
+    let line = |one: &Asserted| match one.failed {
+        0 => format!("{} {}: never reached", one.kind.name(), code(&one.name)),
+        failed => {
+            let branches = counted(failed, "branch", "branches");
+            format!("{} {}: reached on {branches}, and never true", one.kind.name(), code(&one.name))
+        }
+    };
+    let lines: Vec<String> = never.map(line).collect();
+    let all = count(report.assertions.len() as u64);
+    let title = format!("Assertions that were never reached or never held, {} of {all}", lines.len());
+    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN);
 }
 
 /// Writes the test commands that never succeeded.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::commands::RUNS_MAX;
 use super::history::{HistoryLines, HistoryState};
+use super::sdk::Packets;
 use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
 
 /// Error of a stored state that does not fit the conversation.
@@ -100,6 +101,8 @@ pub(super) struct Progress {
     pub(super) command_exit: Option<Exit>,
     pub(super) powering_off: bool,
     pub(super) findings: u64,
+    /// Packets of the SDK.
+    pub(super) sdk: Packets,
     /// Reason of [`Phase::Broken`].
     pub(super) broken: Option<String>,
 }
@@ -122,6 +125,7 @@ impl Progress {
             command_exit: None,
             powering_off: false,
             findings: 0,
+            sdk: Packets::default(),
             broken: None,
         }
     }
@@ -160,6 +164,7 @@ impl Progress {
         if self.phase <= Phase::Ready && self.seed.is_some() {
             return Err(StateError::Inconsistent("it has a seed before its beginning"));
         }
+        self.sdk.check()?;
         self.check_commands(plan)
     }
 
@@ -253,6 +258,7 @@ impl Conversation {
         (self.at, self.control, self.log, self.outgoing) = (progress, control_lines, log_lines, outgoing);
         self.events.clear();
         self.words.clear();
+        self.quiets.clear();
         self.refused_file = None;
         Ok(())
     }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::commands::Commands;
 use super::director::Stage;
 use super::faults::Progress;
+use super::quiet::{PERIODS_MAX, Period};
 use super::reporting::Reporting;
 use super::talk::TalkState;
 use super::{Timeline, UNSENT_BYTES_MAX};
@@ -30,7 +31,7 @@ use crate::conversation::state::StateError as ConversationError;
 use crate::node::{Place, SessionOfNode};
 
 /// Version of the stored form.
-pub const SESSION_VERSION: u32 = 8;
+pub const SESSION_VERSION: u32 = 9;
 /// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -96,6 +97,8 @@ pub(super) struct Course {
     pub commands: Option<Commands>,
     /// Streams for the random draws of Everett's endpoints on the wire.
     pub host: Streams,
+    /// Times without faults that programs asked for.
+    pub quiet: Vec<Period>,
 }
 
 impl Default for Course {
@@ -112,6 +115,7 @@ impl Default for Course {
             faults: None,
             commands: None,
             host: Streams::new(&Lineage::boot(0), Owner::Host),
+            quiet: Vec::new(),
         }
     }
 }
@@ -144,6 +148,9 @@ impl Course {
 
     fn check(&self, checks: usize, nodes: usize, has_template: bool) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
+        if self.quiet.len() > PERIODS_MAX {
+            return fail("more quiet periods were asked for than the maximum");
+        }
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
             return fail("its trail has another interval than this version's");
         }

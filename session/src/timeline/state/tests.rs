@@ -47,6 +47,7 @@ fn course() -> Course {
         faults: None,
         commands: None,
         host: Streams::new(&Lineage::new(9), Owner::Host),
+        quiet: Vec::new(),
     }
 }
 

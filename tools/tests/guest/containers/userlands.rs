@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use everett_session::event::What;
+
 use super::tools::{text, tools};
-use super::{launcher, run, verify};
+use super::{launcher, run, run_under, verify};
 use crate::support::{MS, findings, lines, run_to_end};
 
 #[test]
@@ -123,16 +125,11 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
     );
 }
 
-#[test]
-fn a_program_of_musl_finds_its_own_libraries() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("program.c");
-    let text_of = "#include <stdio.h>\n#include <unistd.h>\n#include <netdb.h>\n\
-         int main(void) { struct addrinfo *found; setvbuf(stdout, 0, _IOLBF, 0);\n\
-         printf(\"resolved %d\\n\", getaddrinfo(\"other\", \"80\", 0, &found));\n\
-         printf(\"user %d\\n\", (int)getuid()); for (;;) pause(); }\n";
-    fs::write(&source, text_of).unwrap();
-    let program = folder.path().join("program");
+/// Makes a layout of an image with musl and a program, which runs as user 77.
+fn layout_of_musl(folder: &Path, source_text: &str) {
+    let source = folder.join("program.c");
+    fs::write(&source, source_text).unwrap();
+    let program = folder.join("program");
     let musl = |path: &str| tools().path(path).display().to_string();
     let lib = |name: &str| musl(&format!("usr/lib/x86_64-linux-musl/{name}"));
     let shared = musl("lib/x86_64-linux-musl/libc.so");
@@ -167,13 +164,84 @@ fn a_program_of_musl_finds_its_own_libraries() {
         builder.append_link(&mut header, "lib/ld-musl-x86_64.so.1", "libc.so").unwrap();
         add(builder, "program", 0o755, &program);
     });
-    layout(folder.path(), &image, &["--config.cmd", "/program", "--config.user", "77"]);
+    layout(folder, &image, &["--config.cmd", "/program", "--config.user", "77"]);
+}
+
+#[test]
+fn a_program_of_musl_finds_its_own_libraries() {
+    let folder = tempfile::tempdir().unwrap();
+    layout_of_musl(
+        folder.path(),
+        "#include <stdio.h>\n#include <unistd.h>\n#include <netdb.h>\n\
+         int main(void) { struct addrinfo *found; setvbuf(stdout, 0, _IOLBF, 0);\n\
+         printf(\"resolved %d\\n\", getaddrinfo(\"other\", \"80\", 0, &found));\n\
+         printf(\"user %d\\n\", (int)getuid()); for (;;) pause(); }\n",
+    );
     // Two nodes, whose world file names the same layout in two ways.
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n\
          [[node]]\nname = \"other\"\nmemory = \"96M\"\nimage = \"layout\"\nservice = []\n";
     let events = run(folder.path(), world, 100 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     assert_eq!(lines(&events, "a"), ["resolved 0", "user 77"]);
+    verify(folder.path(), "100ms");
+}
+
+/// Loads the SDK's library, and closes the library's descriptor, so that a file gets its number.
+const SPEAKER: &str = r#"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void (*json)(const char *, size_t);
+static void say(const char *line) { json(line, strlen(line)); }
+int main(void) {
+    setvbuf(stdout, 0, _IOLBF, 0);
+    void *library = dlopen("/usr/lib/libvoidstar.so", RTLD_NOW);
+    if (!library) { puts(dlerror()); return 1; }
+    json = (void (*)(const char *, size_t))dlsym(library, "fuzz_json_data");
+    uint64_t (*random)(void) = (uint64_t (*)(void))dlsym(library, "fuzz_get_random");
+    say("{\"before\":1}");
+    for (int fd = 3; fd < 1024; fd++) close(fd);
+    int files = 0;
+    while (open("/tmp/file", O_CREAT | O_RDWR | O_APPEND, 0600) >= 0 && files < 1000) files++;
+    say("{\"after\":2}");
+    struct stat file;
+    stat("/tmp/file", &file);
+    printf("user %d, %d files, %d bytes in them\n", (int)getuid(), files > 900, (int)file.st_size);
+    if (fork() == 0) { say("{\"child\":3}"); _exit(0); }
+    wait(0);
+    printf("random %d, folder %s\n", random() != random(), getenv("ANTITHESIS_OUTPUT_DIR"));
+    say("{\"antithesis_setup\":{\"status\":\"complete\"}}");
+    for (;;) pause();
+}
+"#;
+
+#[test]
+fn a_program_of_musl_in_an_image_has_the_sdk() {
+    let folder = tempfile::tempdir().unwrap();
+    layout_of_musl(folder.path(), SPEAKER);
+    let world = "[sdk]\n[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n";
+    let plan = "{\"at\":\"50ms\",\"for\":\"100ms\",\"fault\":\"power_loss\",\"node\":\"a\"}\n";
+    let events = run_under(folder.path(), world, plan, 1_500 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    let said: Vec<&str> = events
+        .iter()
+        .filter_map(|event| if let What::Sdk { text } = &event.what { Some(text.as_str()) } else { None })
+        .collect();
+    let once = [
+        "{\"before\":1}",
+        "{\"after\":2}",
+        "{\"child\":3}",
+        "{\"antithesis_setup\":{\"status\":\"complete\"}}",
+    ];
+    assert_eq!(said, [once, once].concat(), "once before the loss of power, once after it");
+    let line = ["user 77, 1 files, 0 bytes in them", "random 1, folder /tmp/antithesis"];
+    assert_eq!(lines(&events, "a"), [line, line].concat());
     verify(folder.path(), "100ms");
 }
 

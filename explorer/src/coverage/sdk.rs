@@ -1,0 +1,66 @@
+//! Assertions, guidance and edges that programs report through the SDK.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::point::{Outcome, Point};
+use crate::sdk::limits::{ASSERTIONS_MAX, GUIDANCES_MAX};
+use crate::sdk::{AssertionKind, Guidance, Value};
+
+/// What programs of a timeline have reported so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Reported {
+    /// Outcomes of each assertion.
+    assertions: BTreeMap<(String, AssertionKind), Vec<Outcome>>,
+    /// Rank of the best number of each guidance.
+    best: BTreeMap<String, i64>,
+}
+
+impl Reported {
+    /// Returns the points of all assertions of the timeline so far. A branch reaches those of its ancestors, too:
+    /// programs register and evaluate an assertion only once.
+    pub(super) fn points(&self) -> impl Iterator<Item = Point> {
+        self.assertions.iter().flat_map(|((name, kind), outcomes)| {
+            let point =
+                |outcome: &Outcome| Point::Assertion { name: name.clone(), kind: *kind, outcome: *outcome };
+            outcomes.iter().map(point)
+        })
+    }
+
+    /// Enters an outcome of an assertion. Returns its point if it is new on this timeline.
+    pub(super) fn assertion(&mut self, name: &str, kind: AssertionKind, outcome: Outcome) -> Option<Point> {
+        let full = self.assertions.len() >= ASSERTIONS_MAX;
+        let key = (name.to_owned(), kind);
+        if full && !self.assertions.contains_key(&key) {
+            return None;
+        }
+        let outcomes = self.assertions.entry(key).or_default();
+        if outcomes.contains(&outcome) {
+            return None;
+        }
+        outcomes.push(outcome);
+        Some(Point::Assertion { name: name.to_owned(), kind, outcome })
+    }
+
+    /// Enters a value of guidance. Returns its point unless it is a number that is not better than an earlier one of
+    /// this timeline.
+    pub(super) fn guidance(&mut self, guidance: &Guidance) -> Option<Point> {
+        let name = guidance.name.clone();
+        match &guidance.value {
+            Value::Other(value) => Some(Point::Guidance { name, value: value.clone(), rank: None }),
+            Value::Number { rank, text } => {
+                let full = self.best.len() >= GUIDANCES_MAX;
+                match self.best.get_mut(&name) {
+                    Some(best) if *best >= *rank => return None,
+                    Some(best) => *best = *rank,
+                    None if full => return None,
+                    None => {
+                        self.best.insert(name.clone(), *rank);
+                    }
+                }
+                Some(Point::Guidance { name, value: text.clone(), rank: Some(*rank) })
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Assertions.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::limits::{EVIDENCE_BYTES_MAX, NAME_BYTES_MAX};
+use super::problem::Problem;
+use crate::coverage::text::{clip, head};
+
+/// Kind of an assertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AssertionKind {
+    /// The condition holds each time, and at least once.
+    Always,
+    /// The condition holds each time.
+    AlwaysOrUnreachable,
+    /// The condition holds at least once.
+    Sometimes,
+    /// The place is reached at least once.
+    Reachable,
+    /// The place is never reached.
+    Unreachable,
+}
+
+impl AssertionKind {
+    /// All kinds.
+    pub const ALL: [AssertionKind; 5] = [
+        AssertionKind::Always,
+        AssertionKind::AlwaysOrUnreachable,
+        AssertionKind::Sometimes,
+        AssertionKind::Reachable,
+        AssertionKind::Unreachable,
+    ];
+
+    /// Returns the kind's name, as the SDKs' `display_type` has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AssertionKind::Always => "Always",
+            AssertionKind::AlwaysOrUnreachable => "AlwaysOrUnreachable",
+            AssertionKind::Sometimes => "Sometimes",
+            AssertionKind::Reachable => "Reachable",
+            AssertionKind::Unreachable => "Unreachable",
+        }
+    }
+
+    /// Returns the kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<AssertionKind> {
+        AssertionKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// True if an assertion of this kind is violated when its condition does not hold.
+    #[must_use]
+    pub fn forbids_false(self) -> bool {
+        !matches!(self, AssertionKind::Sometimes | AssertionKind::Reachable)
+    }
+}
+
+/// Place of an assertion in a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Location {
+    /// Class, module or namespace.
+    pub class: String,
+    /// Function.
+    pub function: String,
+    /// File.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u64,
+    /// Column.
+    pub column: u64,
+}
+
+/// `file:line:column in class::function`, without the parts that are not known.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
+        match (self.class.is_empty(), self.function.is_empty()) {
+            (true, true) => Ok(()),
+            (false, true) => write!(f, " in {}", self.class),
+            (true, false) => write!(f, " in {}", self.function),
+            (false, false) => write!(f, " in {}::{}", self.class, self.function),
+        }
+    }
+}
+
+/// An assertion in a program: its registration, or the outcome of an evaluation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assertion {
+    /// Kind.
+    pub kind: AssertionKind,
+    /// Name: the SDK's id, of at most [`NAME_BYTES_MAX`] bytes.
+    pub name: String,
+    /// True if the place was reached. False if the line only registers the assertion.
+    pub hit: bool,
+    /// Value of the condition.
+    pub condition: bool,
+    /// Place in the program.
+    pub location: Location,
+    /// Details of the evaluation, as JSON; empty without any.
+    pub details: String,
+}
+
+impl Assertion {
+    pub(super) fn read(fields: &Map<String, Value>) -> Result<Assertion, Problem> {
+        let flag = |name: &'static str| fields.get(name).and_then(Value::as_bool).ok_or(Problem::Field(name));
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let must_hit = flag("must_hit")?;
+        let kind = match (text("assert_type").ok_or(Problem::Field("assert_type"))?, must_hit) {
+            ("always", true) => AssertionKind::Always,
+            ("always", false) => AssertionKind::AlwaysOrUnreachable,
+            ("sometimes", _) => AssertionKind::Sometimes,
+            ("reachability", true) => AssertionKind::Reachable,
+            ("reachability", false) => AssertionKind::Unreachable,
+            _ => return Err(Problem::AssertType),
+        };
+        let name = text("id").or_else(|| text("message")).ok_or(Problem::Field("id"))?;
+        Ok(Assertion {
+            kind,
+            name: clip(name, NAME_BYTES_MAX),
+            hit: flag("hit")?,
+            condition: flag("condition")?,
+            location: location(fields.get("location")),
+            details: match fields.get("details") {
+                None | Some(Value::Null) => String::new(),
+                Some(details) => details.to_string(),
+            },
+        })
+    }
+
+    /// True if this evaluation violates the assertion.
+    #[must_use]
+    pub fn is_violated(&self) -> bool {
+        self.hit
+            && match self.kind {
+                // Reaching the place is the violation, whatever the condition says.
+                AssertionKind::Unreachable => true,
+                AssertionKind::Always | AssertionKind::AlwaysOrUnreachable => !self.condition,
+                AssertionKind::Sometimes | AssertionKind::Reachable => false,
+            }
+    }
+
+    /// Returns the evidence of a violation as one line: kind, name, place and details. It is cut to
+    /// [`EVIDENCE_BYTES_MAX`] bytes.
+    #[must_use]
+    pub fn evidence(&self) -> String {
+        let did = if self.kind == AssertionKind::Unreachable { "was reached" } else { "does not hold" };
+        let details = if self.details.is_empty() { String::new() } else { format!(": {}", self.details) };
+        let text = format!("{} {:?} {did} at {}{details}", self.kind.name(), self.name, self.location);
+        head(&text, EVIDENCE_BYTES_MAX).to_owned()
+    }
+}
+
+fn location(value: Option<&Value>) -> Location {
+    let field = |name: &str| value.and_then(|value| value.get(name));
+    let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let number = |name: &str| field(name).and_then(Value::as_u64).unwrap_or(0);
+    Location {
+        class: text("class"),
+        function: text("function"),
+        file: text("file"),
+        line: number("begin_line"),
+        column: number("begin_column"),
+    }
+}

@@ -1,0 +1,67 @@
+//! What became of assertions in an exploration.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::assertion::AssertionKind;
+use crate::coverage::{Coverage, Outcome, Point};
+
+/// An assertion with what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Asserted {
+    /// Name.
+    pub name: String,
+    /// Kind.
+    pub kind: AssertionKind,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Number of branches on whose path it was evaluated and its condition held.
+    pub held: u64,
+    /// Number of branches on whose path it was evaluated and its condition did not hold.
+    pub failed: u64,
+    /// First choice with an evaluation that decides the verdict, if there is one.
+    pub first: Option<u64>,
+}
+
+/// Verdict on an assertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It was violated.
+    Failed,
+    /// It should have been reached, or should have held once, and that was never seen.
+    NeverReached,
+    /// It holds.
+    Passed,
+}
+
+/// Returns the assertions that an exploration has seen, in the order of names and kinds.
+#[must_use]
+pub fn asserted(coverage: &Coverage) -> Vec<Asserted> {
+    /// Branches, and the first choice among them.
+    #[derive(Default, Clone, Copy)]
+    struct Seen(u64, Option<u64>);
+    let mut all: BTreeMap<(String, AssertionKind), [Seen; 2]> = BTreeMap::new();
+    for (_, covered) in coverage.points() {
+        let Point::Assertion { name, kind, outcome } = &*covered.point else { continue };
+        let [held, failed] = all.entry((name.clone(), *kind)).or_default();
+        let seen = Seen(covered.hits, Some(covered.first.choice));
+        match outcome {
+            Outcome::Registered => {}
+            Outcome::Held => *held = seen,
+            Outcome::Failed => *failed = seen,
+        }
+    }
+    let of = |((name, kind), [held, failed]): ((String, AssertionKind), [Seen; 2])| {
+        let violated = kind.forbids_false() && failed.0 > 0;
+        let wanted = !matches!(kind, AssertionKind::AlwaysOrUnreachable | AssertionKind::Unreachable);
+        let (verdict, first) = match (violated, wanted && held.0 == 0) {
+            (true, _) => (Verdict::Failed, failed.1),
+            (false, true) => (Verdict::NeverReached, None),
+            (false, false) => (Verdict::Passed, held.1),
+        };
+        Asserted { name, kind, verdict, held: held.0, failed: failed.0, first }
+    };
+    all.into_iter().map(of).collect()
+}
