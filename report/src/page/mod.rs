@@ -14,6 +14,7 @@
 //!   anything.
 
 mod about;
+mod causality;
 mod coverage;
 mod findability;
 mod findings;
