@@ -52,8 +52,17 @@ fn the_named_step_is_the_one_that_decides() {
     let world = place.path("world.toml");
     for seed in SEEDS {
         let run = place.path(seed);
-        let explored =
-            place.everett(&["explore", &world, "--seed", seed, "--branches", "200", "--until-found", "-o", &run]);
+        let explored = place.everett(&[
+            "explore",
+            &world,
+            "--seed",
+            seed,
+            "--branches",
+            "200",
+            "--until-found",
+            "-o",
+            &run,
+        ]);
         assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
         let result = found(&place.everett(&["causality", &run, "1", "--json", "--jobs", "2"]));
         let jump = &result["jump"];
