@@ -11,6 +11,7 @@
 //! - [`property`] and [`history`]: checks of logs, consoles and clients' histories
 //! - [`sdk`]: lines that programs send through the SDK
 //! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
+//! - [`causality`]: the step of a finding's timeline at which the finding became likely
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
 //! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files
 //!
@@ -22,6 +23,7 @@
 //!   and no floats. Figures that are only shown may be floats.
 //! - Text is untrusted. Any bytes are parsed to a value or to errors that name their place, in bounded memory.
 
+pub mod causality;
 pub mod composer;
 pub mod config;
 pub mod coverage;

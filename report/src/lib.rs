@@ -2,6 +2,7 @@
 //!
 //! - [`findability`]: how often a bug is found, and how sure it is that it is gone
 //! - [`scene`]: what happened before a finding, and the story of it in words
+//! - [`causality`]: where a finding was decided, in words
 //! - [`data`]: everything that the report says, as JSON
 //! - [`page`]: the same as one HTML file; [`text`]: the same as a text that fits a screen
 //!
@@ -9,6 +10,7 @@
 //!
 //! **Invariant.** Texts of guests and of files are shown with hidden characters escaped, and never as markup.
 
+pub mod causality;
 pub mod data;
 pub mod findability;
 pub mod page;

@@ -4,7 +4,7 @@ use everett_explorer::report::figures::{count, counted, duration, percent};
 use everett_input::text::printable;
 
 use crate::data::limits::clip;
-use crate::data::{Data, Finding, State};
+use crate::data::{Causality, Data, Finding, State};
 use crate::scene::{Scene, lines_told};
 
 /// Maximum number of findings in the text.
@@ -66,7 +66,7 @@ pub fn brief(data: &Data) -> Vec<String> {
     lines
 }
 
-/// Returns a finding as a story: three lines.
+/// Returns a finding as a story: three lines, and a fourth if it is known where it was decided.
 #[must_use]
 pub fn of_finding(finding: &Finding) -> Vec<String> {
     let status = finding.status.map_or(String::new(), |status| format!(" ({})", status.word()));
@@ -77,7 +77,9 @@ pub fn of_finding(finding: &Finding) -> Vec<String> {
         }
         _ => String::new(),
     };
-    vec![
+    let decided =
+        finding.causality.as_ref().map(|causality| format!("    {}", printable(&decided(causality))));
+    let mut lines = vec![
         format!("{:>3} {}{status}", finding.id, printable(&finding.property)),
         format!("    {}", cut(&finding.story)),
         format!(
@@ -86,7 +88,16 @@ pub fn of_finding(finding: &Finding) -> Vec<String> {
             counted(finding.subtrees, "subtree", "subtrees"),
             finding.branch,
         ),
-    ]
+    ];
+    lines.extend(decided);
+    lines
+}
+
+/// Returns where a finding was decided, with the step if one is named.
+fn decided(causality: &Causality) -> String {
+    let step =
+        causality.step.as_deref().filter(|_| causality.jump.as_ref().is_some_and(|jump| jump.is_narrowest));
+    cut(&[Some(causality.sentence.as_str()), step].into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 /// Returns the most telling lines of a scene: vtime in seconds, place, text.

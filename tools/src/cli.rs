@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use everett_explorer::causality::search::FUTURES_MAX;
 use everett_explorer::search::strategy::StrategyKind;
 
 use everett_input::units;
@@ -99,6 +100,8 @@ pub enum Command {
     Replay(Replay),
     /// Find the fewest faults that still show a finding
     Shrink(Shrink),
+    /// Find the step of a finding's timeline at which the finding became likely
+    Causality(Causality),
     /// Report what an exploration covered, found and never reached
     Report(Report),
     /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
@@ -487,6 +490,46 @@ pub struct Shrink {
     /// Regression file to write [default: in the run directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `everett causality`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Futures start at vtimes before the finding, with its past and random streams and faults of their own. The share that \
+                        shows the finding is its likelihood there. The result is causality-ID.json in the run directory, which \
+                        the report shows. docs/causality.md says more."
+)]
+pub struct Causality {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of the finding
+    pub id: u32,
+    /// End after this much host time with the narrowest interval so far
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// End after this number of futures with the narrowest interval so far
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=FUTURES_MAX))]
+    pub branches: u64,
+    /// Keep the finding's faults in all futures; only random streams differ
+    #[arg(long)]
+    pub same_faults: bool,
+    /// Probability in percent that a named step may be the wrong one
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = parse_error)]
+    pub error: f64,
+    /// Futures at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Memory for moments [default: a quarter of the host's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+    pub memory: Option<u64>,
+}
+
+/// Parses a probability of an error in percent.
+fn parse_error(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if (0.01..=50.0).contains(&percent) => Ok(percent),
+        _ => Err("an error is a number from 0.01 to 50, in percent".to_owned()),
+    }
 }
 
 /// `everett report`

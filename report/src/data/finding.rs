@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::history::{Status, observed, tally};
 use super::limits::{NAME_CHARS, SCENES_MAX, clip};
-use super::{Run, Sources};
+use super::{Causality, Run, Sources};
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
 
@@ -44,6 +44,8 @@ pub struct Finding {
     pub first_instructions: u64,
     /// Plan to which it was shrunk, if it was.
     pub plan: Option<Plan>,
+    /// Step at which it was decided, if that was searched for.
+    pub causality: Option<Causality>,
     /// What happened before the first hit. `None` after the first [`SCENES_MAX`] findings.
     pub scene: Option<Scene>,
     /// How often it is found, in CPU nanoseconds.
@@ -92,6 +94,10 @@ fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scen
         }
         None => commands.push(format!("everett shrink {quoted} {id}")),
     }
+    let causality = sources.causalities.get(id).map(Causality::of);
+    if causality.is_none() {
+        commands.push(format!("everett causality {quoted} {id}"));
+    }
     commands.push(format!("everett show {quoted} {id}"));
     Finding {
         id: *id,
@@ -110,6 +116,7 @@ fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scen
         first_cpu_ns: cost.cpu_ns,
         first_instructions: cost.instructions,
         plan,
+        causality,
         scene: with_scene.then_some(scene),
         instructions: outlook(&seen(Cost::instructions), &sources.terms),
         cpu,

@@ -16,6 +16,8 @@ pub const SAMPLES_MAX: usize = 120;
 pub const ORDERS_MAX: usize = 200;
 /// Maximum number of binaries of executed code, and of functions of each.
 pub const CODE_MAX: usize = 200;
+/// Maximum number of vtimes of a likelihood.
+pub const POINTS_MAX: usize = 2_000;
 /// Maximum number of findings of older runs that this run does not show.
 pub const GONE_MAX: usize = 256;
 

@@ -1,13 +1,15 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
 //! - `summary`: the exploration and its verdict; `properties`; `finding`: findings with their scenes; `history`: older
-//!   runs, and what became of their findings; `tree`: figures of branches; `coverage`: growth, estimates, the matrix of
+//!   runs, and what became of their findings; `tree`: figures of branches; `causality`: where findings
+//!   were decided; `coverage`: growth, estimates, the matrix of
 //!   faults and phases; `code`: executed code
 //!
 //! Not here: how the report looks (`crate::page`). `docs/report-data.md` describes every field.
 //!
 //! **Invariant.** All lists are bounded, whatever run directories hold: see [`limits`].
 
+mod causality;
 mod code;
 mod coverage;
 mod finding;
@@ -24,6 +26,7 @@ use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Header, Merged};
 use serde::Serialize;
 
+pub use causality::{Causality, Jump, Point, Share};
 pub use code::{Binary, Code, Edges, Function};
 pub use coverage::{Cell, CoverageData, Growth, OneWay, Row};
 pub use finding::{Finding, Plan};
@@ -66,6 +69,8 @@ pub struct Sources<'r> {
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
     /// Recorded timelines, by the number of their finding. They replace the evidence of the run directory.
     pub scenes: BTreeMap<u32, Scene>,
+    /// Causalities of findings, by the number of their finding.
+    pub causalities: BTreeMap<u32, everett_explorer::causality::Causality>,
     /// Faults that begin on a branch, as lines of a plan, by branch. Branches may be missing.
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
     /// Executed edges of code.

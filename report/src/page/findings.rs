@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::summary::tag;
 use super::text::{code, count, counted, cpu, duration, foreign, seconds};
-use super::{history, logs};
+use super::{causality, history, logs};
 use crate::data::{Data, Finding};
 use crate::findability::Outlook;
 use crate::scene::{Bar, Scene};
@@ -43,6 +43,7 @@ fn article(data: &Data, finding: &Finding, open: bool) -> Markup {
                 ul.facts { @for fact in &finding.facts { li { (foreign(fact)) } } }
             }
             (faults(finding))
+            (causality::part(finding))
             @if let Some(scene) = &finding.scene { (diagrams(finding, scene)) }
             h4 { "Next steps" }
             (commands(&finding.commands))

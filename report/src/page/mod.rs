@@ -14,6 +14,7 @@
 //!   not run or load anything.
 
 mod about;
+mod causality;
 mod coverage;
 mod findability;
 mod findings;

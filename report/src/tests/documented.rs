@@ -37,12 +37,20 @@ fn all_fields_are_documented() {
             ("gone[].instructions", "OUTLOOK"),
             ("findings[].scene.faults[]", "FAULT"),
             ("findings[].plan.faults[]", "FAULT"),
+            ("findings[].causality.jump.before", "SHARE"),
+            ("findings[].causality.jump.after", "SHARE"),
+            ("findings[].causality.jump.steps[]", "STEP"),
+            ("findings[].causality.jump.steps_before[]", "STEP"),
+            ("findings[].causality.jump.steps_after[]", "STEP"),
         ] {
             if let Some(rest) = path.strip_prefix(&format!("{long}.")) {
                 path = format!("{short}.{rest}");
             }
         }
-        path
+        match path.strip_prefix("findings[].causality.points[].") {
+            Some(rest) if rest != "vtime_ns" => format!("SHARE.{rest}"),
+            _ => path,
+        }
     };
     let there: BTreeSet<String> = there.iter().map(|path| one(path)).collect();
     let rows = PAGE

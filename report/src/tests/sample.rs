@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use everett_explorer::causality::{self, Causality, Count, Jump, Step, StepKind, Vary, Why as Cause};
 use everett_explorer::composer::Tally;
 use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
 use everett_explorer::report::{About, Report};
@@ -110,6 +111,48 @@ pub(super) fn hit(property: &str, word: &str) -> Hit {
     }
 }
 
+/// Causality of a finding that was decided by a message.
+fn causality(word: &str) -> Causality {
+    let count = |shown| Count { futures: 16, shown };
+    let step =
+        |vtime_ns, kind| Step { vtime_ns, kind, text: format!("   2.050000000 DELIVER a > db TCP {word}") };
+    Causality {
+        schema_version: 1,
+        timeline: "e3:00:7/1.1".to_owned(),
+        property: "linearizability".to_owned(),
+        signature: format!("signature {word}"),
+        found_ns: 2_500_000_000,
+        root_ns: ROOT_NS,
+        end_ns: ROOT_NS + SEGMENT_NS,
+        vary: Vary::All,
+        error_ppm: 50_000,
+        why: Cause::Named,
+        futures: 48,
+        points: [(ROOT_NS, 1), (2_050_000_000, 2), (2_050_500_000, 15)]
+            .map(|(vtime_ns, shown)| causality::Point { vtime_ns, count: count(shown) })
+            .to_vec(),
+        jump: Some(Jump {
+            from_ns: 2_050_000_000,
+            to_ns: 2_050_500_000,
+            before: count(2),
+            after: Some(count(15)),
+            probability_ppm: 970_000,
+            is_narrowest: true,
+            steps: vec![step(2_050_200_000, StepKind::Message)],
+            steps_count: 1,
+            steps_before: vec![step(2_040_000_000, StepKind::Sent)],
+            steps_after: vec![step(2_060_000_000, StepKind::Line)],
+            code: vec![causality::Code {
+                node: word.to_owned(),
+                program: word.to_owned(),
+                place: word.to_owned(),
+                edges: 3,
+            }],
+        }),
+        digest: "00ff".to_owned(),
+    }
+}
+
 /// A run of four subtrees; the second and the third have the finding `linearizability`.
 pub(super) fn records(word: &str) -> Vec<Record> {
     let fork = |n: u64| ROOT_NS + n * SEGMENT_NS;
@@ -205,6 +248,7 @@ impl Sample {
             enabled: &["power_loss".to_owned(), "pause".to_owned()],
             regressions: BTreeMap::from([(2, ("regression-2.json".to_owned(), plan))]),
             scenes: BTreeMap::new(),
+            causalities: BTreeMap::from([(1, causality(word))]),
             plans: BTreeMap::from([(
                 3,
                 vec![json!({ "at": "2s", "for": "1s", "fault": "clog", "node": "db" })],

@@ -1,13 +1,15 @@
 //! Edges with symbolic names: a file of JSON lines for programs, and counts for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use everett_cpu::Place;
+use everett_guest_image::programs::Error;
 use serde::Serialize;
 
 use super::Collected;
 use super::programs::Programs;
+use crate::launch::Launcher;
 use crate::symbols::Symbols;
 
 /// Name of code that the kernel executes.
@@ -44,7 +46,75 @@ pub struct Names {
     pub kernel: Symbols,
 }
 
+/// Function that was executed, or a program without names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Index of the node.
+    pub node: usize,
+    /// Path of the program's file, or "kernel".
+    pub program: String,
+    /// Name of the function; for a program without names, its first and last place.
+    pub place: String,
+    /// Number of edges that end in it.
+    pub edges: u64,
+}
+
 impl Names {
+    /// Reads the names of a world's files.
+    ///
+    /// # Errors
+    /// Returns an error if an image cannot be read.
+    pub fn of(launcher: &Launcher) -> Result<Names, Error> {
+        let mut programs = match &launcher.files.root {
+            Some((root, _)) => Programs::of_root(root)?,
+            None => Programs::default(),
+        };
+        let mut read = BTreeSet::new();
+        for image in launcher.files.images.values() {
+            if read.insert(image.disk.digest) {
+                programs.add_disk(&image.disk)?;
+            }
+        }
+        Ok(Names { programs, kernel: Symbols::of_file(&launcher.files.kernel) })
+    }
+
+    /// Returns the functions in which edges end: programs first, then the kernel's functions, those with most edges
+    /// first.
+    #[must_use]
+    pub fn functions(&self, edges: &Collected) -> Vec<Function> {
+        let mut kernel: BTreeMap<(usize, String), u64> = BTreeMap::new();
+        let mut programs: BTreeMap<(usize, &str), (u64, u64, u64)> = BTreeMap::new();
+        for (_, to, seen) in edges.iter() {
+            for &node in &seen.nodes {
+                if seen.user {
+                    let (path, at) = self.programs.find(to).unwrap_or((OTHER, seen.address));
+                    let (count, low, high) = programs.entry((node, path)).or_insert((0, at, at));
+                    (*count, *low, *high) = (*count + 1, at.min(*low), at.max(*high));
+                } else {
+                    let name = self.kernel.show(seen.address).function();
+                    *kernel.entry((node, name)).or_default() += 1;
+                }
+            }
+        }
+        let programs = programs.into_iter().map(|((node, path), (edges, low, high))| Function {
+            node,
+            program: path.to_owned(),
+            place: format!("{low:#x} to {high:#x}"),
+            edges,
+        });
+        let kernel = kernel.into_iter().map(|((node, place), edges)| Function {
+            node,
+            program: KERNEL.to_owned(),
+            place,
+            edges,
+        });
+        let (mut programs, mut kernel): (Vec<_>, Vec<_>) = (programs.collect(), kernel.collect());
+        programs.sort_by_key(|function| std::cmp::Reverse(function.edges));
+        kernel.sort_by_key(|function| std::cmp::Reverse(function.edges));
+        programs.extend(kernel);
+        programs
+    }
+
     /// Returns the name of a place, whose linear address is `address` if known.
     fn show(&self, place: Place, address: Option<u64>, user: bool) -> String {
         if let Some((path, at)) = self.programs.find(place) {

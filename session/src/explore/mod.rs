@@ -10,7 +10,7 @@
 //!   time
 //! - [`expedition`]: the search, by workers on this host
 //! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that
-//!   show a finding; [`regression`]: regression files
+//!   show a finding; [`regression`]: regression files; [`causality`]: the step that decided a finding
 //!
 //! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and the output (`everett`'s
 //! commands).
@@ -23,6 +23,7 @@
 
 pub mod abstractions;
 pub mod branch_moment;
+pub mod causality;
 pub mod expedition;
 pub mod history_chain;
 pub mod marks;

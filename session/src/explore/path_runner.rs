@@ -179,12 +179,86 @@ impl<'s> PathRunner<'s> {
         let fates = self.setting.fates();
         let (plan, end) = (fates.plan(path), fates.end(path).context("the root is not a branch")?);
         let fork = *path.forks().last().context("the root is not a branch")?;
-        match from {
-            None => self.begin(Some(fork), &plan)?,
-            Some(at_moment) => self.go_on(at_moment, fork, &plan)?,
-        }
+        self.start(from, fork, &plan)?;
         let branch = self.segment(&plan, end, memory, aim, watch);
         self.unless_failed(branch)
+    }
+
+    /// Runs a future: a branch with a plan and an end of its own. `from` is a moment of any vtime, and `plan` must equal
+    /// the plan there up to the fork.
+    ///
+    /// # Errors
+    /// Returns an error under the same conditions as [`PathRunner::branch`].
+    pub fn future(
+        &mut self,
+        from: Option<&BranchMoment>,
+        fork: Fork,
+        plan: &Plan,
+        end: End,
+        memory: &Inherited,
+        watch: &mut dyn Watch,
+    ) -> anyhow::Result<Branch> {
+        self.start(from, fork, plan)?;
+        let branch = self.segment(plan, end, memory, Aim::Whole, watch);
+        self.unless_failed(branch)
+    }
+
+    /// Runs the timeline of a path from a moment on it to a later vtime `to_ns`, and returns the moment there. A fork at
+    /// that vtime is not taken. `from` of `None` is the root moment, with the observer state `memory`.
+    ///
+    /// # Errors
+    /// Returns an error under the same conditions as [`PathRunner::branch`], and if the timeline ends before.
+    pub fn rewind(
+        &mut self,
+        path: &Path,
+        from: Option<&BranchMoment>,
+        to_ns: u64,
+        memory: &Inherited,
+        watch: &mut dyn Watch,
+    ) -> anyhow::Result<BranchMoment> {
+        let moment = self.rewind_to(path, from, to_ns, memory, watch);
+        self.unless_failed(moment)
+    }
+
+    fn rewind_to(
+        &mut self,
+        path: &Path,
+        from: Option<&BranchMoment>,
+        to_ns: u64,
+        memory: &Inherited,
+        watch: &mut dyn Watch,
+    ) -> anyhow::Result<BranchMoment> {
+        let fates = self.setting.fates();
+        let mut here = Path::default();
+        match from {
+            Some(from) => {
+                here = self.restore(from)?;
+            }
+            None => {
+                let first = *path.forks().first().context("the root moment has no other one before it")?;
+                here = here.child(first)?;
+                self.begin(Some(first), &fates.plan(&here))?;
+            }
+        }
+        let mut memory = from.map_or(memory, |from| &from.memory).clone();
+        loop {
+            let next = path.forks().get(here.forks().len()).filter(|fork| fork.vtime_ns < to_ns).copied();
+            let plan = fates.plan(&here);
+            self.marker = Marker::new(&self.timeline);
+            let mut witness = Witness::new(&self.setting.abstractions, &plan, &memory)?;
+            let until_ns = next.map_or(to_ns, |fork| fork.vtime_ns);
+            if let Some(why) = self.run_to(until_ns, &mut witness, watch)? {
+                bail!("{}: it ended before {until_ns} ns: {why}", self.setting.name(&here));
+            }
+            memory = witness.memory();
+            let Some(fork) = next else { break };
+            here = here.child(fork)?;
+            self.timeline.fork(fork, Some(self.setting.faults(fates.plan(&here))))?;
+        }
+        let clock = CpuClock::start();
+        let moment = BranchMoment::of(&mut self.timeline, &self.setting.pool, memory);
+        self.spent.moment_ns += clock.elapsed_ns();
+        Ok(moment)
     }
 
     /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an
@@ -238,15 +312,26 @@ impl<'s> PathRunner<'s> {
         Ok(())
     }
 
-    /// Restores a stored moment and forks from it.
-    fn go_on(&mut self, from: &BranchMoment, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
+    /// Begins at a stored moment, or at the root moment, as the child `fork` of it.
+    fn start(&mut self, from: Option<&BranchMoment>, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
+        match from {
+            None => self.begin(Some(fork), plan),
+            Some(from) => {
+                self.restore(from)?;
+                Ok(self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?)
+            }
+        }
+    }
+
+    /// Restores a stored moment, and returns the path to it.
+    fn restore(&mut self, from: &BranchMoment) -> anyhow::Result<Path> {
         let clock = CpuClock::start();
         self.setting.launcher.go_to(&mut self.timeline, &from.world, from.session.clone())?;
-        let before = self.setting.fates().plan(self.timeline.path());
+        let path = self.timeline.path().clone();
+        let before = self.setting.fates().plan(&path);
         self.timeline.apply_faults(Some(self.setting.faults(before)))?;
-        self.timeline.fork(fork, Some(self.setting.faults(plan.clone())))?;
         self.spent.restore_ns += clock.elapsed_ns();
-        Ok(())
+        Ok(path)
     }
 
     /// Runs to the end of a branch whose fork the timeline has just taken.
@@ -317,8 +402,12 @@ impl<'s> PathRunner<'s> {
         witness: &mut Witness<'_>,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Option<String>> {
+        // The grid begins at the last fork, also if the timeline was restored from a moment behind it.
+        let fork_ns = self.timeline.path().forks().last().map_or(self.setting.root_ns, |fork| fork.vtime_ns);
         while self.timeline.vtime() < end_ns {
-            let next_ns = end_ns.min(self.timeline.vtime().saturating_add(GRID_NS));
+            let since_ns = self.timeline.vtime().saturating_sub(fork_ns);
+            let next_ns =
+                end_ns.min(fork_ns.saturating_add((since_ns / GRID_NS + 1).saturating_mul(GRID_NS)));
             if let Some(why) = self.step(next_ns, witness, watch)? {
                 return Ok(Some(why));
             }

@@ -68,6 +68,25 @@ impl Setting {
         })
     }
 
+    /// Returns the same setting with machines that record edges of code. Timelines are the same.
+    ///
+    /// # Errors
+    /// Never returns an error: the declarations of the world file were valid before.
+    pub fn with_edges(&self) -> anyhow::Result<Setting> {
+        let mut launcher = self.launcher.clone();
+        launcher.options.caches.edges = true;
+        Ok(Setting {
+            abstractions: Abstractions::new(&launcher.world)?,
+            launcher,
+            ready: Arc::clone(&self.ready),
+            pool: self.pool.clone(),
+            seed: self.seed,
+            root_ns: self.root_ns,
+            identity: self.identity,
+            restarts: Arc::clone(&self.restarts),
+        })
+    }
+
     /// Returns the inputs that determine the plans and fates of branches.
     #[must_use]
     pub fn fates(&self) -> Fates<'_> {

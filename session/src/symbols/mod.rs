@@ -85,6 +85,14 @@ pub struct Shown<'a> {
     name: Option<(&'a str, u64)>,
 }
 
+impl Shown<'_> {
+    /// Returns the name of the function, or the address without one.
+    #[must_use]
+    pub fn function(&self) -> String {
+        self.name.map_or_else(|| format!("{:#x}", self.address), |(name, _)| name.to_owned())
+    }
+}
+
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;

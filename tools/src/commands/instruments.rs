@@ -1,18 +1,15 @@
 //! `--watch` and `--edges`: observers that leave no trace in a timeline.
 
-use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
 use everett_session::edges::Collected;
-use everett_session::edges::programs::Programs;
 use everett_session::edges::table::{Count, Names};
 use everett_session::engines::Engine;
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineKind;
-use everett_session::symbols::Symbols;
 use everett_session::watching;
 use everett_world_file::World;
 use serde::Serialize;
@@ -75,17 +72,7 @@ impl EdgeFile {
     /// Writes the file and prints a summary.
     pub(super) fn write(self, ui: &Ui, launcher: &Launcher) -> anyhow::Result<()> {
         let EdgeFile { path, collected } = self;
-        let mut programs = match &launcher.files.root {
-            Some((root, _)) => Programs::of_root(root)?,
-            None => Programs::default(),
-        };
-        let mut read = BTreeSet::new();
-        for image in launcher.files.images.values() {
-            if read.insert(image.disk.digest) {
-                programs.add_disk(&image.disk)?;
-            }
-        }
-        let names = Names { programs, kernel: Symbols::of_file(&launcher.files.kernel) };
+        let names = Names::of(launcher)?;
         let nodes: Vec<&str> = launcher.nodes().map(|node| node.name.as_str()).collect();
         let at = || path.display().to_string();
         let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(folder_of(&path)).with_context(at)?);

@@ -1,7 +1,7 @@
 //! The commands. Each takes its arguments and returns an [`Outcome`].
 //!
 //! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `moment`, `plan`, `replay`, `run`, `show`,
-//!   `shrink`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
+//!   `shrink`, `causality`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
@@ -11,6 +11,7 @@
 
 mod boot;
 mod cache;
+mod causality;
 mod common;
 mod demo;
 mod doctor;
@@ -82,6 +83,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::run(&ui, args),
         Command::Replay(args) => replay::run(&ui, asked, args),
         Command::Shrink(args) => shrink::run(&ui, asked, args),
+        Command::Causality(args) => causality::run(&ui, asked, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
         Command::Completions(args) => install::completions(args),

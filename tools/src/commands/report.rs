@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use everett_explorer::causality::Causality;
 use everett_explorer::report::Report;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Merged, Reading};
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Outcome;
+use super::causality;
 use super::common;
 use super::exploration::{Known, Run};
 use super::plans;
@@ -135,6 +137,7 @@ fn data(
         enabled: &whole.known.enabled,
         regressions: regressions(Path::new(&whole.name), &whole.run)?,
         scenes: scenes(Path::new(&whole.name), &whole.run)?,
+        causalities: causalities(Path::new(&whole.name), &whole.run)?,
         plans: plans(whole),
         code,
         terms,
@@ -184,6 +187,28 @@ fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
                 let scene =
                     scene.map_err(|(line, error)| anyhow::anyhow!("{}:{line}: {error}", file.display()))?;
                 all.insert(finding.id, scene);
+            }
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
+/// Reads the causalities of findings, by the number of their finding.
+fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causality>> {
+    let mut all = BTreeMap::new();
+    for finding in run.merged.findings() {
+        let file = causality::file_of(folder, finding.id);
+        match everett_input::file::read_text(&file, causality::FILE_BYTES_MAX) {
+            Ok(text) => {
+                let causality = Causality::parse(&text).with_context(|| file.display().to_string())?;
+                // A finding can have another number in a run directory that was explored anew.
+                if (&causality.property, &causality.signature)
+                    == (&finding.hit.property, &finding.hit.signature)
+                {
+                    all.insert(finding.id, causality);
+                }
             }
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error.into()),

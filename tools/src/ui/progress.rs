@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_session::explore::causality::Progress as CausalityProgress;
 use everett_session::explore::expedition::Progress;
 use everett_session::explore::shrink::Progress as ShrinkProgress;
 use everett_session::progress::Display;
@@ -148,11 +149,9 @@ impl ShrinkBar {
     pub fn at(&self, progress: &ShrinkProgress) {
         self.bar.set_length(progress.round as u64);
         self.bar.set_position(progress.tried as u64);
-        let left = self.budget_ns.map_or(String::new(), |ns| {
-            let elapsed = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let seconds = ns.saturating_sub(elapsed) / 1_000_000_000;
-            format!(", {seconds} s of the budget left")
-        });
+        let left = self
+            .budget_ns
+            .map_or(String::new(), |ns| format!(", {} s of the budget left", left_s(ns, &self.clock)));
         self.bar.set_message(format!(
             "{}: {} of {} faults are left after {} runs{left}",
             progress.step.words(),
@@ -171,6 +170,59 @@ impl ShrinkBar {
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Progress of a search for causality.
+pub struct CausalityBar {
+    bar: ProgressBar,
+    clock: Stopwatch,
+    budget_ns: Option<u64>,
+}
+
+impl CausalityBar {
+    /// Creates a bar with a budget of `budget_ns` nanoseconds of host time, or without one.
+    #[must_use]
+    pub fn new(ui: &Ui, budget_ns: Option<u64>) -> CausalityBar {
+        let bar = bar(ui, 0, "causality {spinner} {elapsed} {msg}");
+        if ui.bars {
+            bar.enable_steady_tick(TICK);
+        }
+        CausalityBar { bar, clock: Stopwatch::start(), budget_ns }
+    }
+
+    /// Shows the progress.
+    pub fn at(&self, progress: &CausalityProgress) {
+        let left = self
+            .budget_ns
+            .map_or(String::new(), |ns| format!(", {} s of the budget left", left_s(ns, &self.clock)));
+        self.bar.set_message(match *progress {
+            CausalityProgress::Replaying(vtime_ns) => {
+                format!("replaying the finding, {} s vtime", Vtime(vtime_ns).to_string().trim())
+            }
+            CausalityProgress::Futures { futures, between: None } => format!("{futures} futures{left}"),
+            CausalityProgress::Futures { futures, between: Some((from_ns, to_ns)) } => format!(
+                "{futures} futures, between {} s and {} s{left}",
+                Vtime(from_ns).to_string().trim(),
+                Vtime(to_ns).to_string().trim()
+            ),
+        });
+    }
+
+    /// Runs `f`, which can print lines, while the bar is hidden.
+    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.bar.suspend(f)
+    }
+
+    /// Removes the bar.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Returns the seconds that are left of a budget of host time.
+fn left_s(budget_ns: u64, clock: &Stopwatch) -> u64 {
+    let elapsed = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    budget_ns.saturating_sub(elapsed) / 1_000_000_000
 }
 
 /// Longest line of output beside a bar, in characters.

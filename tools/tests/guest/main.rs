@@ -9,12 +9,14 @@
 //!   power;
 //! * `containers`: worlds of container images; `sdk`: programs with the public SDKs;
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
+//! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
 //! * `support`: the test world and its image, and functions that run timelines.
 
 mod branches;
+mod causality;
 mod cluster;
 mod composer;
 mod containers;

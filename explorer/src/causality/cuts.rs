@@ -1,0 +1,106 @@
+//! Vtimes at which a timeline can be cut, so that there is at most one step between two of them.
+
+/// Maximum distance of two cuts, in nanoseconds, unless there would be more than [`CUTS_MAX`].
+///
+/// A fork reaches a guest when its agent has reseeded the kernel, which takes a part of this time. Closer cuts would
+/// tell nothing about a guest's own random numbers.
+pub const GRID_NS: u64 = 1_000_000;
+/// Maximum number of cuts that the grid adds.
+pub const CUTS_MAX: u64 = 1_000_000;
+
+/// Cuts of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cuts {
+    all: Vec<u64>,
+}
+
+impl Cuts {
+    /// Returns the cuts between `from_ns` and `to_ns`, both included. Steps happen at the vtimes `steps`, in any order.
+    #[must_use]
+    pub fn new(from_ns: u64, to_ns: u64, mut steps: Vec<u64>) -> Cuts {
+        let to_ns = to_ns.max(from_ns);
+        steps.retain(|at| (from_ns..=to_ns).contains(at));
+        steps.sort_unstable();
+        steps.dedup();
+        let grid_ns = GRID_NS.max((to_ns - from_ns) / CUTS_MAX);
+        let mut all = vec![from_ns];
+        // Between two steps lies at least one cut: in the middle, so that both have room.
+        let mut before = from_ns;
+        for at in steps {
+            let cuts = (at - before) / grid_ns + 1;
+            let part = |i: u64| {
+                before + (u128::from(at - before) * u128::from(2 * i + 1) / u128::from(2 * cuts)) as u64
+            };
+            all.extend((0..cuts).map(part));
+            before = at;
+        }
+        let rest = (to_ns - before).div_ceil(grid_ns);
+        let part = |i: u64| before + (u128::from(to_ns - before) * u128::from(i) / u128::from(rest)) as u64;
+        all.extend((1..=rest).map(part));
+        all.push(to_ns);
+        all.dedup();
+        Cuts { all }
+    }
+
+    /// Returns the cuts, ascending. There is at least one.
+    #[must_use]
+    pub fn all(&self) -> &[u64] {
+        &self.all
+    }
+
+    /// Returns the number of the last cut.
+    #[must_use]
+    pub fn last(&self) -> usize {
+        self.all.len() - 1
+    }
+
+    /// Returns the vtime of a cut, in nanoseconds; that of the last one for a larger number.
+    #[must_use]
+    pub fn at(&self, cut: usize) -> u64 {
+        self.all.get(cut).or(self.all.last()).copied().unwrap_or(0)
+    }
+
+    /// Returns the number of the cut that is nearest to a vtime.
+    #[must_use]
+    pub fn nearest(&self, vtime_ns: u64) -> usize {
+        let after = self.all.partition_point(|at| *at < vtime_ns).min(self.last());
+        let before = after.saturating_sub(1);
+        if self.at(before).abs_diff(vtime_ns) < self.at(after).abs_diff(vtime_ns) { before } else { after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn cuts_lie_between_steps_and_on_a_grid() {
+        assert_eq!(Cuts::new(0, 2 * MS, vec![600_000, 1_000_000]).all(), [0, 300_000, 800_000, 2 * MS]);
+        assert_eq!(Cuts::new(7, 7, vec![7]).all(), [7]);
+        let cuts = Cuts::new(0, 10 * MS, Vec::new());
+        assert_eq!(cuts.all().len(), 11);
+        assert_eq!((cuts.nearest(0), cuts.nearest(3_400_000), cuts.nearest(u64::MAX)), (0, 3, 10));
+    }
+
+    proptest! {
+        #[test]
+        fn at_most_one_step_lies_between_two_cuts(
+            from in 0..1_000u64, length in 0..50 * MS, steps in prop::collection::vec(0..51 * MS, 0..60),
+        ) {
+            let cuts = Cuts::new(from, from + length, steps.clone());
+            prop_assert_eq!((cuts.at(0), cuts.at(cuts.last())), (from, from + length));
+            for pair in cuts.all().windows(2) {
+                prop_assert!(pair[0] < pair[1] && pair[1] - pair[0] <= 2 * GRID_NS);
+                let mut within: Vec<u64> = steps.iter().copied().filter(|at| pair[0] < *at && *at < pair[1]).collect();
+                within.sort_unstable();
+                within.dedup();
+                prop_assert!(within.len() <= 1, "{within:?} between {pair:?}");
+            }
+            prop_assert!(Cuts::new(0, u64::MAX / 2, steps).all().len() as u64 <= CUTS_MAX + 200);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The choice of the vtimes from which futures start.
+//!
+//! The search is a bisection whose answers are noisy, because a future shows the finding only with some probability. It
+//! keeps a posterior over the places of one jump (Horstein, 1963, for a known noise; Waeber, Frazier and Henderson,
+//! 2013): all futures before a place have one unknown rate, all after it another. Both rates are averaged over Jeffreys'
+//! prior ([`super::likelihood`]), and the prior of a place is uniform over the steps. One half of the prior is for no
+//! jump at all. Each batch starts futures at quantiles of the posterior, so that runs are spent where the jump may be.
+//!
+//! The finding itself is known, so it counts as [`ANCHOR`] futures that showed it.
+//!
+//! **Stated error.** A posterior stays valid wherever one stops. If the search ends with [`Why::Named`], the probability
+//! that a single jump lies elsewhere is below the error, averaged over the prior. Tests hold that against simulations.
+//!
+//! **Invariant.** A batch depends only on the cuts, the limits and the results of earlier batches.
+
+use std::collections::BTreeMap;
+
+use super::cuts::Cuts;
+use super::likelihood::{Evidence, rises};
+use super::log2::{exp2, log2};
+use super::result::{Count, Why};
+
+/// Maximum number of futures of a search.
+pub const FUTURES_MAX: u64 = 100_000;
+/// Number of vtimes of the first batch, evenly from the first cut to the last.
+const SURVEY: u64 = 9;
+/// Maximum number of futures from each of them.
+const SURVEY_EACH: u64 = 8;
+/// Number of quantiles of a later batch.
+const LEVELS: u64 = 8;
+/// Number of futures for each of them.
+const EACH: usize = 4;
+/// Number of futures for which the finding itself counts.
+const ANCHOR: Count = Count { futures: 8, shown: 8 };
+/// Number of futures that both ends of a named step have at least.
+const ENDS_MIN: u64 = 16;
+/// Number of futures from the root moment of which nine tenths end the search if they show the finding.
+const ROOT_MIN: u64 = 32;
+const PPM: u128 = 1_000_000;
+
+/// Bounds of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Number of futures after which it ends, at most [`FUTURES_MAX`].
+    pub futures: u64,
+    /// Largest probability that the named step is the wrong one, in parts of a million.
+    pub error_ppm: u32,
+}
+
+/// Future to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ask {
+    /// Number of the cut from which it starts.
+    pub cut: usize,
+    /// Its number among the futures from this cut, from 0.
+    pub number: u64,
+}
+
+/// Futures that do not depend on each other's results.
+pub type Batch = Vec<Ask>;
+
+/// Interval in which the jump lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Cut at its beginning.
+    pub from: usize,
+    /// Cut at its end; `None` if the end is the finding.
+    pub to: Option<usize>,
+    /// Its probability, in parts of a million.
+    pub probability_ppm: u32,
+    /// True if no cut lies within it.
+    pub is_narrowest: bool,
+}
+
+/// Search for the jump of the likelihood.
+#[derive(Debug, Clone)]
+pub struct Search {
+    last: usize,
+    survey: Vec<usize>,
+    limits: Limits,
+    counts: BTreeMap<usize, Count>,
+    futures: u64,
+    asked: Batch,
+    evidence: Evidence,
+}
+
+/// Place of the jump: between a cut with futures and the next such cut, or the finding.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    from: usize,
+    to: Option<usize>,
+    mass: u64,
+}
+
+impl Gap {
+    fn width(&self) -> usize {
+        self.to.map_or(1, |to| to - self.from)
+    }
+}
+
+/// Posterior: masses of the gaps, and of no jump at all.
+struct Posterior {
+    gaps: Vec<Gap>,
+    none: u64,
+}
+
+impl Posterior {
+    fn jump(&self) -> u128 {
+        self.gaps.iter().map(|gap| u128::from(gap.mass)).sum()
+    }
+
+    fn total(&self) -> u128 {
+        (self.jump() + u128::from(self.none)).max(1)
+    }
+}
+
+impl Search {
+    /// Creates the search on a timeline with these cuts.
+    #[must_use]
+    pub fn new(cuts: &Cuts, limits: Limits) -> Search {
+        let (from, to) = (cuts.at(0), cuts.at(cuts.last()));
+        let place = |i: u64| (u128::from(to - from) * u128::from(i) / u128::from(SURVEY - 1)) as u64;
+        let mut survey: Vec<usize> = (0..SURVEY).map(|i| cuts.nearest(from + place(i))).collect();
+        survey.dedup();
+        let futures = limits.futures.min(FUTURES_MAX);
+        Search {
+            last: cuts.last(),
+            survey,
+            limits: Limits { futures, ..limits },
+            counts: BTreeMap::new(),
+            futures: 0,
+            asked: Batch::new(),
+            evidence: Evidence::default(),
+        }
+    }
+
+    /// Returns the next batch. Empty at the end of the search.
+    pub fn batch(&mut self) -> Batch {
+        self.asked = match self.over() {
+            Some(_) => Batch::new(),
+            None if self.counts.is_empty() => self.first(),
+            None => self.next(),
+        };
+        let left = usize::try_from(self.limits.futures.saturating_sub(self.futures)).unwrap_or(usize::MAX);
+        self.asked.truncate(left);
+        self.asked.clone()
+    }
+
+    /// Takes the results of the first futures of the last batch: whether each showed the finding. If there are fewer
+    /// results than futures, the search can only end.
+    pub fn tell(&mut self, shown: &[bool]) {
+        for (ask, &shown) in std::mem::take(&mut self.asked).iter().zip(shown) {
+            let count = self.counts.entry(ask.cut).or_default();
+            *count = *count + Count { futures: 1, shown: u64::from(shown) };
+            self.futures += 1;
+        }
+    }
+
+    /// Returns the counts of all cuts with futures.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, Count)> {
+        self.counts.iter().map(|(cut, count)| (*cut, *count))
+    }
+
+    /// Returns the count of a cut.
+    #[must_use]
+    pub fn count(&self, cut: usize) -> Count {
+        self.counts.get(&cut).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of futures so far.
+    #[must_use]
+    pub fn futures(&self) -> u64 {
+        self.futures
+    }
+
+    /// Returns the reason for the end, if the search has ended by itself.
+    pub fn over(&mut self) -> Option<Why> {
+        if self.futures >= self.limits.futures {
+            return Some(Why::Futures);
+        }
+        if self.counts.is_empty() {
+            return None;
+        }
+        let posterior = self.posterior();
+        let sure = PPM - u128::from(self.limits.error_ppm).min(PPM);
+        let many = |cut: usize| self.count(cut).futures >= ENDS_MIN;
+        let root = self.count(0);
+        let is_likely = root.futures >= ROOT_MIN && 10 * root.shown >= 9 * root.futures;
+        if is_likely || u128::from(posterior.none) * PPM >= posterior.total() * sure && many(0) {
+            return Some(Why::Flat);
+        }
+        let named = posterior.gaps.iter().any(|gap| {
+            u128::from(gap.mass) * PPM >= posterior.total() * sure
+                && gap.width() == 1
+                && many(gap.from)
+                && gap.to.is_none_or(many)
+        });
+        named.then_some(Why::Named)
+    }
+
+    /// Returns the smallest interval that contains the jump with the wanted probability. `None` if it is not certain
+    /// enough that there is a jump.
+    pub fn found(&mut self) -> Option<Found> {
+        if self.over() == Some(Why::Flat) {
+            return None;
+        }
+        let posterior = self.posterior();
+        let sure = PPM - u128::from(self.limits.error_ppm).min(PPM);
+        let wanted = posterior.total() * sure;
+        let mass = |at: usize| posterior.gaps.get(at).map_or(0, |gap| u128::from(gap.mass));
+        let best = (0..posterior.gaps.len()).max_by_key(|at| (mass(*at), std::cmp::Reverse(*at)))?;
+        let (mut low, mut high, mut sum) = (best, best, mass(best));
+        while sum * PPM < wanted {
+            let below = low.checked_sub(1).map(mass);
+            let above = (high + 1 < posterior.gaps.len()).then(|| mass(high + 1));
+            match (below, above) {
+                (None, None) => return None,
+                (Some(below), above) if above.is_none_or(|above| below >= above) => {
+                    low -= 1;
+                    sum += below;
+                }
+                (_, above) => {
+                    high += 1;
+                    sum += above.unwrap_or(0);
+                }
+            }
+        }
+        let (from, to) = (posterior.gaps.get(low)?.from, posterior.gaps.get(high)?.to);
+        let probability_ppm = u32::try_from(sum * PPM / posterior.total()).unwrap_or(u32::MAX);
+        let is_narrowest = low == high && posterior.gaps.get(low)?.width() == 1;
+        Some(Found { from, to, probability_ppm, is_narrowest })
+    }
+
+    fn first(&self) -> Batch {
+        let each = (self.limits.futures / (4 * SURVEY)).clamp(1, SURVEY_EACH);
+        // One future from each vtime, then the next ones, so that a search that ends early knows all of them.
+        (0..each).flat_map(|number| self.survey.iter().map(move |&cut| Ask { cut, number })).collect()
+    }
+
+    fn next(&mut self) -> Batch {
+        let posterior = self.posterior();
+        let total = posterior.jump().max(1);
+        let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut batch = Batch::new();
+        // If the finding is likely from the root moment on, that is soon certain.
+        let root = self.count(0);
+        if 4 * root.shown >= 3 * root.futures {
+            batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));
+            planned.insert(0, EACH as u64);
+        }
+        for level in 0..LEVELS {
+            let mut rest = total * u128::from(2 * level + 1) / u128::from(2 * LEVELS);
+            let gap = posterior.gaps.iter().find(|gap| {
+                let here = rest < u128::from(gap.mass);
+                rest = if here { rest } else { rest - u128::from(gap.mass) };
+                here
+            });
+            let Some(gap) = gap.or(posterior.gaps.last()) else { continue };
+            for _ in 0..EACH {
+                let known = |cut: usize| self.count(cut).futures + planned.get(&cut).copied().unwrap_or(0);
+                let cut = match gap.to {
+                    None => gap.from,
+                    Some(to) if to - gap.from == 1 => {
+                        if known(to) < known(gap.from) {
+                            to
+                        } else {
+                            gap.from
+                        }
+                    }
+                    Some(to) => {
+                        let inner = (to - gap.from - 1) as u128;
+                        let step = rest * inner / u128::from(gap.mass).max(1);
+                        gap.from + 1 + usize::try_from(step.min(inner - 1)).unwrap_or(0)
+                    }
+                };
+                batch.push(Ask { cut, number: known(cut) });
+                *planned.entry(cut).or_default() += 1;
+            }
+        }
+        batch
+    }
+
+    fn posterior(&mut self) -> Posterior {
+        let points: Vec<(usize, Count)> = self.counts().collect();
+        let all = points.iter().fold(Count::default(), |sum, (_, count)| sum + *count);
+        let flat = self.evidence.of(all + ANCHOR);
+        let mut before = Count::default();
+        let mut logs = Vec::new();
+        for (i, &(from, count)) in points.iter().enumerate() {
+            before = before + count;
+            let rest = Count { futures: all.futures - before.futures, shown: all.shown - before.shown };
+            let after = rest + ANCHOR;
+            let apart = self.evidence.of(before) + self.evidence.of(after);
+            let evidence = if rises(before, after) { apart } else { apart.min(flat) };
+            let to = points.get(i + 1).map(|(to, _)| *to);
+            let width = Gap { from, to, mass: 0 }.width();
+            logs.push((from, to, evidence + log2(width as u64)));
+        }
+        let none = flat + log2(self.last as u64 + 1);
+        let most = logs.iter().map(|(_, _, log)| *log).chain([none]).max().unwrap_or(0);
+        let gaps = logs.into_iter().map(|(from, to, log)| Gap { from, to, mass: exp2(log - most) });
+        Posterior { gaps: gaps.collect(), none: exp2(none - most) }
+    }
+}

@@ -1,0 +1,4 @@
+//! Searches on scripted timelines, and the stated error against simulations.
+
+mod bounds;
+mod scripted;

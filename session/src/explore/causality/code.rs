@@ -1,0 +1,73 @@
+//! Code that a finding's timeline executes within an interval, and had not executed shortly before.
+
+use std::sync::Arc;
+
+use everett_cpu::Edge;
+use everett_explorer::causality::Code;
+use everett_explorer::causality::result::{CODE_MAX, TEXT_BYTES_MAX};
+use everett_explorer::search::Path;
+
+use super::super::branch_moment::BranchMoment;
+use super::super::path_runner::{PathRunner, Watch};
+use super::super::setting::Setting;
+use super::super::witness::Inherited;
+use crate::edges::Collected;
+use crate::edges::table::Names;
+
+/// Longest interval whose code is looked at, in nanoseconds of vtime.
+pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
+/// Time before the interval whose code is left out, in nanoseconds of vtime.
+pub(super) const BEFORE_NS: u64 = 50_000_000;
+
+/// Returns the functions that the timeline of a path executes between two vtimes in nanoseconds, and does not execute
+/// between the moment `from` and them. Empty if the engine records no edges.
+pub(super) fn between(
+    setting: &Setting,
+    path: &Path,
+    from: Option<Arc<BranchMoment>>,
+    root: &Inherited,
+    (from_ns, to_ns): (u64, u64),
+    stop: &dyn Fn() -> bool,
+) -> anyhow::Result<Vec<Code>> {
+    let setting = setting.with_edges()?;
+    let mut runner = PathRunner::new(&setting)?;
+    let mut watch = Collector { collected: Collected::default(), stop };
+    let here = match from_ns <= setting.root_ns {
+        true => None,
+        false => Some(runner.rewind(path, from.as_deref(), from_ns, root, &mut watch)?),
+    };
+    // A machine reports an edge once, so this leaves out what it has reported so far.
+    watch.collected = Collected::default();
+    runner.rewind(path, here.as_ref(), to_ns, root, &mut watch)?;
+    if watch.collected.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = Names::of(&setting.launcher)?;
+    let nodes: Vec<&str> = setting.launcher.nodes().map(|node| node.name.as_str()).collect();
+    let clip = |text: String| text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
+    let functions = names.functions(&watch.collected).into_iter().take(CODE_MAX);
+    Ok(functions
+        .map(|function| Code {
+            node: nodes.get(function.node).copied().unwrap_or("?").to_owned(),
+            program: clip(function.program),
+            place: clip(function.place),
+            edges: function.edges,
+        })
+        .collect())
+}
+
+/// Watch that collects edges.
+struct Collector<'c> {
+    collected: Collected,
+    stop: &'c dyn Fn() -> bool,
+}
+
+impl Watch for Collector<'_> {
+    fn edges(&mut self, node: usize, edges: &[Edge]) {
+        self.collected.add(node, edges);
+    }
+
+    fn at(&mut self, _: u64) -> bool {
+        !(self.stop)()
+    }
+}

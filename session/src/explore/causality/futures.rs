@@ -1,0 +1,218 @@
+//! Futures: timelines with the finding's past up to a vtime, run on all workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use everett_explorer::causality::Vary;
+use everett_explorer::fate::End;
+use everett_explorer::plan::Plan;
+use everett_explorer::search::{Fork, Path};
+
+use super::super::branch_moment::BranchMoment;
+use super::super::path_runner::{Interrupted, PathRunner};
+use super::super::setting::Setting;
+use super::super::shrink::Wanted;
+use super::super::witness::Inherited;
+use super::moments::Until;
+use crate::worker::joined;
+
+/// Number that is added to a future's number for its fork. Explorations number children from 1, and the finding is one
+/// of them: a future with its number would be the finding itself.
+const CHILD_FIRST: u64 = 1 << 40;
+
+/// Future to run.
+pub(super) struct Future {
+    fork: Fork,
+    plan: Plan,
+    from: Option<Arc<BranchMoment>>,
+}
+
+impl Future {
+    /// Creates the future with this number from the moment `from` of a path; from the root moment if it is `None`.
+    pub(super) fn new(
+        setting: &Setting,
+        path: &Path,
+        vtime_ns: u64,
+        number: u64,
+        vary: Vary,
+        from: Option<Arc<BranchMoment>>,
+    ) -> anyhow::Result<Future> {
+        let fork = Fork { vtime_ns, child: CHILD_FIRST + number };
+        let fates = setting.fates();
+        let plan = match vary {
+            Vary::Streams => fates.plan(path),
+            Vary::All => {
+                let before = path.forks().iter().take_while(|fork| fork.vtime_ns < vtime_ns);
+                let before = before.copied().try_fold(Path::default(), |path, fork| path.child(fork))?;
+                fates.plan(&before.child(fork)?)
+            }
+        };
+        Ok(Future { fork, plan, from })
+    }
+}
+
+/// Machines that run futures.
+pub(super) struct Runners<'s> {
+    setting: &'s Setting,
+    wanted: Wanted,
+    workers: usize,
+    idle: Vec<PathRunner<'s>>,
+    root: Option<Inherited>,
+}
+
+/// Place of a future in its batch, and whether it showed the finding.
+type Done = (usize, anyhow::Result<bool>);
+
+impl<'s> Runners<'s> {
+    pub(super) fn new(setting: &'s Setting, wanted: Wanted, workers: usize) -> Self {
+        let workers = workers.max(1);
+        Runners { setting, wanted, workers, idle: Vec::new(), root: None }
+    }
+
+    /// Takes a runner, or makes one.
+    pub(super) fn take(&mut self) -> anyhow::Result<PathRunner<'s>> {
+        self.idle.pop().map_or_else(|| PathRunner::new(self.setting), Ok)
+    }
+
+    /// Keeps a runner for later, unless its machines have failed.
+    pub(super) fn give(&mut self, runner: PathRunner<'s>) {
+        if runner.failure().is_none() {
+            self.idle.push(runner);
+        }
+    }
+
+    /// Runs futures. Returns whether each showed the finding, in their order, up to the first without a result, and the
+    /// error that caused that. `done` is called after each future.
+    pub(super) fn run(
+        &mut self,
+        futures: &[Future],
+        end: End,
+        stop: &(dyn Fn() -> bool + Sync),
+        done: &mut dyn FnMut(),
+    ) -> (Vec<bool>, Option<anyhow::Error>) {
+        match self.results(futures, end, stop, done) {
+            Ok(results) => first_results(results),
+            Err(error) => (Vec::new(), Some(error)),
+        }
+    }
+
+    fn results(
+        &mut self,
+        futures: &[Future],
+        end: End,
+        stop: &(dyn Fn() -> bool + Sync),
+        done: &mut dyn FnMut(),
+    ) -> anyhow::Result<Vec<Option<anyhow::Result<bool>>>> {
+        if self.root.is_none() {
+            self.root = Some(self.setting.inherited_at_boot()?);
+        }
+        while self.idle.len() < self.workers.min(futures.len()) {
+            match PathRunner::new(self.setting) {
+                Ok(runner) => self.idle.push(runner),
+                // The host has no machines for another worker.
+                Err(_) if !self.idle.is_empty() => self.workers = self.idle.len(),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(root) = &self.root else { return Ok(Vec::new()) };
+        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let crew =
+            Crew { futures, end: End { open: false, ..end }, wanted: &self.wanted, root, next, failed, stop };
+        let mut results: Vec<Option<anyhow::Result<bool>>> = futures.iter().map(|_| None).collect();
+        let runners = std::mem::take(&mut self.idle);
+        let ended: Vec<anyhow::Result<PathRunner<'s>>> = thread::scope(|scope| {
+            let (send, receive) = mpsc::channel();
+            let crew = &crew;
+            let start = |runner: PathRunner<'s>| {
+                let send = send.clone();
+                scope.spawn(move || Ok(crew.work(runner, &send)))
+            };
+            let workers: Vec<_> = runners.into_iter().map(start).collect();
+            drop(send);
+            for (place, shown) in receive {
+                if shown.is_ok() {
+                    done();
+                }
+                if let Some(result) = results.get_mut(place) {
+                    *result = Some(shown);
+                }
+            }
+            workers.into_iter().map(joined).collect()
+        });
+        for runner in ended {
+            self.give(runner?);
+        }
+        Ok(results)
+    }
+}
+
+/// Returns the results up to the first missing one, and the error that caused that.
+fn first_results(results: Vec<Option<anyhow::Result<bool>>>) -> (Vec<bool>, Option<anyhow::Error>) {
+    let mut shown = Vec::with_capacity(results.len());
+    let mut results = results.into_iter();
+    for result in results.by_ref() {
+        match result {
+            Some(Ok(is_shown)) => shown.push(is_shown),
+            Some(Err(error)) if !error.is::<Interrupted>() => return (shown, Some(error)),
+            _ => {
+                // A failure of another worker may be why this future has no result.
+                let failed =
+                    results.flatten().filter_map(Result::err).find(|error| !error.is::<Interrupted>());
+                return (shown, Some(failed.unwrap_or_else(|| Interrupted.into())));
+            }
+        }
+    }
+    (shown, None)
+}
+
+/// State that the workers of a batch share.
+struct Crew<'c> {
+    futures: &'c [Future],
+    end: End,
+    wanted: &'c Wanted,
+    root: &'c Inherited,
+    next: AtomicUsize,
+    failed: AtomicBool,
+    stop: &'c (dyn Fn() -> bool + Sync),
+}
+
+impl Crew<'_> {
+    /// Runs futures until there is none left, or one has failed.
+    fn work<'s>(&self, mut runner: PathRunner<'s>, results: &Sender<Done>) -> PathRunner<'s> {
+        let stop = || (self.stop)() || self.failed.load(Ordering::Relaxed);
+        while !stop() {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(future) = self.futures.get(place) else { break };
+            let memory = future.from.as_ref().map_or(self.root, |from| &from.memory);
+            let Future { fork, plan, from } = future;
+            let branch = runner.future(from.as_deref(), *fork, plan, self.end, memory, &mut Until(&stop));
+            let shown = branch.map(|branch| self.wanted.in_branch(&branch).is_some());
+            if shown.is_err() {
+                self.failed.store(true, Ordering::Relaxed);
+            }
+            // The send fails only if the receiver has ended; then the result is not needed.
+            let _ = results.send((place, shown));
+        }
+        runner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn results_count_up_to_the_first_missing_one() {
+        let interrupted = || Some(Err(Interrupted.into()));
+        let (shown, error) = first_results(vec![Some(Ok(true)), Some(Ok(false))]);
+        assert!(error.is_none() && shown == [true, false]);
+        let (shown, error) = first_results(vec![Some(Ok(true)), None, Some(Ok(true))]);
+        assert!(error.unwrap().is::<Interrupted>() && shown == [true]);
+        let (shown, error) = first_results(vec![interrupted(), Some(Ok(true)), Some(Err(anyhow!("host")))]);
+        assert_eq!((error.unwrap().to_string().as_str(), shown.len()), ("host", 0));
+    }
+}

@@ -1,0 +1,305 @@
+//! Causality of a finding: many futures from moments of its timeline, until the step is known that decided it.
+//!
+//! - `steps`: the steps of the finding's timeline, from its replay
+//! - `moments`: moments of the timeline, within a budget of memory; `futures`: futures from them, on all workers;
+//!   `code`: the code that ran where the likelihood jumps
+//! - this file: the search, batch by batch
+//!
+//! Not here: the choice of vtimes and the statistics (`everett_explorer::causality`).
+//!
+//! **Invariants.**
+//! - The result of a future is a function of the setting, the finding's path, the vtime of its fork and its number.
+//! - The result after n futures does not depend on the number of workers. An interrupted batch counts up to its first
+//!   future without a result.
+
+mod code;
+mod futures;
+mod moments;
+mod steps;
+
+use anyhow::bail;
+use everett_explorer::causality::result::SCHEMA_VERSION;
+use everett_explorer::causality::search;
+use everett_explorer::causality::{Causality, Count, Cuts, Found, Jump, Point, Search, Vary, Why};
+use everett_explorer::fate::End;
+use everett_explorer::run::Finding;
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+
+use super::path_runner::Interrupted;
+use super::replay::{Recorded, Replayed, replay};
+use super::setting::Setting;
+use super::shrink::Wanted;
+use futures::{Future, Runners};
+use moments::Moments;
+use steps::Steps;
+
+/// Inputs of a search besides the finding.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'o> {
+    /// What futures have of their own.
+    pub vary: Vary,
+    /// Number of futures, and the stated error.
+    pub limits: search::Limits,
+    /// Number of futures at a time.
+    pub workers: usize,
+    /// Host time after which it ends, in nanoseconds.
+    pub host_ns: Option<u64>,
+    /// Budget for moments, in bytes.
+    pub memory_bytes: u64,
+    /// Interrupt that ends it when raised.
+    pub interrupt: &'o Interrupt,
+}
+
+/// Progress of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The finding's timeline is replayed; it has reached this vtime, in nanoseconds.
+    Replaying(u64),
+    /// Futures are run.
+    Futures {
+        /// Number of futures so far.
+        futures: u64,
+        /// Interval of vtime in which the jump lies, as far as it is known, in nanoseconds.
+        between: Option<(u64, u64)>,
+    },
+}
+
+/// Observer of a search.
+pub trait Onlooker {
+    /// Reports the progress.
+    fn at(&mut self, progress: &Progress);
+
+    /// Takes the result so far, after each batch and at the end.
+    ///
+    /// # Errors
+    /// Returns an error if the result cannot be kept; the search ends with it.
+    fn keep(&mut self, causality: &Causality) -> anyhow::Result<()>;
+}
+
+/// Conditions that end a search early.
+struct Ending<'i> {
+    interrupt: &'i Interrupt,
+    clock: Stopwatch,
+    host_ns: Option<u64>,
+}
+
+impl Ending<'_> {
+    fn why(&self) -> Option<Why> {
+        let over = |ns: u64| self.clock.elapsed().as_nanos() >= u128::from(ns);
+        match self.interrupt.wanted() {
+            true => Some(Why::Interrupted),
+            false => self.host_ns.is_some_and(over).then_some(Why::Budget),
+        }
+    }
+}
+
+/// Finds the step of a finding's timeline at which it became likely. `recorded` has the digests of its path. Returns the
+/// result, and the error that ended the search early, if one did.
+///
+/// # Errors
+/// Returns an error if the finding cannot be replayed, or if `onlooker` cannot keep a result.
+pub fn causality(
+    setting: &Setting,
+    finding: &Finding,
+    recorded: &Recorded,
+    options: &Options<'_>,
+    onlooker: &mut dyn Onlooker,
+) -> anyhow::Result<(Causality, Option<anyhow::Error>)> {
+    let ending = Ending { interrupt: options.interrupt, clock: Stopwatch::start(), host_ns: options.host_ns };
+    let Some(end) = setting.fates().end(&finding.path) else { bail!("the root moment has no finding") };
+    let steps = steps_of(setting, finding, recorded, &ending, onlooker)?;
+    let mut work = Work::new(setting, finding, end, options, &ending, steps)?;
+    let (why, failed) = loop {
+        let batch = work.search.batch();
+        if batch.is_empty() {
+            break (work.search.over().unwrap_or(Why::Futures), None);
+        }
+        let error = work.batch(&batch, onlooker).err();
+        let why = match error.as_ref() {
+            None => ending.why(),
+            Some(error) if error.is::<Interrupted>() => ending.why().or(Some(Why::Interrupted)),
+            Some(_) => Some(Why::Failed),
+        };
+        if let Some(why) = why {
+            break (why, error.filter(|_| why == Why::Failed));
+        }
+        onlooker.keep(&work.result(Why::Running))?;
+    };
+    let mut result = work.result(why);
+    let code = match failed {
+        None => work.code(&mut result),
+        Some(_) => Ok(()),
+    };
+    onlooker.keep(&result)?;
+    // Code is an addition. An interrupt while it is collected changes nothing else.
+    let failed = failed.or(code.err().filter(|error| !error.is::<Interrupted>()));
+    Ok((result, failed))
+}
+
+/// Replays the finding's timeline, and returns its steps.
+fn steps_of(
+    setting: &Setting,
+    finding: &Finding,
+    recorded: &Recorded,
+    ending: &Ending<'_>,
+    onlooker: &mut dyn Onlooker,
+) -> anyhow::Result<Steps> {
+    let name = setting.name(&finding.path);
+    let stop = || ending.why().is_some();
+    let mut recorder = steps::Recorder::new(setting, finding.hit.vtime_ns, &stop, onlooker);
+    match replay(setting, &finding.path, recorded, &mut recorder)? {
+        Replayed::Same(branch) if Wanted::of(&finding.hit).in_branch(&branch).is_some() => {
+            Ok(recorder.steps())
+        }
+        Replayed::Same(_) => bail!("{name} has its recorded trail, but the finding is not found again"),
+        Replayed::Left { vtime_ns, .. } => {
+            bail!("{name} leaves the recorded trail at {vtime_ns} ns of vtime; see everett replay")
+        }
+        Replayed::Ended(_) => bail!("ended before the finding's timeline was replayed once"),
+    }
+}
+
+/// A search on its way.
+struct Work<'s, 'w> {
+    setting: &'s Setting,
+    finding: &'w Finding,
+    end: End,
+    vary: Vary,
+    error_ppm: u32,
+    ending: &'w Ending<'w>,
+    steps: Steps,
+    cuts: Cuts,
+    search: Search,
+    moments: Moments<'s, 'w>,
+    runners: Runners<'s>,
+}
+
+impl<'s, 'w> Work<'s, 'w> {
+    fn new(
+        setting: &'s Setting,
+        finding: &'w Finding,
+        end: End,
+        options: &'w Options<'_>,
+        ending: &'w Ending<'w>,
+        steps: Steps,
+    ) -> anyhow::Result<Work<'s, 'w>> {
+        // A finding of the checks is decided before they begin, or by them.
+        let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
+        let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
+        Ok(Work {
+            setting,
+            finding,
+            end,
+            vary: options.vary,
+            error_ppm: options.limits.error_ppm,
+            ending,
+            search: Search::new(&cuts, options.limits),
+            steps,
+            cuts,
+            moments: Moments::new(setting, &finding.path, options.memory_bytes)?,
+            runners: Runners::new(setting, Wanted::of(&finding.hit), options.workers),
+        })
+    }
+
+    /// Runs a batch, and passes its results to the search, up to the first future without one.
+    fn batch(&mut self, batch: &[search::Ask], onlooker: &mut dyn Onlooker) -> anyhow::Result<()> {
+        let stop = || self.ending.why().is_some();
+        let places = batch.iter().map(|ask| self.cuts.at(ask.cut));
+        let mut runner = self.runners.take()?;
+        let moments = self.moments.get(&mut runner, places.collect(), &stop);
+        self.runners.give(runner);
+        let moments = moments?;
+        let mut futures = Vec::with_capacity(batch.len());
+        for ask in batch {
+            let vtime_ns = self.cuts.at(ask.cut);
+            let from = moments.get(&vtime_ns).cloned().flatten();
+            futures.push(Future::new(
+                self.setting,
+                &self.finding.path,
+                vtime_ns,
+                ask.number,
+                self.vary,
+                from,
+            )?);
+        }
+        let (before, between) = (self.search.futures(), self.between());
+        let mut done = 0;
+        let (shown, error) = self.runners.run(&futures, self.end, &stop, &mut || {
+            done += 1;
+            onlooker.at(&Progress::Futures { futures: before + done, between });
+        });
+        self.search.tell(&shown);
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Adds the code that ran within a short interval of the jump.
+    fn code(&mut self, result: &mut Causality) -> anyhow::Result<()> {
+        let Some(jump) = &mut result.jump else { return Ok(()) };
+        let (from_ns, to_ns) = (jump.from_ns, jump.to_ns.min(self.cuts.at(self.cuts.last())));
+        if to_ns <= from_ns || to_ns - from_ns > code::INTERVAL_NS_MAX {
+            return Ok(());
+        }
+        // The search is over, so only an interrupt ends this.
+        let stop = || self.ending.interrupt.wanted();
+        let before_ns = from_ns.saturating_sub(code::BEFORE_NS).max(self.setting.root_ns);
+        let mut runner = self.runners.take()?;
+        let moments = self.moments.get(&mut runner, vec![before_ns], &stop)?;
+        let from = moments.get(&before_ns).cloned().flatten();
+        let root = self.setting.inherited_at_boot()?;
+        jump.code = code::between(self.setting, &self.finding.path, from, &root, (from_ns, to_ns), &stop)?;
+        Ok(())
+    }
+
+    fn between(&mut self) -> Option<(u64, u64)> {
+        let found = self.search.found()?;
+        Some((self.cuts.at(found.from), self.until(&found)))
+    }
+
+    /// Returns the end of the interval in which the jump lies, in nanoseconds.
+    fn until(&self, found: &Found) -> u64 {
+        found.to.map_or(self.finding.hit.vtime_ns, |to| self.cuts.at(to))
+    }
+
+    fn result(&mut self, why: Why) -> Causality {
+        let count = |(cut, count): (usize, Count)| Point { vtime_ns: self.cuts.at(cut), count };
+        let points: Vec<Point> = self.search.counts().map(count).collect();
+        let jump = self.search.found().map(|found| self.jump(&found));
+        let mut result = Causality {
+            schema_version: SCHEMA_VERSION,
+            timeline: self.setting.name(&self.finding.path),
+            property: self.finding.hit.property.clone(),
+            signature: self.finding.hit.signature.clone(),
+            found_ns: self.finding.hit.vtime_ns,
+            root_ns: self.setting.root_ns,
+            end_ns: self.end.at_ns,
+            vary: self.vary,
+            error_ppm: self.error_ppm,
+            why,
+            futures: self.search.futures(),
+            points,
+            jump,
+            digest: String::new(),
+        };
+        result.digest = result.digest_of();
+        result
+    }
+
+    fn jump(&self, found: &Found) -> Jump {
+        let (from_ns, to_ns) = (self.cuts.at(found.from), self.until(found));
+        let (before, within, after) = self.steps.around(from_ns, to_ns);
+        Jump {
+            from_ns,
+            to_ns,
+            before: self.search.count(found.from),
+            after: found.to.map(|to| self.search.count(to)),
+            probability_ppm: found.probability_ppm,
+            is_narrowest: found.is_narrowest,
+            steps_count: within.len() as u64,
+            steps: steps::last(within, steps::WITHIN_MAX),
+            steps_before: steps::last(before, steps::AROUND_MAX),
+            steps_after: steps::first(after, steps::AROUND_MAX),
+            code: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Moments of the finding's timeline, from which futures start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use everett_explorer::search::Path;
+
+use super::super::branch_moment::BranchMoment;
+use super::super::path_runner::{PathRunner, Watch};
+use super::super::setting::Setting;
+use super::super::witness::Inherited;
+
+/// Moments by vtime in nanoseconds; `None` for the root moment.
+pub(super) type Places = BTreeMap<u64, Option<Arc<BranchMoment>>>;
+
+/// Kept moments, with their sizes in bytes.
+pub(super) struct Moments<'s, 'w> {
+    setting: &'s Setting,
+    path: &'w Path,
+    root: Inherited,
+    kept: BTreeMap<u64, (u64, Arc<BranchMoment>)>,
+    budget_bytes: u64,
+}
+
+impl<'s, 'w> Moments<'s, 'w> {
+    pub(super) fn new(
+        setting: &'s Setting,
+        path: &'w Path,
+        budget_bytes: u64,
+    ) -> anyhow::Result<Moments<'s, 'w>> {
+        let root = setting.inherited_at_boot()?;
+        Ok(Moments { setting, path, root, kept: BTreeMap::new(), budget_bytes })
+    }
+
+    /// Returns the moments at these vtimes. Those that are not kept are derived from the nearest one before.
+    pub(super) fn get(
+        &mut self,
+        runner: &mut PathRunner<'s>,
+        mut places: Vec<u64>,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Places> {
+        places.sort_unstable();
+        places.dedup();
+        let mut all = Places::new();
+        for at_ns in places {
+            let moment = match at_ns <= self.setting.root_ns {
+                true => None,
+                false => Some(self.at(runner, at_ns, stop)?),
+            };
+            all.insert(at_ns, moment);
+        }
+        self.shrink(&all);
+        Ok(all)
+    }
+
+    fn at(
+        &mut self,
+        runner: &mut PathRunner<'s>,
+        at_ns: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Arc<BranchMoment>> {
+        let before = self.kept.range(..=at_ns).next_back();
+        if let Some((&kept_ns, (_, moment))) = before
+            && kept_ns == at_ns
+        {
+            return Ok(Arc::clone(moment));
+        }
+        let from = before.map(|(_, (_, moment))| Arc::clone(moment));
+        let moment = runner.rewind(self.path, from.as_deref(), at_ns, &self.root, &mut Until(stop))?;
+        let parent = from.as_ref().map_or(&self.setting.ready.moment, |from| &from.world);
+        let bytes = moment.bytes_beyond(parent);
+        let moment = Arc::new(moment);
+        self.kept.insert(at_ns, (bytes, Arc::clone(&moment)));
+        Ok(moment)
+    }
+
+    /// Drops moments beyond the budget: first those that lie farthest from the ones that are needed now.
+    fn shrink(&mut self, needed: &Places) {
+        let distance = |at: u64| {
+            let below = needed.range(..=at).next_back().map(|(needed, _)| at - needed);
+            let above = needed.range(at..).next().map(|(needed, _)| needed - at);
+            below.into_iter().chain(above).min().unwrap_or(u64::MAX)
+        };
+        let mut bytes: u64 = self.kept.values().map(|(bytes, _)| *bytes).fold(0, u64::saturating_add);
+        let mut farthest: Vec<u64> = self.kept.keys().copied().collect();
+        farthest.sort_by_key(|at| distance(*at));
+        while bytes > self.budget_bytes
+            && let Some(at) = farthest.pop()
+        {
+            bytes = bytes.saturating_sub(self.kept.remove(&at).map_or(0, |(bytes, _)| bytes));
+        }
+    }
+}
+
+/// Watch that ends a run when the search is to end.
+pub(super) struct Until<'u>(pub(super) &'u dyn Fn() -> bool);
+
+impl Watch for Until<'_> {
+    fn at(&mut self, _: u64) -> bool {
+        !(self.0)()
+    }
+}
