@@ -37,6 +37,11 @@ pub struct Plan {
     pub files: Vec<protocol::PutFile>,
     /// Services, started together once the files are in place.
     pub services: Vec<protocol::Service>,
+    /// Nodes that must be started or ready before the services start at the first boot.
+    pub after: Vec<world_file::After>,
+    /// Names of services that do their work once. The node is ready when they have ended with status 0, and later boots
+    /// do not start them.
+    pub jobs: Vec<String>,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
     /// Checks of this node, run at the end in the world's order.
@@ -173,11 +178,15 @@ impl Plan {
             }
             Some(agent)
         };
+        let composed = node.composed.as_ref();
+        let hostname = composed.and_then(|composed| composed.hostname.clone());
+        let hostname = hostname.unwrap_or_else(|| node.name.clone());
+        let jobs = node.services.iter().filter(|service| service.is_job);
         Plan {
             node: node.name.clone(),
-            mount: protocol::Mount { root, hostname: node.name.clone() },
+            mount: protocol::Mount { root, hostname },
             epoch_unix_s: world.epoch_unix_s,
-            hosts: hosts(world),
+            hosts: composed.map_or_else(|| hosts(world), |composed| composed_hosts(world, composed)),
             interfaces: vec![protocol::Interface {
                 name: "eth0".to_owned(),
                 address: address(world, node),
@@ -188,6 +197,8 @@ impl Plan {
             prefix: image.map(|image| image.prefix(node)).unwrap_or_default(),
             files,
             services: node.services.iter().map(service).collect(),
+            after: composed.map(|composed| composed.after.clone()).unwrap_or_default(),
+            jobs: jobs.map(|job| job.name.clone()).collect(),
             drivers: drivers.map(driver).collect(),
             checks: checks.filter_map(check).collect(),
             template: world.workload.template.clone(),
@@ -237,6 +248,18 @@ fn hosts(world: &World) -> Vec<protocol::HostEntry> {
     let entry =
         |node: &Node| protocol::HostEntry { address: address(world, node), names: vec![node.name.clone()] };
     world.nodes.iter().map(entry).collect()
+}
+
+/// Returns the lines of `/etc/hosts` of a node that a compose file describes.
+fn composed_hosts(world: &World, composed: &world_file::Composed) -> Vec<protocol::HostEntry> {
+    let entry = |host: &world_file::HostNames| {
+        let address = match &host.of {
+            world_file::HostOf::Node(name) => address(world, world.node(name)?),
+            world_file::HostOf::Address(address) => *address,
+        };
+        Some(protocol::HostEntry { address, names: host.names.clone() })
+    };
+    composed.hosts.iter().filter_map(entry).collect()
 }
 
 /// Serial number of the disk with the volumes of a container image.
@@ -292,7 +315,7 @@ fn service(service: &world_file::Service) -> protocol::Service {
                 },
                 world_file::Ready::Command(argv) => protocol::ReadyCheck::Command { argv: argv.clone() },
             },
-            interval_ms: READY_INTERVAL_MS,
+            interval_ms: service.ready_interval_ns.map_or(READY_INTERVAL_MS, |ns| (ns / NS_PER_MS).max(1)),
             limit_ms: service.ready_timeout_ns / NS_PER_MS,
         }),
         restart: match service.restart {

@@ -4,7 +4,9 @@
 //! starts it in place of the image's programs:
 //!
 //! ```text
-//! shim [--env NAME=VALUE]… [--user USER[:GROUP]] [--cwd FOLDER] [--volume NUMBER:PATH]… -- PROGRAM [ARGUMENT]…
+//! shim [--env NAME=VALUE]… [--user USER[:GROUP]] [--cwd FOLDER] [--volume NUMBER:PATH]…
+//!      [--bind NUMBER:ro|rw:FROM:PATH]… [--tmpfs OPTIONS:PATH]… [--ulimit NAME=SOFT:HARD]… [--sysctl NAME=VALUE]…
+//!      [--cap-drop NAME|ALL]… [--cap-add NAME|ALL]… -- PROGRAM [ARGUMENT]…
 //! ```
 //!
 //! - [`options`]: the command line.
@@ -66,6 +68,6 @@ fn main() -> ExitCode {
 
 fn run() -> Result<std::convert::Infallible, Failure> {
     let options = options::Options::parse(std::env::args_os().skip(1))?;
-    prepare::once(&options.volumes)?;
+    prepare::once(&options)?;
     enter::enter(options)
 }

@@ -110,17 +110,44 @@ impl Conversation {
         if let Some(piece) = self.plan.files.get(files) {
             let piece = piece.clone();
             self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
-        } else if self.plan.services.is_empty() {
+        } else if self.plan.after.is_empty() && self.plan.jobs.is_empty() {
+            self.start_services(false, vtime_ns);
+        }
+    }
+
+    /// Returns true if everything is in place for services that wait for other nodes, or that later boots do not start.
+    /// It waits for [`Conversation::start_services`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();
+        has_order
+            && self.at.phase == Phase::Joining
+            && self.at.pending.is_empty()
+            && !self.at.services_started
+    }
+
+    /// Returns true once the agent has started the services.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
+    }
+
+    /// Starts the services, except for those whose work is done if `jobs_done`.
+    pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
+        let is_wanted = |service: &&protocol::Service| !(jobs_done && self.plan.jobs.contains(&service.name));
+        let services: Vec<_> = self.plan.services.iter().filter(is_wanted).cloned().collect();
+        if services.is_empty() {
+            self.at.services_started = true;
             self.list(vtime_ns);
         } else {
-            let services = self.plan.services.clone();
             self.request(Purpose::Services, Operation::Start { services }, vtime_ns);
         }
     }
 
     /// Handles the agent's report that all services are ready. The report counts only after the services were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
-        if self.at.phase == Phase::Joining && self.at.services_started {
+        // A node with a job is ready when the job is done.
+        if self.at.phase == Phase::Joining && self.at.services_started && self.plan.jobs.is_empty() {
             self.list(vtime_ns);
         }
     }
@@ -177,6 +204,9 @@ impl Conversation {
         self.event(vtime_ns, What::exit(name, exit));
         if exited.restarting {
             return;
+        }
+        if self.at.phase == Phase::Joining && exit.success() && self.plan.jobs.contains(name) {
+            return self.list(vtime_ns);
         }
         if self.at.phase < Phase::Ready {
             let text = format!("service {name} ended with {exit} before all services were ready");
