@@ -34,4 +34,4 @@ umoci insert --image "$folder/postgres:it" "$here/postgres-entrypoint.sh" /usr/l
 umoci config --image "$folder/postgres:it" --config.user postgres \
     --config.entrypoint sh --config.entrypoint /usr/local/bin/docker-entrypoint.sh --config.cmd postgres \
     --config.env PATH=/usr/local/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    --config.env PGDATA=/var/lib/postgresql/data --config.volume /var/lib/postgresql/data
+    --config.env PGDATA=/var/lib/postgresql/data --config.volume /var/lib/postgresql

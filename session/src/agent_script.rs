@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use everett_guest_image::shim::RESOLVER_ADDRESS;
 use everett_protocol::{self as protocol, limits};
 use everett_vmm::wire::PortConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
@@ -27,6 +28,8 @@ pub struct Plan {
     pub epoch_unix_s: u64,
     /// Contents of `/etc/hosts`.
     pub hosts: Vec<protocol::HostEntry>,
+    /// Addresses of DNS servers.
+    pub nameservers: Vec<IpAddr>,
     /// Network interfaces.
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
@@ -181,6 +184,9 @@ impl Plan {
         let composed = node.composed.as_ref();
         let hostname = composed.and_then(|composed| composed.hostname.clone());
         let hostname = hostname.unwrap_or_else(|| node.name.clone());
+        // Names are asked for where programs of containers ask for them.
+        let resolver = composed.and(image).map(|_| containers::resolver());
+        let nameservers = resolver.iter().map(|_| IpAddr::from(RESOLVER_ADDRESS)).collect();
         let jobs = node.services.iter().filter(|service| service.is_job);
         Plan {
             node: node.name.clone(),
@@ -196,7 +202,8 @@ impl Plan {
             disks: disks.chain(volumes).collect(),
             prefix: image.map(|image| image.prefix(node)).unwrap_or_default(),
             files,
-            services: node.services.iter().map(service).collect(),
+            services: resolver.into_iter().chain(node.services.iter().map(service)).collect(),
+            nameservers,
             after: composed.map(|composed| composed.after.clone()).unwrap_or_default(),
             jobs: jobs.map(|job| job.name.clone()).collect(),
             drivers: drivers.map(driver).collect(),
@@ -221,7 +228,7 @@ impl Plan {
             },
             disks: self.disks.clone(),
             hosts: self.hosts.clone(),
-            nameservers: Vec::new(),
+            nameservers: self.nameservers.clone(),
             interfaces: self.interfaces.clone(),
         }
     }

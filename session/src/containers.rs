@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::oci::config::ImageConfig;
-use everett_guest_image::shim::{SHIM, SHIM_PATH, VOLUMES_PATH};
+use everett_guest_image::shim::{RESOLVER, SHIM, SHIM_PATH, VOLUMES_PATH};
 use everett_protocol as protocol;
 use everett_protocol::limits;
 use everett_vmm::disk::{Disk, DiskError, FilePart};
@@ -164,6 +164,24 @@ fn of_compose(composed: &Composed) -> Vec<(&'static str, String)> {
     options.extend(composed.cap_drop.iter().map(|name| ("--cap-drop", name.clone())));
     options.extend(composed.cap_add.iter().map(|name| ("--cap-add", name.clone())));
     options
+}
+
+/// Unit of the DNS server that machines of compose files have.
+const RESOLVER_UNIT: &str = "everett-dns";
+
+/// Returns the DNS server of a machine as the agent gets it.
+#[must_use]
+pub fn resolver() -> protocol::Service {
+    protocol::Service {
+        name: RESOLVER_UNIT.to_owned(),
+        argv: vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()],
+        env: BTreeMap::new(),
+        cwd: None,
+        user: None,
+        ready: None,
+        restart: protocol::Restart::Never,
+        history: false,
+    }
 }
 
 /// Returns the shim as the agent gets it.

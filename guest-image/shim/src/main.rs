@@ -13,6 +13,7 @@
 //! - [`prepare`]: what the first process of the machine does for all: `/run` from the image, volumes, the kernel's
 //!   settings. [`volumes`], [`copy`]: volumes and copies of folders.
 //! - [`users`]: users and groups from the image's own files.
+//! - [`resolver`]: with the word `--resolver` alone, a DNS server for the names in `/etc/hosts`.
 //! - [`enter`]: environment, folder, capabilities, user, and the program itself.
 //!
 //! Not here: policy. Everett decides what runs; the agent starts it, watches it and reports its end.
@@ -25,6 +26,7 @@ mod copy;
 mod enter;
 mod options;
 mod prepare;
+mod resolver;
 mod users;
 mod volumes;
 
@@ -66,7 +68,13 @@ fn main() -> ExitCode {
     ExitCode::from(failure.status)
 }
 
+/// Word that makes the shim a DNS server instead.
+const RESOLVER: &str = "--resolver";
+
 fn run() -> Result<std::convert::Infallible, Failure> {
+    if std::env::args_os().nth(1).is_some_and(|word| word == RESOLVER) {
+        return resolver::serve();
+    }
     let options = options::Options::parse(std::env::args_os().skip(1))?;
     prepare::once(&options)?;
     enter::enter(options)

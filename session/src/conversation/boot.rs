@@ -132,10 +132,10 @@ impl Conversation {
         self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
     }
 
-    /// Starts the services, except for those whose work is done if `jobs_done`.
+    /// Starts the services. A node whose work is done (`jobs_done`) starts none.
     pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
-        let is_wanted = |service: &&protocol::Service| !(jobs_done && self.plan.jobs.contains(&service.name));
-        let services: Vec<_> = self.plan.services.iter().filter(is_wanted).cloned().collect();
+        let is_done = jobs_done && !self.plan.jobs.is_empty();
+        let services = if is_done { Vec::new() } else { self.plan.services.clone() };
         if services.is_empty() {
             self.at.services_started = true;
             self.list(vtime_ns);
