@@ -1,6 +1,6 @@
 """The web server. POST /orders/ID places an order, GET /orders/ID asks for one.
 
-With ACKNOWLEDGE=early an order is acknowledged when it is in a queue, and is committed a moment later. With
+With ACKNOWLEDGE=early an order is acknowledged when it is in a queue, which is committed twice a second. With
 ACKNOWLEDGE=committed it is acknowledged when the database has committed it.
 """
 
@@ -43,16 +43,18 @@ def commit(order):
 
 
 def commit_later():
-    """Commits the orders of the queue, and tries again until each is committed."""
+    """Commits the orders of the queue twice a second, and tries again until they are committed."""
     while True:
-        order = orders.get()
-        while True:
-            try:
-                commit(order)
-                break
-            except psycopg2.Error as error:
-                print("database:", str(error).strip(), flush=True)
-                time.sleep(0.1)
+        time.sleep(0.5)
+        while not orders.empty():
+            order = orders.get()
+            while True:
+                try:
+                    commit(order)
+                    break
+                except psycopg2.Error as error:
+                    print("database:", str(error).strip(), flush=True)
+                    time.sleep(0.1)
 
 
 class Handler(BaseHTTPRequestHandler):
