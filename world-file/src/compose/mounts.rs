@@ -349,7 +349,7 @@ fn check_volume(volume: &Value) -> Result<(), Error> {
         return Err(value.error("refused: options of drivers are about the host's filesystems"));
     }
     if let Some(value) = volume.get("external")?
-        && value.text().map_or(true, |text| text != "false")
+        && !value.text().is_ok_and(|text| text == "false")
     {
         return Err(value.error("refused: its content is outside of the compose file"));
     }

@@ -38,7 +38,6 @@ pub(super) fn table<'n>(node: Option<&'n Node>, lines: &Lines) -> Result<DeTable
 }
 
 fn value<'n>(node: &'n Node, lines: &Lines, path: &str) -> Result<DeValue<'n>, Error> {
-    let span = lines.span(node.at.line);
     Ok(match &node.kind {
         Kind::Scalar(_) if node.is_null() => return Err(node.at.error(path, "there is no value")),
         Kind::Scalar(scalar) => match scalar.text.as_str() {
@@ -56,7 +55,6 @@ fn value<'n>(node: &'n Node, lines: &Lines, path: &str) -> Result<DeValue<'n>, E
                 let place = lines.span(item.at.line);
                 list.push(Spanned::new(place, value(item, lines, &format!("{path}[{number}]"))?));
             }
-            let _ = span;
             DeValue::Array(list)
         }
         Kind::Map(entries) => {
