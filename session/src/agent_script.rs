@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use everett_guest_image::shim::RESOLVER_ADDRESS;
 use everett_protocol::{self as protocol, limits};
 use everett_vmm::wire::PortConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
@@ -28,6 +29,8 @@ pub struct Plan {
     pub epoch_unix_s: u64,
     /// Contents of `/etc/hosts`.
     pub hosts: Vec<protocol::HostEntry>,
+    /// Addresses of DNS servers.
+    pub nameservers: Vec<IpAddr>,
     /// Network interfaces.
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
@@ -38,6 +41,11 @@ pub struct Plan {
     pub files: Vec<protocol::PutFile>,
     /// Services, started together once the files are in place.
     pub services: Vec<protocol::Service>,
+    /// Nodes that must be started or ready before the services start at the first boot.
+    pub after: Vec<world_file::After>,
+    /// Names of services that do their work once. The node is ready when they have ended with status 0, and later boots
+    /// do not start them.
+    pub jobs: Vec<String>,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
     /// Checks of this node, run at the end in the world's order.
@@ -202,11 +210,18 @@ impl Plan {
             }
             Some(agent)
         };
+        let composed = node.composed.as_ref();
+        let hostname = composed.and_then(|composed| composed.hostname.clone());
+        let hostname = hostname.unwrap_or_else(|| node.name.clone());
+        // Names are asked for where programs of containers ask for them.
+        let resolver = composed.and(image).map(|_| containers::resolver());
+        let nameservers = resolver.iter().map(|_| IpAddr::from(RESOLVER_ADDRESS)).collect();
+        let jobs = node.services.iter().filter(|service| service.is_job);
         Plan {
             node: node.name.clone(),
-            mount: protocol::Mount { root, hostname: node.name.clone() },
+            mount: protocol::Mount { root, hostname },
             epoch_unix_s: world.epoch_unix_s,
-            hosts: hosts(world),
+            hosts: composed.map_or_else(|| hosts(world), |composed| composed_hosts(world, composed)),
             interfaces: vec![protocol::Interface {
                 name: "eth0".to_owned(),
                 address: address(world, node),
@@ -216,7 +231,10 @@ impl Plan {
             disks: disks.chain(volumes).collect(),
             prefix: image.map(|image| image.prefix(node)).unwrap_or_default(),
             files,
-            services: node.services.iter().map(service).collect(),
+            services: resolver.into_iter().chain(node.services.iter().map(service)).collect(),
+            nameservers,
+            after: composed.map(|composed| composed.after.clone()).unwrap_or_default(),
+            jobs: jobs.map(|job| job.name.clone()).collect(),
             drivers: drivers.map(driver).collect(),
             checks: checks.filter_map(check).collect(),
             template: world.workload.template.clone(),
@@ -240,7 +258,7 @@ impl Plan {
             },
             disks: self.disks.clone(),
             hosts: self.hosts.clone(),
-            nameservers: Vec::new(),
+            nameservers: self.nameservers.clone(),
             interfaces: self.interfaces.clone(),
         }
     }
@@ -267,6 +285,18 @@ fn hosts(world: &World) -> Vec<protocol::HostEntry> {
     let entry =
         |node: &Node| protocol::HostEntry { address: address(world, node), names: vec![node.name.clone()] };
     world.nodes.iter().map(entry).collect()
+}
+
+/// Returns the lines of `/etc/hosts` of a node that a compose file describes.
+fn composed_hosts(world: &World, composed: &world_file::Composed) -> Vec<protocol::HostEntry> {
+    let entry = |host: &world_file::HostNames| {
+        let address = match &host.of {
+            world_file::HostOf::Node(name) => address(world, world.node(name)?),
+            world_file::HostOf::Address(address) => *address,
+        };
+        Some(protocol::HostEntry { address, names: host.names.clone() })
+    };
+    composed.hosts.iter().filter_map(entry).collect()
 }
 
 /// Serial number of the disk with the volumes of a container image.
@@ -322,7 +352,7 @@ fn service(service: &world_file::Service) -> protocol::Service {
                 },
                 world_file::Ready::Command(argv) => protocol::ReadyCheck::Command { argv: argv.clone() },
             },
-            interval_ms: READY_INTERVAL_MS,
+            interval_ms: service.ready_interval_ns.map_or(READY_INTERVAL_MS, |ns| (ns / NS_PER_MS).max(1)),
             limit_ms: service.ready_timeout_ns / NS_PER_MS,
         }),
         restart: match service.restart {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::oci::config::ImageConfig;
-use everett_guest_image::shim::{SHIM, SHIM_PATH, VOLUMES_PATH};
+use everett_guest_image::shim::{RESOLVER, SHIM, SHIM_PATH, VOLUMES_PATH};
 use everett_protocol as protocol;
 use everett_protocol::limits;
 use everett_vmm::disk::{Disk, DiskError, FilePart};
-use everett_world_file::{Command, Node, Ready, Service};
+use everett_world_file::{Command, Composed, Node, Ready, Service};
 
 use crate::agent_script::VOLUMES_SERIAL;
 
@@ -75,15 +75,32 @@ impl NodeImage {
         for (number, path) in self.volumes(node).into_iter().enumerate() {
             option("--volume", format!("{number}:{path}"));
         }
+        if let Some(composed) = &node.composed {
+            for (name, value) in of_compose(composed) {
+                option(name, value);
+            }
+        }
         words.push("--".to_owned());
         words.extend(argv);
         words
     }
 
-    /// Returns the paths of the image's volumes, except those at which the node has a disk of its own.
-    fn volumes(&self, node: &Node) -> Vec<&str> {
-        let is_own = |path: &str| node.disks.iter().any(|disk| disk.guest_path == path);
-        self.config.volumes.iter().map(String::as_str).filter(|path| !is_own(path)).collect()
+    /// Returns the paths of the image's volumes, except those at which the node has something of its own, and then those
+    /// of the compose file.
+    fn volumes<'n>(&'n self, node: &'n Node) -> Vec<&'n str> {
+        let composed = node.composed.as_ref();
+        let is_own = |path: &str| {
+            node.disks.iter().any(|disk| disk.guest_path == path)
+                || composed.is_some_and(|composed| {
+                    composed.volumes.iter().any(|volume| volume == path)
+                        || composed.binds.iter().any(|bind| bind.path == path)
+                        || composed.tmpfs.iter().any(|tmpfs| tmpfs.path == path)
+                })
+        };
+        let of_image = self.config.volumes.iter().map(String::as_str).filter(|path| !is_own(path));
+        let of_compose =
+            composed.into_iter().flat_map(|composed| composed.volumes.iter().map(String::as_str));
+        of_image.chain(of_compose).collect()
     }
 
     /// Returns the words that a service runs, without the shim; empty if neither the world file nor the image has any.
@@ -127,6 +144,42 @@ impl NodeImage {
             ready,
             ..plain
         }
+    }
+}
+
+/// Returns the options of the shim for what a compose file says about a node.
+fn of_compose(composed: &Composed) -> Vec<(&'static str, String)> {
+    let mut options = Vec::new();
+    for (number, bind) in composed.binds.iter().enumerate() {
+        let mode = if bind.writable { "rw" } else { "ro" };
+        options.push(("--bind", format!("{number}:{mode}:{}:{}", bind.from, bind.path)));
+    }
+    options.extend(composed.tmpfs.iter().map(|one| ("--tmpfs", format!("{}:{}", one.options, one.path))));
+    for (name, limit) in &composed.ulimits {
+        let value = |value: Option<u64>| value.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
+        options.push(("--ulimit", format!("{name}={}:{}", value(limit.soft), value(limit.hard))));
+    }
+    options.extend(composed.sysctls.iter().map(|(name, value)| ("--sysctl", format!("{name}={value}"))));
+    options.extend(composed.cap_drop.iter().map(|name| ("--cap-drop", name.clone())));
+    options.extend(composed.cap_add.iter().map(|name| ("--cap-add", name.clone())));
+    options
+}
+
+/// Unit of the DNS server that machines of compose files have.
+const RESOLVER_UNIT: &str = "everett-dns";
+
+/// Returns the DNS server of a machine as the agent gets it.
+#[must_use]
+pub fn resolver() -> protocol::Service {
+    protocol::Service {
+        name: RESOLVER_UNIT.to_owned(),
+        argv: vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()],
+        env: BTreeMap::new(),
+        cwd: None,
+        user: None,
+        ready: None,
+        restart: protocol::Restart::Never,
+        history: false,
     }
 }
 

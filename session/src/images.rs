@@ -53,6 +53,9 @@ impl Image {
 /// # Errors
 /// Returns an error of one line if a part of the image cannot be fetched, built or cached.
 pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
+    for note in &world.notes {
+        progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
+    }
     let cache = Cache::of_user()?;
     let mut spec = spec(world);
     let gate = cache.enter()?;
@@ -170,6 +173,13 @@ fn source(image: &ContainerImage) -> oci::Source {
         ContainerImage::Podman(name) => oci::Source::Podman(name),
         ContainerImage::Registry(name) => oci::Source::Registry(name),
         ContainerImage::Named(name) => oci::Source::Named(name),
+        ContainerImage::Built(build) => oci::Source::Built(oci::Build {
+            context: build.context,
+            file: build.file,
+            arguments: build.arguments,
+            target: build.target,
+            name: build.name,
+        }),
     }
 }
 

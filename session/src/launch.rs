@@ -10,7 +10,7 @@ use everett_vmm::layout::PAGE;
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, MachineError};
 use everett_vmm::virtio::blk::Latency;
 use everett_vmm::virtio::net::Wire;
-use everett_vmm::wire::{ConfigError, WireConfig};
+use everett_vmm::wire::{ConfigError, LinkConfig, LinkOverride, NO_LINK, WireConfig};
 use everett_vmm::world as vmm;
 use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
 
@@ -268,7 +268,15 @@ impl Launcher {
         let started = |name: &String| self.nodes().any(|node| node.name == *name);
         let others = links.others.iter().filter(|link| started(&link.from) && started(&link.to));
         let ports = if self.world.workload.has_host() { vec![host_port()] } else { Vec::new() };
-        WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().collect() }
+        let no_link = LinkConfig { queue_bytes: NO_LINK, ..links.usual.clone() };
+        let apart = links.apart.iter().filter(|(a, b)| started(a) && started(b));
+        let apart = apart.map(|(a, b)| LinkOverride {
+            from: a.clone(),
+            to: b.clone(),
+            both_ways: true,
+            link: no_link.clone(),
+        });
+        WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().chain(apart).collect() }
     }
 
     /// Returns the number of memory pages and disk blocks of all machines: the upper bound of a moment's size.

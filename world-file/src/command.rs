@@ -10,19 +10,19 @@ use super::paths;
 use super::talk::{TALK_KEYS, Talk, talk};
 
 /// Maximum number of arguments of a program.
-const ARGUMENTS_MAX: usize = 1_024;
+pub(super) const ARGUMENTS_MAX: usize = 1_024;
 /// Maximum length of one argument or environment value, in bytes (Linux's MAX_ARG_STRLEN).
-const ARGUMENT_BYTES_MAX: usize = 128 << 10;
+pub(super) const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of environment variables.
-const ENVIRONMENT_MAX: usize = 256;
+pub(super) const ENVIRONMENT_MAX: usize = 256;
 /// Default time for a service to become ready, in nanoseconds of vtime.
-const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
+pub(super) const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
 /// Unit in which the agent counts time spans, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
 /// Maximum time span that the agent counts, in nanoseconds: a day.
-const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
+pub(super) const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// A program with its arguments, environment, folder and user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -75,6 +75,12 @@ pub struct Service {
     pub restart: Restart,
     /// Pause before a restart, in nanoseconds of vtime.
     pub restart_delay_ns: u64,
+    /// Pause between attempts of a readiness command, in nanoseconds of vtime; `None` for the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_interval_ns: Option<u64>,
+    /// True for a service that does its work once: its node is ready when it has ended with status 0.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_job: bool,
     /// What the service takes from its node's container image; `None` if it has a command line of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageProcess>,
@@ -107,7 +113,7 @@ impl Service {
     }
 
     /// Returns a service without a readiness check that is not restarted.
-    fn of_command(name: String, command: Command) -> Service {
+    pub(super) fn of_command(name: String, command: Command) -> Service {
         Service {
             name,
             command,
@@ -115,6 +121,8 @@ impl Service {
             ready_timeout_ns: READY_TIMEOUT_NS_DEFAULT,
             restart: Restart::Never,
             restart_delay_ns: RESTART_DELAY_NS_DEFAULT,
+            ready_interval_ns: None,
+            is_job: false,
             image: None,
         }
     }
@@ -178,7 +186,7 @@ pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-fn is_unit_name(text: &str) -> bool {
+pub(super) fn is_unit_name(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
@@ -240,7 +248,14 @@ fn service(table: &Table<'_>, node: Option<&str>) -> Result<Service, Error> {
         },
     };
     let restart_delay_ns = span(table, "restart_delay", RESTART_DELAY_NS_DEFAULT)?;
-    Ok(Service { name, command, ready, ready_timeout_ns, restart, restart_delay_ns, image })
+    Ok(Service {
+        ready,
+        ready_timeout_ns,
+        restart,
+        restart_delay_ns,
+        image,
+        ..Service::of_command(name, command)
+    })
 }
 
 /// Keys of a service that takes its command line from a container image.

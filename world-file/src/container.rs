@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use everett_input::file::in_words;
+
 use super::cursor::Item;
 use super::error::Error;
 use super::paths;
@@ -36,42 +38,63 @@ pub enum ContainerImage {
     Registry(String),
     /// An image of a local store, or else of a registry.
     Named(String),
+    /// An image that docker or podman builds.
+    Built(Build),
+}
+
+/// Instructions for building an image with docker or podman.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Build {
+    /// Folder with the sources.
+    pub context: PathBuf,
+    /// Path of the Dockerfile; `None` for `Dockerfile` in the context.
+    pub file: Option<PathBuf>,
+    /// Build arguments; one without a value is taken from the environment of the builder.
+    pub arguments: Vec<(String, Option<String>)>,
+    /// Stage at which the build ends.
+    pub target: Option<String>,
+    /// Name that the image gets.
+    pub name: String,
 }
 
 /// Reads an image.
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
+    parse(paths::folder_of(item.source_file()), text).map_err(|what| item.error(what))
+}
+
+/// Reads an image from its text; relative paths start at `folder`.
+pub(super) fn parse(folder: &Path, text: &str) -> Result<ContainerImage, String> {
     if text.is_empty() || text.contains(char::is_control) {
-        return Err(item.error("an image has a path or a name, without control characters"));
+        return Err("an image has a path or a name, without control characters".to_owned());
     }
     if let Some((transport, rest)) = text.split_once(':') {
         match transport {
             "oci" => {
-                let (path, tag) = path_and_tag(item, rest)?;
-                return layout(item, path, tag);
+                let (path, tag) = path_and_tag(folder, rest)?;
+                return layout(path, tag);
             }
             "oci-archive" | "docker-archive" => {
-                let (path, tag) = path_and_tag(item, rest)?;
-                return archive(item, path, tag);
+                let (path, tag) = path_and_tag(folder, rest)?;
+                return archive(path, tag);
             }
-            "docker-daemon" => return name(item, rest).map(ContainerImage::Docker),
-            "containers-storage" => return name(item, rest).map(ContainerImage::Podman),
+            "docker-daemon" => return name(rest).map(ContainerImage::Docker),
+            "containers-storage" => return name(rest).map(ContainerImage::Podman),
             "docker" if rest.starts_with("//") => {
-                return name(item, &rest[2..]).map(ContainerImage::Registry);
+                return name(&rest[2..]).map(ContainerImage::Registry);
             }
             _ => {}
         }
     }
-    if !is_path(item, text) {
-        return name(item, text).map(ContainerImage::Named);
+    if !is_path(folder, text) {
+        return name(text).map(ContainerImage::Named);
     }
-    let path = paths::host_text(item, text)?;
-    if path.is_dir() { layout(item, path, None) } else { archive(item, path, None) }
+    let path = host(folder, text)?;
+    if path.is_dir() { layout(path, None) } else { archive(path, None) }
 }
 
 /// Returns true if a text without a transport names a file or folder, rather than an image.
-fn is_path(item: &Item<'_>, text: &str) -> bool {
-    let folder = item.source_file().parent().unwrap_or(Path::new(""));
+fn is_path(folder: &Path, text: &str) -> bool {
     text.starts_with(['/', '.'])
         || ARCHIVES.iter().any(|end| text.ends_with(end))
         || folder.join(text).exists()
@@ -81,36 +104,39 @@ fn is_path(item: &Item<'_>, text: &str) -> bool {
 const ARCHIVES: [&str; 6] = [".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".tar.bz2"];
 
 /// Splits `PATH[:TAG]` at the first colon; a tag may contain colons (`redis:7`).
-fn path_and_tag(item: &Item<'_>, text: &str) -> Result<(PathBuf, Option<String>), Error> {
+fn path_and_tag(folder: &Path, text: &str) -> Result<(PathBuf, Option<String>), String> {
     let (path, tag) = match text.split_once(':') {
-        Some((path, tag)) => (path, Some(name(item, tag)?)),
+        Some((path, tag)) => (path, Some(name(tag)?)),
         None => (text, None),
     };
-    Ok((paths::host_text(item, path)?, tag))
+    Ok((host(folder, path)?, tag))
 }
 
-fn layout(item: &Item<'_>, path: PathBuf, tag: Option<String>) -> Result<ContainerImage, Error> {
+fn host(folder: &Path, text: &str) -> Result<PathBuf, String> {
+    let path = paths::within(folder, folder, text)?;
+    path.canonicalize().map_err(|error| format!("{}: {}", path.display(), in_words(&error)))
+}
+
+fn layout(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
     if !path.join("oci-layout").is_file() {
-        return Err(
-            item.error(format!("{} is not an OCI layout, a folder with a file oci-layout", path.display()))
-        );
+        return Err(format!("{} is not an OCI layout, a folder with a file oci-layout", path.display()));
     }
     Ok(ContainerImage::Layout { path, tag })
 }
 
-fn archive(item: &Item<'_>, path: PathBuf, tag: Option<String>) -> Result<ContainerImage, Error> {
+fn archive(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
     if !Path::new(&path).is_file() {
-        return Err(item.error(format!("{} is not a file; name an archive of an image", path.display())));
+        return Err(format!("{} is not a file; name an archive of an image", path.display()));
     }
     Ok(ContainerImage::Archive { path, tag })
 }
 
 /// Checks the name of an image. It is passed to commands, so it cannot look like an option.
-fn name(item: &Item<'_>, text: &str) -> Result<String, Error> {
+pub(super) fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
     if !begins || text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
-        return Err(item.error(format!("\"{text}\" is not the name of an image, such as \"redis:7\"")));
+        return Err(format!("\"{text}\" is not the name of an image, such as \"redis:7\""));
     }
     Ok(text.to_owned())
 }

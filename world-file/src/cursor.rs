@@ -41,6 +41,17 @@ impl<'a> Table<'a> {
         Table { source, path: String::new(), offset: 0, entries }
     }
 
+    /// Returns a table at `line` that is a block of another document.
+    pub(super) fn block(
+        source: &'a Source<'a>,
+        path: &str,
+        line: usize,
+        entries: &'a DeTable<'a>,
+    ) -> Table<'a> {
+        let before = source.text.split_inclusive('\n').take(line.saturating_sub(1));
+        Table { source, path: path.to_owned(), offset: before.map(str::len).sum(), entries }
+    }
+
     fn child_path(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }

@@ -114,14 +114,18 @@ fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
 
 /// Reads the size of a disk in bytes.
 pub(super) fn size(item: &Item<'_>, filesystem: Filesystem) -> Result<u64, Error> {
-    let size_bytes = item.size_bytes()?;
+    checked_size(item.size_bytes()?, filesystem).map_err(|what| item.error(what))
+}
+
+/// Checks the size of a disk in bytes.
+pub(super) fn checked_size(size_bytes: u64, filesystem: Filesystem) -> Result<u64, String> {
     let least = filesystem.bytes_min();
     if !(least..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(BLOCK_BYTES) {
-        return Err(item.error(format!(
+        return Err(format!(
             "a disk with {} has between {}M and 64G, in whole blocks of 4K",
             filesystem.name(),
             least >> 20
-        )));
+        ));
     }
     Ok(size_bytes)
 }

@@ -1,8 +1,9 @@
-//! World files: TOML, read strictly.
+//! World files: TOML, read strictly; and compose files, whose services are machines.
 //!
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
+//! - `compose`: compose files; `composed`: what they add to a node
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -12,6 +13,8 @@
 //! host files that the world file names are read, and a relative path never leaves the world file's folder.
 
 mod command;
+mod compose;
+mod composed;
 mod container;
 mod cursor;
 mod disk;
@@ -26,6 +29,7 @@ mod sdk;
 mod talk;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use everett_explorer::config::ExploreConfig;
@@ -38,7 +42,8 @@ use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
-pub use container::ContainerImage;
+pub use composed::{After, Bind, Composed, HostNames, HostOf, Tmpfs, Ulimit};
+pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
 pub use image::{Image, Root};
@@ -48,7 +53,7 @@ pub use sdk::Sdk;
 pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
-use cursor::{Source, Table};
+use cursor::{Item, Source, Table};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -129,6 +134,9 @@ pub struct World {
     /// Properties of this world, besides the built-in properties of all worlds.
     #[serde(skip)]
     pub properties: Vec<PropertyConfig>,
+    /// Lines for the operator about parts of the file that have no effect.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 impl World {
@@ -163,47 +171,67 @@ impl World {
 /// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
 /// file.
 pub fn load(file: &Path) -> Result<World, Error> {
-    let text = input::read_text(file, FILE_BYTES_MAX).map_err(|error| match error.reason {
+    parse(&read_file(file)?, file)
+}
+
+/// Reads the text of a world file or a compose file.
+fn read_file(file: &Path) -> Result<String, Error> {
+    input::read_text(file, FILE_BYTES_MAX).map_err(|error| match error.reason {
         Reason::NotText(line) => Error { line: Some(line), ..Error::whole(file, "not UTF-8 text") },
         Reason::TooLong(most) => Error::whole(file, format!("a world file has at most {most} bytes")),
         Reason::Kind("a folder") => Error::whole(file, "this is a folder; name the world file in it"),
         reason => Error::whole(file, reason.to_string()),
-    })?;
-    parse(&text, file)
+    })
 }
 
-/// Reads a world from its text; `file` is its path, for errors and relative paths.
+/// Reads a world from its text; `file` is its path, for errors and relative paths. A file whose name ends in `.yaml` or
+/// `.yml` is a compose file.
 ///
 /// # Errors
 /// See [`load`].
 pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
+    if compose::is_compose(file) {
+        return compose::parse(text, file, &variable);
+    }
     let source = Source { file, text };
     let document = toml::de::DeTable::parse(text).map_err(|e| {
         let line = e.span().map(|span| source.line_at(span.start));
         Error { line, ..Error::whole(file, e.message()) }
     })?;
-    read(&Table::root(&source, document.get_ref()), file)
+    let top = Table::root(&source, document.get_ref());
+    let Some(item) = top.get("compose") else { return read(&top, file, None) };
+    let path = paths::host(&item)?;
+    let text = read_file(&path)?;
+    let compose = compose::Compose::new(&text, &path, &variable)?;
+    compose.without_block()?;
+    read(&top, file, Some(compose))
 }
 
-fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
-    top.only(
-        &[
-            "epoch",
-            "cpu",
-            "clock",
-            "seed",
-            "boot_seed",
-            "image",
-            "node",
-            "link",
-            "workload",
-            "sdk",
-            "faults",
-            "explore",
-            "property",
-        ],
-        &[],
-    )?;
+/// Returns a variable of this process, for compose files.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Keys of a world.
+const KEYS: [&str; 12] = [
+    "epoch",
+    "cpu",
+    "clock",
+    "seed",
+    "boot_seed",
+    "image",
+    "link",
+    "workload",
+    "sdk",
+    "faults",
+    "explore",
+    "property",
+];
+
+/// Reads a world. Its machines are those of the compose file, if there is one.
+fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> Result<World, Error> {
+    let of_machines: &[&str] = if compose.is_some() { &["compose", "images"] } else { &["node"] };
+    top.only(&[&KEYS[..], of_machines].concat(), &[])?;
     let epoch_unix_s = match top.get("epoch") {
         Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
         None => epoch::parse_unix_s(EPOCH_DEFAULT).map_err(|what| top.error(what))?,
@@ -234,20 +262,16 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
     let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.unwrap_or(BOOT_SEED);
     let image = image::read(top.get("image").map(|item| item.table()).transpose()?)?;
 
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut files = files::Reader::default();
-    let list = top.get("node").ok_or_else(|| top.error("a world needs at least one [[node]]"))?;
-    for item in list.list(NODES_MAX)? {
-        let (node, name) = node::read(&item.table()?, &image, &mut files)?;
-        if let Some(first) = nodes.iter().position(|other| other.name == node.name) {
-            return Err(name.error(format!("node[{first}] is already named \"{}\"", node.name)));
+    let composition = match compose {
+        None => compose::Composition { nodes: nodes(top, &image)?, apart: Vec::new(), notes: Vec::new() },
+        Some(compose) => {
+            let images = top.get("images").map(|item| images(&item)).transpose()?.unwrap_or_default();
+            compose.machines(&images)?
         }
-        nodes.push(node);
-    }
-    if nodes.is_empty() {
-        return Err(list.error("a world needs at least one [[node]]"));
-    }
-    let links = link::read(top.get("link").map(|item| item.list(link::LINKS_MAX)).transpose()?, &nodes)?;
+    };
+    let compose::Composition { nodes, apart, notes } = composition;
+    let links = top.get("link").map(|item| item.list(link::LINKS_MAX)).transpose()?;
+    let links = link::read(links, &nodes, apart)?;
     let workload = workload::read(top.get("workload").map(|item| item.table()).transpose()?, &nodes)?;
     let sdk = top.get("sdk").map(|item| sdk::read(&item.table()?)).transpose()?;
     let faults = match top.get("faults") {
@@ -270,7 +294,7 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         }
     };
     let file = file.to_owned();
-    let world = World {
+    let mut world = World {
         file,
         epoch_unix_s,
         cpu,
@@ -285,7 +309,9 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         faults,
         explore,
         properties,
+        notes,
     };
+    compose::complete(&mut world);
     if let Some(item) = top.get("faults")
         && let Err(errors) = world.faults.check(&world.names())
         && let Some(error) = errors.first()
@@ -293,6 +319,30 @@ fn read(top: &Table<'_>, file: &Path) -> Result<World, Error> {
         return Err(item.error(error.to_string()));
     }
     Ok(world)
+}
+
+/// Reads all `[[node]]`s.
+fn nodes(top: &Table<'_>, image: &Image) -> Result<Vec<Node>, Error> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut files = files::Reader::default();
+    let list = top.get("node").ok_or_else(|| top.error("a world needs at least one [[node]]"))?;
+    for item in list.list(NODES_MAX)? {
+        let (node, name) = node::read(&item.table()?, image, &mut files)?;
+        if let Some(first) = nodes.iter().position(|other| other.name == node.name) {
+            return Err(name.error(format!("node[{first}] is already named \"{}\"", node.name)));
+        }
+        nodes.push(node);
+    }
+    if nodes.is_empty() {
+        return Err(list.error("a world needs at least one [[node]]"));
+    }
+    Ok(nodes)
+}
+
+/// Reads `images`: images to take instead of those that the compose file names.
+fn images(item: &Item<'_>) -> Result<BTreeMap<String, ContainerImage>, Error> {
+    let entries: Vec<_> = item.table()?.entries().collect();
+    entries.into_iter().map(|(name, item)| Ok((name, container::read(&item)?))).collect()
 }
 
 #[cfg(test)]

@@ -22,11 +22,18 @@ pub struct Links {
     pub usual: LinkConfig,
     /// Links with properties of their own.
     pub others: Vec<LinkOverride>,
+    /// Pairs of nodes without a link: neither hears the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<(String, String)>,
 }
 
 /// Reads all links. A table without nodes sets the defaults of all links, including those with a table of their own.
-pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links, Error> {
-    let mut links = Links::default();
+pub(super) fn read(
+    items: Option<Vec<Item<'_>>>,
+    nodes: &[Node],
+    apart: Vec<(String, String)>,
+) -> Result<Links, Error> {
+    let mut links = Links { apart, ..Links::default() };
     let mut usual_seen = false;
     let tables = items.unwrap_or_default().into_iter().map(|item| item.table());
     let tables: Vec<Table<'_>> = tables.collect::<Result<_, _>>()?;
@@ -45,6 +52,9 @@ pub(super) fn read(items: Option<Vec<Item<'_>>>, nodes: &[Node]) -> Result<Links
         let (from, to) = (node(table, "from", nodes)?, node(table, "to", nodes)?);
         if from == to {
             return Err(table.error(format!("a link from {from} to itself")));
+        }
+        if links.apart.iter().any(|(a, b)| (a, b) == (&from, &to) || (a, b) == (&to, &from)) {
+            return Err(table.error(format!("{from} and {to} have no network in common")));
         }
         let both_ways = table.get("both_ways").map(|item| item.bool()).transpose()?.unwrap_or(true);
         let same = |a: &LinkOverride| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::command::{Service, services, user_name};
+use super::composed::Composed;
 use super::container::{self, ContainerImage};
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk, Filesystem};
@@ -20,7 +21,7 @@ pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 /// Maximum memory of a node, in bytes. RAM is one region below the devices' addresses.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
 /// Default size of the disk with an image's volumes, in bytes.
-const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
+pub(super) const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
 /// Maximum number of entries in `files`.
 const FILES_MAX: usize = 256;
 /// First bytes of a program: an interpreter line or the ELF magic.
@@ -35,7 +36,7 @@ const ROOT: &str = "root";
 const FILE_MODE: u32 = 0o644;
 /// Maximum number of services of one node.
 const SERVICES_MAX: usize = 64;
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,6 +60,9 @@ pub struct Node {
     pub disks: Vec<DataDisk>,
     /// Programs that are started when the node is up, in this order.
     pub services: Vec<Service>,
+    /// What a compose file adds; `None` for a node of a world file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub composed: Option<Composed>,
 }
 
 /// A host file that is copied into the guest.
@@ -152,7 +156,8 @@ pub(super) fn read<'a>(
         (None, None) => Vec::new(),
     };
     let image = own_image;
-    let node = Node { name, memory_bytes, packages, image, volumes_bytes, files, disks, services };
+    let node =
+        Node { name, memory_bytes, packages, image, volumes_bytes, files, disks, services, composed: None };
     Ok((node, name_item))
 }
 

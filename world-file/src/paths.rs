@@ -19,52 +19,66 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
 
 /// Returns the host path `text`, which is a part of `item`, by the rules of [`host`].
 pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
-    if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
-        return Err(item.error(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL")));
-    }
-    let named = Path::new(text);
-    let folder = match item.source_file().parent() {
+    let folder = folder_of(item.source_file());
+    let real = within(folder, folder, text).map_err(|what| item.error(what))?;
+    real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
+}
+
+/// Returns the folder of a file.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
-    };
+    }
+}
+
+/// Returns the host path that `text` names from `folder`. A relative path may not contain `..`, and what exists of it
+/// may not leave `confines`, the folder of the world file, through a symbolic link.
+pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
+        return Err(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL"));
+    }
+    let named = Path::new(text);
     let joined = folder.join(named);
-    let escapes = || {
-        item.error(format!(
-            "\"{text}\" contains \"..\" or leaves the world file's folder; write an absolute path"
-        ))
-    };
-    if named.is_relative() && named.components().any(|c| c == Component::ParentDir) {
+    if named.is_absolute() {
+        return Ok(joined);
+    }
+    let escapes =
+        || format!("\"{text}\" contains \"..\" or leaves the world file's folder; write an absolute path");
+    if named.components().any(|c| c == Component::ParentDir) {
         return Err(escapes());
     }
-    let real =
-        joined.canonicalize().map_err(|e| item.error(format!("{}: {}", joined.display(), in_words(&e))))?;
-    if named.is_relative() {
-        let folder = folder
-            .canonicalize()
-            .map_err(|e| item.error(format!("{}: {}", folder.display(), in_words(&e))))?;
-        if !real.starts_with(folder) {
+    if let Ok(real) = joined.canonicalize() {
+        let confines =
+            confines.canonicalize().map_err(|e| format!("{}: {}", confines.display(), in_words(&e)))?;
+        if !real.starts_with(confines) {
             return Err(escapes());
         }
     }
-    Ok(real)
+    Ok(joined)
 }
 
 /// Returns `text` as an absolute path in the guest, in normal form. Paths in `/proc`, `/sys` and `/dev` are refused.
 pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
+    guest_text(text).map_err(|what| item.error(what))
+}
+
+/// Returns a path in the guest by the rules of [`guest`].
+pub(super) fn guest_text(text: &str) -> Result<String, String> {
     if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || text.contains('\0') {
-        return Err(item.error(format!("\"{text}\" is not an absolute path in the guest")));
+        return Err(format!("\"{text}\" is not an absolute path in the guest"));
     }
     let mut parts = Vec::new();
     for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if part == ".." {
-            return Err(item.error(format!("\"{text}\" contains \"..\"")));
+            return Err(format!("\"{text}\" contains \"..\""));
         }
         parts.push(part);
     }
     match parts.first() {
-        None => Err(item.error("the guest's \"/\" itself is not allowed here")),
+        None => Err("the guest's \"/\" itself is not allowed here".to_owned()),
         Some(top @ (&"proc" | &"sys" | &"dev")) => {
-            Err(item.error(format!("\"{text}\" lies in /{top}, which the guest's kernel provides")))
+            Err(format!("\"{text}\" lies in /{top}, which the guest's kernel provides"))
         }
         Some(_) => Ok(format!("/{}", parts.join("/"))),
     }

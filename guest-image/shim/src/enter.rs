@@ -51,7 +51,7 @@ const NOT_FOUND: u8 = 127;
 
 /// Becomes the program.
 pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
-    let Options { env, user, cwd, argv, .. } = options;
+    let Options { env, user, cwd, argv, ulimits, capabilities, .. } = options;
     let identity = users::find(user.as_deref().unwrap_or("0"))?;
     let env = environment(env, &identity);
     let cwd = cwd.unwrap_or_else(|| PathBuf::from("/"));
@@ -59,7 +59,12 @@ pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
     // The kernel derives a limit from the machine's memory. Processes of containers have no limit.
     let unlimited = Rlimit { current: None, maximum: None };
     setrlimit(Resource::Nproc, unlimited).context(|| String::from("lift the limit of processes"))?;
-    drop_capabilities()?;
+    for (name, soft, hard) in ulimits {
+        let limit = Rlimit { current: soft, maximum: hard };
+        let resource = resource(&name)?;
+        setrlimit(resource, limit).context(|| format!("set the limit {name}"))?;
+    }
+    drop_capabilities(&kept(&capabilities)?)?;
     become_user(&identity)?;
     std::env::set_current_dir(&cwd).context(|| format!("enter the working folder {}", cwd.display()))?;
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
@@ -87,11 +92,53 @@ fn environment(given: Vec<(OsString, OsString)>, identity: &Identity) -> Vec<(Os
     added
 }
 
-/// Removes all capabilities but a container's from the bounding set, so that the program does not get them.
-fn drop_capabilities() -> Result<(), Failure> {
+/// Returns the capabilities of a container after these changes. `ALL` is every capability, and changes the set first, as
+/// in container engines.
+fn kept(changes: &[(bool, String)]) -> Result<CapabilitySet, Failure> {
+    let has = |add: bool| changes.iter().any(|(is_more, name)| *is_more == add && name == "ALL");
+    let mut kept: CapabilitySet = KEPT.into_iter().collect();
+    if has(true) {
+        kept = CapabilitySet::all();
+    }
+    if has(false) {
+        kept = CapabilitySet::empty();
+    }
+    for (is_more, name) in changes.iter().filter(|(_, name)| name != "ALL") {
+        let one = CapabilitySet::from_name(name)
+            .ok_or_else(|| Failure::new(format!("there is no capability {name}")))?;
+        kept.set(one, *is_more);
+    }
+    Ok(kept)
+}
+
+/// Returns the resource that container engines call by this name.
+fn resource(name: &str) -> Result<Resource, Failure> {
+    Ok(match name {
+        "as" => Resource::As,
+        "core" => Resource::Core,
+        "cpu" => Resource::Cpu,
+        "data" => Resource::Data,
+        "fsize" => Resource::Fsize,
+        "locks" => Resource::Locks,
+        "memlock" => Resource::Memlock,
+        "msgqueue" => Resource::Msgqueue,
+        "nice" => Resource::Nice,
+        "nofile" => Resource::Nofile,
+        "nproc" => Resource::Nproc,
+        "rss" => Resource::Rss,
+        "rtprio" => Resource::Rtprio,
+        "rttime" => Resource::Rttime,
+        "sigpending" => Resource::Sigpending,
+        "stack" => Resource::Stack,
+        _ => return Err(Failure::new(format!("there is no limit {name}"))),
+    })
+}
+
+/// Removes all capabilities but these from the bounding set, so that the program does not get them.
+fn drop_capabilities(kept: &CapabilitySet) -> Result<(), Failure> {
     for bit in 0..CAPABILITY_BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);
-        if KEPT.contains(&one) {
+        if kept.contains(one) {
             continue;
         }
         match remove_capability_from_bounding_set(one) {

@@ -4,13 +4,16 @@
 //! starts it in place of the image's programs:
 //!
 //! ```text
-//! shim [--env NAME=VALUE]… [--user USER[:GROUP]] [--cwd FOLDER] [--volume NUMBER:PATH]… -- PROGRAM [ARGUMENT]…
+//! shim [--env NAME=VALUE]… [--user USER[:GROUP]] [--cwd FOLDER] [--volume NUMBER:PATH]…
+//!      [--bind NUMBER:ro|rw:FROM:PATH]… [--tmpfs OPTIONS:PATH]… [--ulimit NAME=SOFT:HARD]… [--sysctl NAME=VALUE]…
+//!      [--cap-drop NAME|ALL]… [--cap-add NAME|ALL]… -- PROGRAM [ARGUMENT]…
 //! ```
 //!
 //! - [`options`]: the command line.
 //! - [`prepare`]: what the first process of the machine does for all: `/run` from the image, volumes, the kernel's
 //!   settings. [`volumes`], [`copy`]: volumes and copies of folders.
 //! - [`users`]: users and groups from the image's own files.
+//! - [`resolver`]: with the word `--resolver` alone, a DNS server for the names in `/etc/hosts`.
 //! - [`enter`]: environment, folder, capabilities, user, and the program itself.
 //!
 //! Not here: policy. Everett decides what runs; the agent starts it, watches it and reports its end.
@@ -23,6 +26,7 @@ mod copy;
 mod enter;
 mod options;
 mod prepare;
+mod resolver;
 mod users;
 mod volumes;
 
@@ -64,8 +68,14 @@ fn main() -> ExitCode {
     ExitCode::from(failure.status)
 }
 
+/// Word that makes the shim a DNS server instead.
+const RESOLVER: &str = "--resolver";
+
 fn run() -> Result<std::convert::Infallible, Failure> {
+    if std::env::args_os().nth(1).is_some_and(|word| word == RESOLVER) {
+        return resolver::serve();
+    }
     let options = options::Options::parse(std::env::args_os().skip(1))?;
-    prepare::once(&options.volumes)?;
+    prepare::once(&options)?;
     enter::enter(options)
 }

@@ -17,8 +17,31 @@ pub(crate) struct Options {
     pub(crate) cwd: Option<PathBuf>,
     /// Volumes: each one's number on the disk of volumes, and its path.
     pub(crate) volumes: Vec<(u32, PathBuf)>,
+    /// Files and folders from the host.
+    pub(crate) binds: Vec<Bind>,
+    /// Filesystems in memory: the options and the path of each.
+    pub(crate) tmpfs: Vec<(OsString, PathBuf)>,
+    /// Limits by name: soft and hard, each `None` if there is none.
+    pub(crate) ulimits: Vec<(String, Option<u64>, Option<u64>)>,
+    /// Settings of the kernel by name.
+    pub(crate) sysctls: Vec<(String, OsString)>,
+    /// Changes of the set of capabilities, in order: true for one more.
+    pub(crate) capabilities: Vec<(bool, String)>,
     /// Program and arguments.
     pub(crate) argv: Vec<OsString>,
+}
+
+/// A file or folder from the host.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bind {
+    /// Its number; changes are kept under it.
+    pub(crate) number: u32,
+    /// True if programs may change it.
+    pub(crate) writable: bool,
+    /// Path of the content.
+    pub(crate) from: PathBuf,
+    /// Path where programs find it.
+    pub(crate) path: PathBuf,
 }
 
 impl Options {
@@ -45,6 +68,25 @@ impl Options {
                     let number = number.ok_or_else(|| wrong("--volume needs a number"))?;
                     options.volumes.push((number, path.into()));
                 }
+                "--bind" => options
+                    .binds
+                    .push(bind(&value).ok_or_else(|| wrong("--bind needs NUMBER:MODE:FROM:PATH"))?),
+                "--tmpfs" => {
+                    let (how, path) =
+                        split(&value, b':').ok_or_else(|| wrong("--tmpfs needs OPTIONS:PATH"))?;
+                    options.tmpfs.push((how, path.into()));
+                }
+                "--ulimit" => options
+                    .ulimits
+                    .push(ulimit(&value).ok_or_else(|| wrong("--ulimit needs NAME=SOFT:HARD"))?),
+                "--sysctl" => {
+                    let (name, value) =
+                        split(&value, b'=').ok_or_else(|| wrong("--sysctl needs NAME=VALUE"))?;
+                    options.sysctls.push((name.to_string_lossy().into_owned(), value));
+                }
+                "--cap-add" | "--cap-drop" => {
+                    options.capabilities.push((name == "--cap-add", value.to_string_lossy().into_owned()));
+                }
                 other => return Err(wrong(&format!("there is no option {other}"))),
             }
         }
@@ -54,6 +96,24 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn bind(text: &OsStr) -> Option<Bind> {
+    let (number, rest) = split(text, b':')?;
+    let (mode, rest) = split(&rest, b':')?;
+    let (from, path) = split(&rest, b':')?;
+    let number = number.to_str()?.parse().ok()?;
+    Some(Bind { number, writable: mode == "rw", from: from.into(), path: path.into() })
+}
+
+fn ulimit(text: &OsStr) -> Option<(String, Option<u64>, Option<u64>)> {
+    let (name, limits) = text.to_str()?.split_once('=')?;
+    let (soft, hard) = limits.split_once(':')?;
+    let limit = |text: &str| match text {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    Some((name.to_owned(), limit(soft)?, limit(hard)?))
 }
 
 fn split(text: &OsStr, at: u8) -> Option<(OsString, OsString)> {
@@ -85,8 +145,36 @@ mod tests {
             cwd: Some("/w".into()),
             volumes: vec![(3, "/a:b".into())],
             argv: vec!["--env".into(), "-x".into()],
+            ..Options::default()
         };
         assert_eq!(options, wanted);
+    }
+
+    #[test]
+    fn options_of_compose_files() {
+        let options = parse(&[
+            "--bind",
+            "0:ro:/from:/to:x",
+            "--tmpfs",
+            "size=1m:/t",
+            "--ulimit",
+            "nofile=1:unlimited",
+            "--sysctl",
+            "net.a=1 2",
+            "--cap-drop",
+            "ALL",
+            "--cap-add",
+            "CHOWN",
+            "--",
+            "p",
+        ])
+        .unwrap();
+        let bind = Bind { number: 0, writable: false, from: "/from".into(), path: "/to:x".into() };
+        assert_eq!(options.binds, [bind]);
+        assert_eq!(options.tmpfs, [("size=1m".into(), "/t".into())]);
+        assert_eq!(options.ulimits, [("nofile".to_owned(), Some(1), None)]);
+        assert_eq!(options.sysctls, [("net.a".to_owned(), "1 2".into())]);
+        assert_eq!(options.capabilities, [(false, "ALL".to_owned()), (true, "CHOWN".to_owned())]);
     }
 
     #[test]
@@ -99,6 +187,8 @@ mod tests {
             (&["--what", "x", "--", "y"], "there is no option --what"),
             (&["--env", "x", "--", "y"], "--env needs NAME=VALUE"),
             (&["--volume", "x:/a", "--", "y"], "--volume needs a number"),
+            (&["--bind", "0:ro:/a", "--", "y"], "--bind needs NUMBER:MODE:FROM:PATH"),
+            (&["--ulimit", "nofile=x:1", "--", "y"], "--ulimit needs NAME=SOFT:HARD"),
         ] {
             assert_eq!(parse(words).unwrap_err(), format!("wrong use of the shim: {what}"));
         }

@@ -1,13 +1,16 @@
 //! What the first process of a machine does for all later ones.
 
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::FlockOperation;
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
+use crate::options::Options;
 use crate::{Context as _, Failure, copy, volumes};
 
 /// Folder of Everett's own files, in a filesystem that is new at each boot.
@@ -26,7 +29,7 @@ const SETTINGS: [(&str, &str); 2] = [
 ];
 
 /// Prepares the machine unless that was done since its boot. Other processes wait until it is done.
-pub(crate) fn once(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
+pub(crate) fn once(options: &Options) -> Result<(), Failure> {
     if Path::new(DONE).exists() {
         return Ok(());
     }
@@ -42,18 +45,24 @@ pub(crate) fn once(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
     }
     fs::create_dir_all(BARE).context(|| format!("make {BARE}"))?;
     mount_bind("/", BARE).context(|| String::from("look below the mounts"))?;
-    let prepared = prepare(volumes);
+    let prepared = prepare(options);
     unmount(BARE, UnmountFlags::empty()).context(|| format!("unmount {BARE}"))?;
     prepared?;
     File::create(DONE).context(|| format!("make {DONE}"))?;
     Ok(())
 }
 
-fn prepare(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
+fn prepare(options: &Options) -> Result<(), Failure> {
     // The machine's /run is a filesystem in memory that hides the image's.
     let bare = Path::new(BARE);
     merge(&bare.join("run"), Path::new("/run"))?;
-    volumes::mount_all(bare, volumes)?;
+    volumes::mount_all(bare, &options.volumes)?;
+    for (how, path) in &options.tmpfs {
+        in_memory(how, path)?;
+    }
+    for bind in &options.binds {
+        volumes::mount_bound(bind)?;
+    }
     for (path, value) in SETTINGS {
         // A kernel without the setting has nothing to set.
         if let Err(error) = fs::write(path, value)
@@ -62,7 +71,20 @@ fn prepare(volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
             return Err(error).context(|| format!("write {path}"));
         }
     }
+    for (name, value) in &options.sysctls {
+        let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+        fs::write(&path, value.as_bytes()).context(|| format!("set {name}"))?;
+    }
     Ok(())
+}
+
+/// Mounts a filesystem in memory.
+fn in_memory(how: &OsStr, path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).context(|| format!("make {}", path.display()))?;
+    let options = CString::new(how.as_bytes()).map_err(|_| Failure::new("options of a tmpfs with a NUL"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", path, "tmpfs", flags, options.as_c_str())
+        .context(|| format!("mount a tmpfs on {}", path.display()))
 }
 
 /// Copies the content and the attributes of the image's folder, unless it is empty.

@@ -164,6 +164,9 @@ pub enum Problem {
     /// A program that stores images is missing.
     #[error("{0} is not on this host; save the image to a file, and name the file")]
     NoProgram(&'static str),
+    /// The host has no program that builds images.
+    #[error("building it needs docker or podman, which this host does not have; name a built image instead")]
+    NoBuilder,
     /// A program that stores images failed.
     #[error("{program}: {said}")]
     Program {

@@ -71,6 +71,23 @@ pub enum Source {
     /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. An image that is
     /// locked came from a registry, and is always taken from there.
     Named(String),
+    /// An image that the local Docker or podman builds.
+    Built(Build),
+}
+
+/// Instructions for building an image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Build {
+    /// Folder with the sources.
+    pub context: PathBuf,
+    /// Path of the Dockerfile; `None` for the one in the context.
+    pub file: Option<PathBuf>,
+    /// Build arguments; one without a value is taken from the environment.
+    pub arguments: Vec<(String, Option<String>)>,
+    /// Stage at which the build ends.
+    pub target: Option<String>,
+    /// Name that the image gets.
+    pub name: String,
 }
 
 impl std::fmt::Display for Source {
@@ -85,6 +102,7 @@ impl std::fmt::Display for Source {
             Source::Podman(name) => write!(f, "containers-storage:{name}"),
             Source::Registry(name) => write!(f, "docker://{name}"),
             Source::Named(name) => f.write_str(name),
+            Source::Built(build) => write!(f, "{} (built from {})", build.name, build.context.display()),
         }
     }
 }
@@ -182,8 +200,14 @@ impl Opened {
         if let Source::Named(name) = source {
             opened.choose(name, locked.is_some());
         }
+        if let Source::Built(build) = source {
+            opened.source = match store::build(build)? {
+                store::Program::Docker => Source::Docker(build.name.clone()),
+                store::Program::Podman => Source::Podman(build.name.clone()),
+            };
+        }
         opened.key = match &opened.source {
-            Source::Layout { .. } => None,
+            Source::Layout { .. } | Source::Built(_) => None,
             Source::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
             Source::Docker(name) => Some(store::key(store::Program::Docker, name)?),
             Source::Podman(name) => Some(store::key(store::Program::Podman, name)?),
@@ -255,7 +279,7 @@ impl Opened {
                 }
                 Source::Docker(name) => (Box::new(store::save(store::Program::Docker, name, cache)?), None),
                 Source::Podman(name) => (Box::new(store::save(store::Program::Podman, name, cache)?), None),
-                Source::Registry(_) | Source::Named(_) => {
+                Source::Registry(_) | Source::Named(_) | Source::Built(_) => {
                     (Box::new(self.registry.take().ok_or(Problem::NoImage)?), None)
                 }
             };

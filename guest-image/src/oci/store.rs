@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::Build;
 use super::archive::Archive;
 use super::error::Problem;
 use crate::cache::{self, Cache, Key};
@@ -50,6 +51,33 @@ pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archi
     run(program, arguments)?;
     // The archive's file stays open when the folder is removed on return.
     Archive::open(Path::new(&path), cache)
+}
+
+/// Builds an image with Docker, or with podman on a host without Docker; returns the program that has it. Both cache
+/// what they have built before.
+pub(super) fn build(build: &Build) -> Result<Program, Problem> {
+    let context = build.context.to_string_lossy().into_owned();
+    let mut arguments = vec!["build".to_owned(), "--tag".to_owned(), build.name.clone()];
+    if let Some(file) = &build.file {
+        arguments.extend(["--file".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    for (name, value) in &build.arguments {
+        let argument = value.as_ref().map_or_else(|| name.clone(), |value| format!("{name}={value}"));
+        arguments.extend(["--build-arg".to_owned(), argument]);
+    }
+    if let Some(target) = &build.target {
+        arguments.extend(["--target".to_owned(), target.clone()]);
+    }
+    arguments.push(context);
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for program in [Program::Docker, Program::Podman] {
+        match run(program, &words) {
+            Ok(_) => return Ok(program),
+            Err(Problem::NoProgram(_)) => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Err(Problem::NoBuilder)
 }
 
 /// Runs a program, and returns its standard output.

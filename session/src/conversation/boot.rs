@@ -130,7 +130,7 @@ impl Conversation {
             let collector = sdk.collector.clone();
             self.named_request(COLLECTOR, Purpose::Collector, collector, vtime_ns);
         } else {
-            self.start_services(vtime_ns);
+            self.ready_for_services(vtime_ns);
         }
     }
 
@@ -140,25 +140,53 @@ impl Conversation {
             return;
         }
         if exit.success() {
-            self.start_services(vtime_ns);
+            self.ready_for_services(vtime_ns);
         } else {
             let text = format!("SDK: the collector of its lines ended with {exit}");
             self.broken(vtime_ns, builtin::MACHINE_STOPPED, text);
         }
     }
 
-    fn start_services(&mut self, vtime_ns: u64) {
-        if self.plan.services.is_empty() {
+    /// Starts the services, unless they wait for other nodes, or later boots do not start them.
+    fn ready_for_services(&mut self, vtime_ns: u64) {
+        if self.plan.after.is_empty() && self.plan.jobs.is_empty() {
+            self.start_services(false, vtime_ns);
+        }
+    }
+
+    /// Returns true if everything is in place for services that wait for other nodes, or that later boots do not start.
+    /// It waits for [`Conversation::start_services`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();
+        has_order
+            && self.at.phase == Phase::Joining
+            && self.at.pending.is_empty()
+            && !self.at.services_started
+    }
+
+    /// Returns true once the agent has started the services.
+    #[must_use]
+    pub fn has_started(&self) -> bool {
+        self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
+    }
+
+    /// Starts the services. A node whose work is done (`jobs_done`) starts none.
+    pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
+        let is_done = jobs_done && !self.plan.jobs.is_empty();
+        let services = if is_done { Vec::new() } else { self.plan.services.clone() };
+        if services.is_empty() {
+            self.at.services_started = true;
             self.list(vtime_ns);
         } else {
-            let services = self.plan.services.clone();
             self.request(Purpose::Services, Operation::Start { services }, vtime_ns);
         }
     }
 
     /// Handles the agent's report that all services are ready. The report counts only after the services were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
-        if self.at.phase == Phase::Joining && self.at.services_started {
+        // A node with a job is ready when the job is done.
+        if self.at.phase == Phase::Joining && self.at.services_started && self.plan.jobs.is_empty() {
             self.list(vtime_ns);
         }
     }
@@ -216,6 +244,9 @@ impl Conversation {
         self.event(vtime_ns, What::exit(name, exit));
         if exited.restarting {
             return;
+        }
+        if self.at.phase == Phase::Joining && exit.success() && self.plan.jobs.contains(name) {
+            return self.list(vtime_ns);
         }
         if self.at.phase < Phase::Ready {
             let text = format!("service {name} ended with {exit} before all services were ready");

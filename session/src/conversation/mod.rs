@@ -11,7 +11,8 @@
 //! * [`state`]: the state of a conversation that is stored with its machine.
 //!
 //! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the
-//! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times.
+//! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times. A node whose
+//! services wait for other nodes pauses a third time before they start ([`Conversation::start_services`]).
 
 mod boot;
 mod commands;

@@ -6,6 +6,7 @@
 
 use everett_snapshot::Pool;
 use everett_vmm::machine::{Stop, Until};
+use everett_world_file::After;
 
 use super::faults::Progress;
 use super::{NodeSession, Phase, Timeline};
@@ -157,6 +158,29 @@ impl Timeline {
             node: session.conversation.plan().node.clone(),
             why: why.to_owned(),
         })
+    }
+
+    /// Starts the services of nodes that wait for other nodes, where the others are as far as they must be. Once the
+    /// timeline has begun, no node waits: a machine that comes back starts its services at once.
+    pub(super) fn start_in_order(&mut self, now: u64) {
+        for number in 0..self.nodes.len() {
+            let conversation = &self.nodes[number].conversation;
+            if !conversation.is_held() {
+                continue;
+            }
+            let has_begun = self.nodes[number].place.begun.is_some();
+            let is_reached = |after: &After| {
+                let mut others = self.nodes.iter().map(|session| &session.conversation);
+                // A world of which only some nodes are started waits for those alone.
+                others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
+                    true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
+                    false => other.has_started(),
+                })
+            };
+            if has_begun || conversation.plan().after.iter().all(is_reached) {
+                self.nodes[number].conversation.start_services(has_begun, now);
+            }
+        }
     }
 
     /// Begins the timeline under `seed`.

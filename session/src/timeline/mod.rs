@@ -345,6 +345,7 @@ impl Timeline {
             for (number, session) in self.nodes.iter_mut().enumerate() {
                 session.act(self.world.node_mut(number), now);
             }
+            self.start_in_order(now);
             self.do_faults();
             self.direct();
             let after = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));

@@ -40,9 +40,13 @@ pub struct LinkConfig {
     pub latency: Distribution,
     /// Bandwidth in bits per second. Only a frame's own bytes count, without preamble, checksum and gap.
     pub bits_per_s: u64,
-    /// Maximum bytes in the queue, including the frame that is being sent. A frame that does not fit is dropped.
+    /// Maximum bytes in the queue, including the frame that is being sent. A frame that does not fit is dropped. With
+    /// [`NO_LINK`] the two nodes have no link.
     pub queue_bytes: u32,
 }
+
+/// Queue length of a link that does not exist: no frame takes it.
+pub const NO_LINK: u32 = 0;
 
 impl Default for LinkConfig {
     /// Returns a link between two machines in one data centre.
@@ -162,6 +166,11 @@ impl Topology {
         }
     }
 
+    /// Returns true if there is a link from one node to another.
+    pub(super) fn is_linked(&self, from: u8, to: u8) -> bool {
+        self.link(self.direction(from, to)).queue_bytes != NO_LINK
+    }
+
     /// Returns the least latency of all links, in nanoseconds.
     pub(super) fn lookahead(&self) -> u64 {
         self.lookahead
@@ -237,7 +246,7 @@ fn check_link(link: &LinkConfig, name: impl Fn() -> String) -> Result<(), Config
     if !(BITS_PER_S_MIN..=BITS_PER_S_MAX).contains(&link.bits_per_s) {
         return Err(ConfigError::Bandwidth(name(), link.bits_per_s));
     }
-    if !(QUEUE_BYTES_MIN..=QUEUE_BYTES_MAX).contains(&link.queue_bytes) {
+    if link.queue_bytes != NO_LINK && !(QUEUE_BYTES_MIN..=QUEUE_BYTES_MAX).contains(&link.queue_bytes) {
         return Err(ConfigError::Queue(name(), link.queue_bytes));
     }
     Ok(())

@@ -50,6 +50,8 @@ pub enum Why {
     Partition,
     /// The link's queue was full.
     QueueFull,
+    /// Its sender and its receiver have no link.
+    NoLink,
     /// Its receiver had no power when it arrived, or its sender lost power before the frame had left the card.
     Detached,
     /// It is too short or too long for an Ethernet frame.

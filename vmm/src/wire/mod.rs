@@ -54,7 +54,7 @@ pub use active::{FaultError, SLOW_NS};
 use config::Topology;
 pub use config::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, ConfigError, LATENCY_NS_MIN, LinkConfig, LinkOverride, NAME_BYTES_MAX,
-    PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
+    NO_LINK, PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
 };
 use everett_streams::{Lineage, Owner, Streams};
 use flight::Flight;

@@ -44,10 +44,13 @@ impl Wire {
         };
         match self.state.table.route(sent.port, destination, source) {
             Route::Own => self.lose_sent(sent, &bytes, Why::Own),
-            Route::Port(to) => self.send_to(sent, to, bytes),
+            Route::Port(to) if self.state.topology.is_linked(sent.port, to) => self.send_to(sent, to, bytes),
+            Route::Port(_) => self.lose_sent(sent, &bytes, Why::NoLink),
             Route::Flood => {
                 for to in (0..ports).filter(|&to| to != sent.port) {
-                    self.send_to(sent, to, bytes.clone());
+                    if self.state.topology.is_linked(sent.port, to) {
+                        self.send_to(sent, to, bytes.clone());
+                    }
                 }
             }
         }

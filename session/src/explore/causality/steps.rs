@@ -117,9 +117,11 @@ impl Watch for Recorder<'_> {
 /// Returns the kind of the step that an event is; `None` for events that are no steps.
 fn kind(what: &What) -> Option<StepKind> {
     match what {
-        What::Line { .. } | What::Kernel { .. } | What::Start { .. } | What::Exit { .. } => {
-            Some(StepKind::Line)
-        }
+        What::Line { .. }
+        | What::Kernel { .. }
+        | What::Start { .. }
+        | What::Exit { .. }
+        | What::Sdk { .. } => Some(StepKind::Line),
         What::History { .. } => Some(StepKind::Operation),
         What::Fault { .. } | What::Healed { .. } | What::Effect { .. } | What::Loss(_) => {
             Some(StepKind::Fault)
@@ -129,6 +131,7 @@ fn kind(what: &What) -> Option<StepKind> {
         | What::Ready
         | What::Begin { .. }
         | What::Access { .. }
+        | What::Edge { .. }
         | What::Finding { .. }
         | What::Fork { .. }
         | What::End => None,

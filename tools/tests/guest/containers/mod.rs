@@ -3,8 +3,10 @@
 //!
 //! * `scratch`: one static program that prints its environment; volumes; a loss of power;
 //! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
+//! * `compose`: compose files: order, networks, mounts, names, builds;
 //! * `registry`: a registry on this host, names and locks.
 
+mod compose;
 mod registry;
 mod scratch;
 mod tools;
@@ -35,7 +37,12 @@ const RUNS: &str = "20";
 fn launcher(folder: &Path, text: &str) -> Launcher {
     let file = folder.join("world.toml");
     std::fs::write(&file, text).unwrap();
-    let world = world_file::load(&file).unwrap_or_else(|error| panic!("{error}"));
+    launcher_of(&file)
+}
+
+/// Returns a launcher of the world in a file.
+fn launcher_of(file: &Path) -> Launcher {
+    let world = world_file::load(file).unwrap_or_else(|error| panic!("{error}"));
     let image =
         images::get(&Quiet, &world, &Interrupt::default()).unwrap_or_else(|error| panic!("{error:#}"));
     Launcher {
@@ -57,7 +64,14 @@ fn run(folder: &Path, text: &str, duration_ns: u64) -> Vec<Event> {
 
 /// Runs a world under a fault plan.
 fn run_under(folder: &Path, text: &str, plan: &str, duration_ns: u64) -> Vec<Event> {
-    let launcher = launcher(folder, text);
+    let file = folder.join("world.toml");
+    std::fs::write(&file, text).unwrap();
+    run_file_under(&file, plan, duration_ns)
+}
+
+/// Runs the world in a file under a fault plan.
+fn run_file_under(file: &Path, plan: &str, duration_ns: u64) -> Vec<Event> {
+    let launcher = launcher_of(file);
     let moments = tempfile::tempdir().unwrap();
     let identity = Identity::new(&launcher.world, &[]);
     let moments = MomentFolder::new(moments.path(), &identity, &identity);
@@ -72,8 +86,12 @@ fn run_under(folder: &Path, text: &str, plan: &str, duration_ns: u64) -> Vec<Eve
 
 /// Asserts that `everett verify` finds all trails of a world equal.
 fn verify(folder: &Path, duration: &str) {
-    let world = folder.join("world.toml");
-    let world = world.to_str().unwrap();
+    verify_file(&folder.join("world.toml"), duration);
+}
+
+/// Asserts that `everett verify` finds all trails of the world in a file equal.
+fn verify_file(file: &Path, duration: &str) {
+    let world = file.to_str().unwrap();
     let output = everett(&["verify", world, "--seed", "1", "--for", duration, "--runs", RUNS]);
     assert!(output.status.success(), "{}", shown(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("all trails are equal"), "{}", shown(&output));

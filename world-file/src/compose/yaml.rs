@@ -1,0 +1,254 @@
+//! YAML as a tree whose nodes know their file and line.
+//!
+//! The parser's events are bounded while they become a tree: depth, and the size of the text with all aliases written
+//! out. Aliases share their nodes, so a short text that stands for a long one takes no memory before it is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
+
+use crate::error::Error;
+
+/// Maximum depth of lists and mappings.
+const DEPTH_MAX: usize = 64;
+/// Maximum size of a text with all aliases written out: the bytes of all scalars and keys, and [`NODE_BYTES`] for each.
+pub(super) const EXPANDED_BYTES_MAX: u64 = 16 << 20;
+/// Size that a node counts besides its text, in bytes.
+const NODE_BYTES: u64 = 16;
+/// Key whose mappings are merged into the mapping around it.
+const MERGE: &str = "<<";
+
+/// Place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct At {
+    pub(super) file: Rc<Path>,
+    /// Line, from 1.
+    pub(super) line: usize,
+}
+
+impl At {
+    /// Returns an error at this place; `key` is the path of the key.
+    pub(super) fn error(&self, key: &str, what: impl Into<String>) -> Error {
+        Error { file: self.file.to_path_buf(), line: Some(self.line), key: key.to_owned(), what: what.into() }
+    }
+}
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) at: At,
+    pub(super) kind: Kind,
+    /// Size with all aliases written out, in bytes.
+    weight: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Rc<Node>>),
+    Map(Vec<(Key, Rc<Node>)>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Scalar {
+    pub(super) text: String,
+    /// True if it was written without quotes, so that it can be a null.
+    pub(super) is_plain: bool,
+}
+
+/// Key of a mapping.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub(super) name: String,
+    pub(super) at: At,
+}
+
+impl Node {
+    pub(super) fn new(at: At, kind: Kind) -> Node {
+        let weight = match &kind {
+            Kind::Scalar(scalar) => scalar.text.len() as u64,
+            Kind::List(items) => sum(items.iter().map(|item| item.weight)),
+            Kind::Map(entries) => {
+                sum(entries.iter().map(|(key, value)| value.weight.saturating_add(key.name.len() as u64)))
+            }
+        };
+        Node { at, kind, weight: weight.saturating_add(NODE_BYTES) }
+    }
+
+    pub(super) fn text(at: At, text: String) -> Node {
+        Node::new(at, Kind::Scalar(Scalar { text, is_plain: false }))
+    }
+
+    /// Refuses a tree whose text is too long with all aliases written out.
+    pub(super) fn bounded(self) -> Result<Rc<Node>, Error> {
+        if self.weight > EXPANDED_BYTES_MAX {
+            let what = format!(
+                "with its aliases and variables written out this has more than {EXPANDED_BYTES_MAX} bytes"
+            );
+            return Err(self.at.error("", what));
+        }
+        Ok(Rc::new(self))
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        match &self.kind {
+            Kind::Scalar(scalar) => {
+                scalar.is_plain && matches!(scalar.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+            }
+            _ => false,
+        }
+    }
+}
+
+fn sum(weights: impl Iterator<Item = u64>) -> u64 {
+    weights.fold(0, u64::saturating_add)
+}
+
+/// A list or mapping that has not ended.
+enum Open {
+    List { at: At, anchor: usize, items: Vec<Rc<Node>> },
+    Map { at: At, anchor: usize, entries: Vec<(Key, Rc<Node>)>, key: Option<Key>, names: BTreeSet<String> },
+}
+
+/// Parses the only document of a text. An empty text is a null.
+pub(super) fn parse(text: &str, file: &Rc<Path>) -> Result<Rc<Node>, Error> {
+    let mut reader = Reader { file: Rc::clone(file), open: Vec::new(), anchors: BTreeMap::new(), root: None };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| {
+            let at = At { file: Rc::clone(file), line: error.marker().line().max(1) };
+            at.error("", format!("not YAML: {}", error.info()))
+        })?;
+        reader.event(event, At { file: Rc::clone(file), line: span.start.line().max(1) })?;
+    }
+    let start = At { file: Rc::clone(file), line: 1 };
+    let empty = || Node::new(start, Kind::Scalar(Scalar { text: String::new(), is_plain: true }));
+    Ok(reader.root.unwrap_or_else(|| Rc::new(empty())))
+}
+
+struct Reader {
+    file: Rc<Path>,
+    open: Vec<Open>,
+    /// Ended nodes with an anchor, by the parser's number of it.
+    anchors: BTreeMap<usize, Rc<Node>>,
+    root: Option<Rc<Node>>,
+}
+
+impl Reader {
+    fn event(&mut self, event: Event<'_>, at: At) -> Result<(), Error> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_plain = style == ScalarStyle::Plain && !self.is_text(tag.as_deref(), &at)?;
+                let scalar = Scalar { text: text.into_owned(), is_plain };
+                self.put(Node::new(at, Kind::Scalar(scalar)), anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.is_text(tag.as_deref(), &at)?;
+                self.begin(Open::List { at: at.clone(), anchor, items: Vec::new() }, &at)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.is_text(tag.as_deref(), &at)?;
+                let (entries, names) = (Vec::new(), BTreeSet::new());
+                self.begin(Open::Map { at: at.clone(), anchor, entries, key: None, names }, &at)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(node) => self.add(Rc::clone(node), &at),
+                None => Err(at.error("", "this alias refers to a value that contains it")),
+            },
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(at.error("", "a second document begins here; a compose file has one"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true if a tag makes a plain scalar a text. Tags of other types change nothing: a key decides which type
+    /// its value has.
+    fn is_text(&self, tag: Option<&Tag>, at: &At) -> Result<bool, Error> {
+        match tag {
+            None => Ok(false),
+            Some(tag) if tag.handle == "tag:yaml.org,2002:" => Ok(tag.suffix == "str"),
+            Some(tag) => Err(at.error("", format!("the tag \"{tag}\" has no meaning here"))),
+        }
+    }
+
+    fn begin(&mut self, open: Open, at: &At) -> Result<(), Error> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(at.error("", format!("more than {DEPTH_MAX} levels of lists and mappings")));
+        }
+        if let Some(Open::Map { key: None, .. }) = self.open.last() {
+            return Err(at.error("", "a key is a list or a mapping"));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        match self.open.pop() {
+            Some(Open::List { at, anchor, items }) => self.put(Node::new(at, Kind::List(items)), anchor),
+            Some(Open::Map { at, anchor, entries, names, .. }) => {
+                self.put(Node::new(at, Kind::Map(merged(entries, names)?)), anchor)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn put(&mut self, node: Node, anchor: usize) -> Result<(), Error> {
+        let at = node.at.clone();
+        let node = node.bounded()?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        self.add(node, &at)
+    }
+
+    fn add(&mut self, node: Rc<Node>, at: &At) -> Result<(), Error> {
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { entries, key, names, .. }) => match key.take() {
+                Some(key) => entries.push((key, node)),
+                None => {
+                    let Kind::Scalar(scalar) = &node.kind else {
+                        return Err(at.error("", "a key is a list or a mapping"));
+                    };
+                    let name = scalar.text.clone();
+                    if !names.insert(name.clone()) {
+                        return Err(at.error(&name, "this key is here twice"));
+                    }
+                    let at = At { file: Rc::clone(&self.file), line: at.line };
+                    *key = Some(Key { name, at });
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Merges the mappings of the key `<<`. A mapping's own keys win, and then the earlier of several mappings.
+fn merged(entries: Vec<(Key, Rc<Node>)>, mut names: BTreeSet<String>) -> Result<Vec<(Key, Rc<Node>)>, Error> {
+    if !names.contains(MERGE) {
+        return Ok(entries);
+    }
+    let (merges, mut all): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| key.name == MERGE);
+    for (key, node) in merges {
+        let sources = match &node.kind {
+            Kind::List(items) => items.clone(),
+            _ => vec![node],
+        };
+        for source in sources {
+            let Kind::Map(more) = &source.kind else {
+                return Err(key.at.error(MERGE, "expected a mapping, or a list of mappings"));
+            };
+            for (key, value) in more {
+                if names.insert(key.name.clone()) {
+                    all.push((key.clone(), Rc::clone(value)));
+                }
+            }
+        }
+    }
+    Ok(all)
+}
