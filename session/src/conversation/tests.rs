@@ -26,6 +26,9 @@ fn exec(program: &str) -> protocol::Exec {
 
 pub(crate) fn plan() -> Plan {
     Plan {
+        after: Vec::new(),
+        jobs: Vec::new(),
+        nameservers: Vec::new(),
         node: "a".to_owned(),
         mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
         epoch_unix_s: 1000,
