@@ -11,9 +11,9 @@
 //! Not here: the text form of faults, and plans (`everett-explorer`).
 //!
 //! **Invariants.**
-//! - A fault is plain data with integers only, so that it means the same on every host.
-//! - The stored form depends on the type alone (no untagged or internally tagged enums), so that moments can hold
-//!   faults.
+//! - A fault is plain data, and its numbers are integers, so that it means the same on every host.
+//! - No enum is untagged or internally tagged, because moments store faults in a format that does not describe its own
+//!   types.
 
 pub mod check;
 pub mod distribution;

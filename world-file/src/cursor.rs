@@ -41,7 +41,8 @@ impl<'a> Table<'a> {
         Table { source, path: String::new(), offset: 0, entries }
     }
 
-    /// Returns a table at `line` that is a block of another document.
+    /// Returns the table of a block in a document that is not TOML, such as `x-everett` of a compose file. The block
+    /// begins at `line`.
     pub(super) fn block(
         source: &'a Source<'a>,
         path: &str,

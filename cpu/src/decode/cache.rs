@@ -1,5 +1,5 @@
 //! The cache of decoded blocks. It is direct-mapped by the content number of a block's page and the offset in the
-//! page. A victim slot holds the block last evicted from each slot; only a miss looks there.
+//! page. Each slot has a victim slot, which holds the block last evicted from it and is searched only after a miss.
 //!
 //! A page of code keeps the number of its contents ([`super::contents`]) until it is written. A block found by that
 //! number is therefore exactly the block that decoding would yield. It survives restores, and serves other pages with
@@ -103,7 +103,7 @@ pub(crate) struct Cache {
     decoded: u64,
     flushes: u64,
     contents: Contents,
-    /// Words of the places ([`crate::edges`]) of the block in each slot and of its victim, if edges are recorded.
+    /// For each slot, the encoded places ([`crate::edges`]) of its block and of its victim, if edges are recorded.
     named: Option<Zeroed<[u64; 2]>>,
 }
 
@@ -114,7 +114,8 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Creates a cache of `entries` blocks, a power of two. With `named`, keeps the words of their places for edges.
+    /// Creates a cache of `entries` blocks, a power of two. With `named`, the cache also keeps the encoded place of
+    /// each block.
     pub(crate) fn new(entries: usize, named: bool) -> Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
@@ -224,7 +225,7 @@ impl Cache {
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes
     }
-    /// Returns the word of a block's place, or 0 if edges are off.
+    /// Returns the encoded place of a block, or 0 if edges are off.
     #[inline(always)]
     pub(crate) fn named(&self, index: usize) -> u64 {
         self.named.as_ref().map_or(0, |named| named[index][0])

@@ -44,7 +44,7 @@ pub(super) struct Index {
 /// is not read.
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Undecoded, &[u8]) -> ControlFlow<()>;
 
-/// Record of which only the heading is decoded. The callback also gets the bytes after the heading.
+/// Record of which only the heading is decoded. A [`Visitor`] also gets the bytes after the heading.
 #[derive(Debug)]
 pub(super) struct Undecoded {
     heading: Heading,

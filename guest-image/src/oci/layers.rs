@@ -23,7 +23,7 @@ pub(super) const IMAGE_BYTES_MAX: u64 = 32 << 30;
 /// A layer unpacks to at most this many times its packed length. gzip reaches 1,030 with zeros, zstd more.
 pub(super) const EXPANSION_MAX: u64 = 20_000;
 
-/// Layers up to this unpacked length may expand by any factor, in bytes.
+/// Unpacked length up to which a layer may expand by any factor, in bytes.
 const EXPANSION_FREE_BYTES: u64 = 1 << 30;
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
@@ -57,7 +57,7 @@ pub(super) fn unpack(
         let mut packed = BufReader::with_capacity(1 << 20, Hashed::new(blob, hasher));
         let unpacked = copy(cache, &mut packed, layer, diff_id, file);
         // A blob that is cut off or damaged usually cannot be decompressed. Its length and digest are checked first,
-        // because their errors say more than one of decompression.
+        // because their errors say more than an error of decompression.
         let rest = io::copy(&mut packed, &mut io::sink());
         let packed = packed.into_inner();
         let found = packed.bytes;

@@ -30,8 +30,8 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Returns the vtime, in nanoseconds, that every running node had reached. A world of one node need not be at the
-    /// end of a round.
+    /// Returns the vtime, in nanoseconds, that every running node had reached. A world of one node may have stopped
+    /// within a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {
@@ -65,7 +65,7 @@ impl WorldMoment {
         Ok(moment)
     }
 
-    /// Checks that it is a moment of machines with these names.
+    /// Checks that the moment's machines have these names.
     fn check_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), MomentError> {
         let here: Vec<&str> = names.collect();
         let ports = self.between.wire.ports().iter().take(self.machines.len());
@@ -98,7 +98,7 @@ impl WorldMoment {
 }
 
 impl<E: Engine> World<E> {
-    /// Creates a world at `moment` from machines that were already restored to its machines' moments.
+    /// Creates a world at `moment`. Each machine must already be restored to its own moment in `moment.machines`.
     ///
     /// # Errors
     /// Returns an error if the machines' names differ from the moment's.
@@ -112,12 +112,13 @@ impl<E: Engine> World<E> {
     }
 
     /// Takes a moment. Pages that were written since the last one are added to `pool`.
-    /// An endpoint of the host is not part of it: its owner rebuilds it ([`World::plug_again`]).
+    /// The moment does not include the host's endpoint, whose owner rebuilds it after a restore
+    /// ([`World::plug_again`]).
     pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
         let mut wire = self.wire.clone();
-        // Log steps that observers have not taken are not part of it.
+        // The moment does not include steps of the wire's log that observers have not taken.
         wire.take_steps();
         WorldMoment { machines, between: Between { nodes, wire, round: self.round.clone() } }
     }

@@ -1,9 +1,9 @@
 //! Defects of a software KVM: instructions that random programs avoid on hosts that execute them wrongly.
 //!
 //! Each defect is detected by a guest whose correct result is known without another engine: a difference between the
-//! engines is never a reason to leave out an instruction. A defect of the engine is no reason, either: instructions
-//! that the engine itself executes with closed gates are never left out there, and an engine that fails is a failed
-//! test.
+//! engines is never a reason to leave out an instruction. A defect of the engine is no reason, either. With closed
+//! gates, the engine itself executes some instructions; in that mode they are never left out. If the engine fails, the
+//! test fails.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ fn keeps_registers(host: &Host) -> bool {
     after.is_some_and(|after| registers(&after) == registers(&before))
 }
 
-/// Returns true if a guest that INT1 has shut down has the state after a trap: RIP is after INT1, and RF is clear. A
+/// Returns true if INT1 leaves the state of a trap when it shuts the guest down: RIP is after INT1, and RF is clear. A
 /// KVM that intercepts #DB and delivers it itself can leave RF set, as if the next instruction had faulted. After a
 /// single step its state is then wrong in the same way.
 pub(crate) fn int1_is_a_trap(host: &Host) -> bool {

@@ -23,7 +23,7 @@ pub const HUGE: u64 = 1 << 30;
 pub const NO_EXECUTE: u64 = 2 << 20;
 /// Guest-virtual address at which the memory is mapped again, always for both rings.
 pub const FOR_PROGRAMS: u64 = 4 << 20;
-/// Guest-virtual address of a small page, at first [`DATA`].
+/// Guest-virtual address of a small page, which maps [`DATA`] at first.
 pub const SWAPPED: u64 = 6 << 20;
 /// Guest-physical address of the page table entry of [`SWAPPED`].
 pub const SWAPPED_ENTRY: u64 = 0xc000;
