@@ -17,7 +17,7 @@ pub const CODE_MAX: usize = 40;
 /// Maximum length of a text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
-/// What futures have of their own.
+/// Parts of a timeline that each future draws for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
@@ -205,7 +205,7 @@ pub struct Causality {
     pub root_ns: u64,
     /// End of the timeline without its checks, in nanoseconds of vtime.
     pub end_ns: u64,
-    /// What futures have of their own.
+    /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,
     /// Largest probability that a named step is the wrong one, in parts of a million.
     pub error_ppm: u32,

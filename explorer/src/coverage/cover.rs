@@ -35,7 +35,7 @@ pub struct Coverage {
     best: BTreeMap<String, i64>,
 }
 
-/// What each merged branch reads and writes of a point with a number.
+/// Hits and kind of a point with a number. Each merged branch reads and writes the cells of its points.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     /// Number of branches that reached the point; 0 if none did.

@@ -76,7 +76,7 @@ pub enum What {
         name: String,
         /// Its kind.
         kind: AssertionKind,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// A program reported a value of guidance.

@@ -122,7 +122,7 @@ pub enum Point {
         name: String,
         /// Its kind.
         kind: AssertionKind,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// A value of guidance.
@@ -143,7 +143,7 @@ pub enum Point {
     },
 }
 
-/// What became of an assertion.
+/// Outcome of an assertion on one branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -1,4 +1,4 @@
-//! What became of assertions in an exploration.
+//! Verdicts on the SDK's assertions over an exploration.
 
 use std::collections::BTreeMap;
 

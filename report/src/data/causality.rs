@@ -13,7 +13,7 @@ pub struct Causality {
     pub sentence: String,
     /// What happened where the likelihood jumps, in a sentence. `None` without a jump.
     pub step: Option<String>,
-    /// What futures have of their own.
+    /// Parts of a timeline that each future drew for itself.
     pub vary: Vary,
     /// Reason for the end of the search.
     pub why: Why,

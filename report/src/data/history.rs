@@ -48,7 +48,7 @@ pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What became of a problem over the runs.
+/// Status of a problem in this run, compared with older runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {

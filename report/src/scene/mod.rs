@@ -66,13 +66,13 @@ pub struct Message {
     pub from: u16,
     /// Receiver.
     pub to: u16,
-    /// What became of it.
+    /// Its fate.
     pub fate: Fate,
     /// Summary of the frame.
     pub text: String,
 }
 
-/// What became of a message.
+/// Fate of a message on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {

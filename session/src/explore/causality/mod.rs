@@ -37,7 +37,7 @@ use steps::Steps;
 /// Inputs of a search besides the finding.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'o> {
-    /// What futures have of their own.
+    /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,
     /// Number of futures, and the stated error.
     pub limits: search::Limits,
