@@ -194,14 +194,23 @@ impl Reader {
             return;
         }
         if let Err(what) = self.event(line) {
-            let at = self.line;
-            self.problems.add(|| Problem {
-                line: at,
-                node: short(&line.node),
-                vtime_ns: line.vtime_ns,
-                what,
-            });
+            self.problem(line, what);
         }
+    }
+
+    /// Ends the history before this line: the caller dropped it and all later ones, because they were too much.
+    pub fn cut(&mut self, line: &Line) {
+        self.line += 1;
+        if !self.cut {
+            self.cut = true;
+            self.problem(line, Wrong::TooLarge);
+        }
+    }
+
+    fn problem(&mut self, line: &Line, what: Wrong) {
+        let at = self.line;
+        let (node, vtime_ns) = (short(&line.node), line.vtime_ns);
+        self.problems.add(|| Problem { line: at, node, vtime_ns, what });
     }
 
     /// Returns the problems so far.

@@ -4,10 +4,11 @@ use everett_snapshot::{Image, PAGE, Pool};
 use everett_vmm::machine::Moment;
 use everett_vmm::world::WorldMoment;
 
+use super::history_chain::HistoryChain;
 use super::witness::Inherited;
 use crate::timeline::{SessionState, Timeline};
 
-/// Approximate size of a moment besides its pages, in bytes: sessions, devices, observer state.
+/// Approximate size of a moment besides its pages and its history, in bytes: sessions, devices, observer state.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 
 /// A timeline at the end of a branch.
@@ -28,12 +29,14 @@ impl BranchMoment {
         BranchMoment { world: timeline.world_mut().moment(pool), session, memory }
     }
 
-    /// Returns the approximate number of bytes that are freed when this moment is dropped and `parent` is kept.
+    /// Returns the approximate number of bytes that are freed when this moment is dropped and its parent is kept.
+    /// `history` is the history up to the parent.
     #[must_use]
-    pub fn bytes_beyond(&self, parent: &WorldMoment) -> u64 {
+    pub fn bytes_beyond(&self, parent: &WorldMoment, history: &HistoryChain) -> u64 {
         let machines = self.world.machines.iter().zip(&parent.machines);
         let pages = machines.map(|(here, there)| pages_beyond(here, there)).fold(0, u64::saturating_add);
-        pages.saturating_mul(PAGE as u64).saturating_add(OVERHEAD_BYTES)
+        let lines_bytes = self.memory.chain.bytes().saturating_sub(history.bytes());
+        pages.saturating_mul(PAGE as u64).saturating_add(OVERHEAD_BYTES).saturating_add(lines_bytes)
     }
 }
 
@@ -55,4 +58,54 @@ fn differing(here: &everett_snapshot::Tree, there: &everett_snapshot::Tree) -> u
     let mut pages = 0;
     here.diff(there, |_, mine, _| pages += u64::from(mine.is_some()));
     pages
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_explorer::plan::Plan;
+    use everett_vmm::boot::small_kernel;
+    use everett_vmm::machine::MachineConfig;
+    use everett_vmm::wire::WireConfig;
+    use everett_vmm::world::World;
+    use everett_world_file as world_file;
+
+    use super::*;
+    use crate::conversation::tests::plan;
+    use crate::event::{Event, What};
+    use crate::explore::abstractions::Abstractions;
+    use crate::explore::witness::Witness;
+    use crate::machines::EngineOptions;
+
+    #[test]
+    fn a_moment_counts_the_history_since_its_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("kernel");
+        std::fs::write(&kernel, small_kernel(&[0xf4], 0)).unwrap();
+        let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
+        let file = "[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"set\"\n";
+        let file = world_file::parse(file, std::path::Path::new("w.toml")).unwrap();
+        let abstractions = Abstractions::new(&file).unwrap();
+        let (pool, empty) = (Pool::default(), Plan::default());
+        let mut parent = Inherited::new(&abstractions);
+        let mut moments = Vec::new();
+        for lines in [0, 1000, 0] {
+            let mut witness = Witness::new(&abstractions, &empty, &parent).unwrap();
+            for vtime_ns in 0..lines {
+                let what = What::History { text: "x".repeat(1 << 10), truncated: false };
+                witness.hear(&Event { vtime_ns, node: "a".to_owned(), what });
+            }
+            parent = witness.memory();
+            moments.push(BranchMoment::of(&mut timeline, &pool, parent.clone()));
+        }
+        let [root, child, grandchild] = &moments[..] else { panic!("three moments") };
+        let beyond = |moment: &BranchMoment, parent: &BranchMoment| {
+            moment.bytes_beyond(&parent.world, &parent.memory.chain)
+        };
+        assert_eq!(beyond(root, root), OVERHEAD_BYTES);
+        assert_eq!(beyond(grandchild, child), OVERHEAD_BYTES);
+        let bytes = beyond(child, root) - OVERHEAD_BYTES;
+        assert!((1000 << 10..1200 << 10).contains(&bytes), "{bytes}");
+    }
 }

@@ -11,6 +11,7 @@ use everett_snapshot::store::StoreStats;
 use everett_vmm::world::WorldMoment;
 
 use super::branch_moment::BranchMoment;
+use super::history_chain::HistoryChain;
 
 /// Number of a branch, or `None` for the root.
 type Key = Option<u64>;
@@ -55,7 +56,10 @@ impl MomentStore {
         let parent = before.last().map(|(branch, _)| *branch);
         // The lock is released here: others can use the store while memory is compared.
         let from = self.lock().get(&parent).cloned().flatten();
-        let bytes = at_moment.bytes_beyond(from.as_ref().map_or(&self.root, |from| &from.world));
+        let bytes = match &from {
+            Some(from) => at_moment.bytes_beyond(&from.world, &from.memory.chain),
+            None => at_moment.bytes_beyond(&self.root, &HistoryChain::default()),
+        };
         // The store knows the parent, because the caller has kept or derived it. If it did not, it would refuse the
         // moment, which would only cost the time to derive it again.
         let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&at_moment)));

@@ -14,7 +14,9 @@ const HISTORY_STEPS_MAX: u64 = 2_000_000;
 pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
     let spec = abstractions.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);
-    witness.chain().lines().for_each(|line| reader.push(line));
+    let chain = witness.chain();
+    chain.lines().for_each(|line| reader.push(line));
+    chain.dropped().into_iter().for_each(|line| reader.cut(line));
     let (history, problems) = reader.finish();
     let budget = Budget { steps: HISTORY_STEPS_MAX, ..Budget::default() };
     let report = history::check(&history, budget);

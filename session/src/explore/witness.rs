@@ -19,7 +19,7 @@ use everett_vmm::wire::log::Step;
 use serde_json::Value;
 
 use super::abstractions::Abstractions;
-use super::history_chain::HistoryChain;
+use super::history_chain::{HistoryChain, HistoryWriter};
 use super::wire::arrives;
 use crate::event::{Event, What};
 use crate::show;
@@ -111,8 +111,7 @@ pub struct Witness<'s> {
     plan: &'s Plan,
     observer: Observer<'s>,
     judge: Judge<'s>,
-    chain: HistoryChain,
-    new_lines: Vec<Line>,
+    history: HistoryWriter,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     off: BTreeSet<u16>,
     found: Vec<Found>,
@@ -144,8 +143,7 @@ impl<'s> Witness<'s> {
             plan,
             observer: Observer::start(&abstractions.abstraction, memory.observer.clone())?,
             judge: Judge::start(&abstractions.properties, memory.judge.clone()),
-            chain: memory.chain.clone(),
-            new_lines: Vec::new(),
+            history: HistoryWriter::after(&memory.chain),
             lasting: memory.lasting.clone(),
             off: memory.off.clone(),
             found: Vec::new(),
@@ -208,8 +206,15 @@ impl<'s> Witness<'s> {
 
     /// Returns the history up to here.
     pub fn chain(&mut self) -> &HistoryChain {
-        self.chain = self.chain.and(std::mem::take(&mut self.new_lines));
-        &self.chain
+        self.history.chain()
+    }
+
+    /// Returns true if the session reports a violation that is not judged: the world ignores the property, or a fault
+    /// explains the violation.
+    #[must_use]
+    pub fn excuses(&self, event: &Event) -> bool {
+        let What::Finding { property, .. } = &event.what else { return false };
+        self.judge.excuses(self.abstractions.node(&event.node), property)
     }
 
     /// Records that a history violates `property`; `cause` identifies the violation.
@@ -353,7 +358,7 @@ impl<'s> Witness<'s> {
     }
 
     fn history(&mut self, vtime_ns: u64, node: Option<u16>, name: &str, text: &str) {
-        self.new_lines.push(Line { vtime_ns, node: name.to_owned(), text: text.to_owned() });
+        self.history.push(Line { vtime_ns, node: name.to_owned(), text: text.to_owned() });
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return };
         let field = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let process = fields.get("process").and_then(Value::as_u64).unwrap_or(0);

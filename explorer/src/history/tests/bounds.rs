@@ -73,6 +73,22 @@ fn a_hard_key_does_not_starve_others() {
     );
 }
 
+/// The caller drops lines from one on. That is a problem of that line, and a history without it and the later ones.
+#[test]
+fn a_history_ends_where_lines_were_dropped() {
+    let lines = written("1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read 9");
+    let mut reader = Reader::new(Spec::new(ModelKind::Register));
+    lines[..3].iter().for_each(|line| reader.push(line));
+    reader.cut(&lines[3]);
+    reader.cut(&lines[3]);
+    reader.push(&lines[3]);
+    let (history, problems) = reader.finish();
+    assert_eq!((problems.count, problems.first[0].line), (1, 4));
+    assert_eq!(problems.first[0].what, Wrong::TooLarge);
+    assert_eq!(history.operations(), 2);
+    assert_eq!(check(&history, Budget::default()).violations().count(), 0, "the read has no known outcome");
+}
+
 /// An open operation: the value to write (`None` for a read), and the value of the key after it took effect (`None`
 /// if it has not).
 type Asked = (Option<u64>, Option<Option<u64>>);

@@ -67,8 +67,10 @@ impl<'s, 'w> Moments<'s, 'w> {
         }
         let from = before.map(|(_, (_, moment))| Arc::clone(moment));
         let moment = runner.rewind(self.path, from.as_deref(), at_ns, &self.root, &mut Until(stop))?;
-        let parent = from.as_ref().map_or(&self.setting.ready.moment, |from| &from.world);
-        let bytes = moment.bytes_beyond(parent);
+        let bytes = match &from {
+            Some(from) => moment.bytes_beyond(&from.world, &from.memory.chain),
+            None => moment.bytes_beyond(&self.setting.ready.moment, &self.root.chain),
+        };
         let moment = Arc::new(moment);
         self.kept.insert(at_ns, (bytes, Arc::clone(&moment)));
         Ok(moment)
