@@ -44,7 +44,7 @@ impl<'a> Judge<'a> {
                 self.line(now, node, None, text);
             }
             What::Found { property, text } => {
-                if !node.is_some_and(|node| self.state.excuses.explain_found(node, property)) {
+                if !self.excuses(node, property) {
                     self.hit(property, text, now, node);
                 }
             }
@@ -94,6 +94,14 @@ impl<'a> Judge<'a> {
             }
         }
         self.hits.get(before..).unwrap_or_default()
+    }
+
+    /// Returns true if a violation of this property that the caller reports is no hit: the world ignores the property, or
+    /// a fault of the node explains the violation.
+    #[must_use]
+    pub fn excuses(&self, node: Option<u16>, property: &str) -> bool {
+        let explained = node.is_some_and(|node| self.state.excuses.explain_found(node, property));
+        explained || self.properties.ignores(head(property, NAME_BYTES_MAX))
     }
 
     /// Returns the hits so far. Each comes with the number of events observed up to and including its own.

@@ -1,5 +1,7 @@
 //! Judges a single run as an exploration judges its branches: properties, kernel troubles, the history.
 
+use std::borrow::Cow;
+
 use everett_explorer::plan::Plan;
 
 use everett_session::event::{Event, What};
@@ -14,7 +16,9 @@ pub(super) struct Judge<'l> {
     /// Number of findings that were already reported.
     reported: usize,
     /// Number of findings besides the session's own.
-    pub(super) findings: u64,
+    findings: u64,
+    /// Number of the session's own findings that do not count.
+    excused: u64,
 }
 
 impl<'l> Judge<'l> {
@@ -25,11 +29,29 @@ impl<'l> Judge<'l> {
             witness: Witness::new(abstractions, plan, &Inherited::new(abstractions))?,
             reported: 0,
             findings: 0,
+            excused: 0,
         })
+    }
+
+    /// Returns the number of findings; `own` is the number of the session's own.
+    pub(super) fn findings(&self, own: u64) -> u64 {
+        own.saturating_sub(self.excused).saturating_add(self.findings)
+    }
+
+    /// Returns an event as it is reported. A finding of the session that does not count, because the world ignores its
+    /// property or a fault explains it, is reported as an effect.
+    pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
+        let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
+        if !self.witness.excuses(event) {
+            return Cow::Borrowed(event);
+        }
+        let text = format!("{text} (no finding: the world ignores it, or a fault explains it)");
+        Cow::Owned(Event { what: What::Effect { text }, ..event.clone() })
     }
 
     /// Judges an event. Returns the new findings that the session does not report itself.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Event> {
+        self.excused += u64::from(self.witness.excuses(event));
         self.witness.hear(event);
         if matches!(event.what, What::End) {
             self.witness.calm(event.vtime_ns);
@@ -66,5 +88,43 @@ impl<'l> Judge<'l> {
         let new = new.collect();
         self.reported = found.len();
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_explorer::property::builtin::{FILE_SYSTEM_DAMAGED, SERVICE_EXIT};
+    use everett_world_file as world_file;
+
+    use super::*;
+
+    /// Returns the number of findings that count, of the session's findings of these properties after bits of the disk
+    /// were flipped, and the number of events that are reported as findings.
+    fn counted(explore: &str, properties: &[&str]) -> (u64, usize) {
+        let world =
+            "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n".to_owned() + explore;
+        let world = world_file::parse(&world, std::path::Path::new("w.toml")).unwrap();
+        let abstractions = Abstractions::new(&world).unwrap();
+        let plan = "{\"at\":1,\"fault\":\"bit_rot\",\"node\":\"a\",\"bits\":1}\n";
+        let plan = Plan::parse(plan, &abstractions.names).unwrap();
+        let mut judge = Judge::new(&abstractions, &plan).unwrap();
+        let event = |vtime_ns, what| Event { vtime_ns, node: "a".to_owned(), what };
+        judge.hear(&event(1, What::Fault { id: 0, line: String::new() }));
+        let mut told = 0;
+        for property in properties {
+            let event =
+                event(100, What::Finding { property: (*property).to_owned(), text: "bad".to_owned() });
+            told += usize::from(matches!(judge.worded(&event).what, What::Finding { .. }));
+            assert_eq!(judge.hear(&event), [], "the session has reported it");
+        }
+        (judge.findings(properties.len() as u64), told)
+    }
+
+    #[test]
+    fn findings_that_a_fault_explains_or_the_world_ignores_do_not_count() {
+        let both = [FILE_SYSTEM_DAMAGED, SERVICE_EXIT, SERVICE_EXIT];
+        assert_eq!(counted("", &both), (2, 2));
+        assert_eq!(counted("[explore]\nignore = [\"service exit\"]\n", &both), (0, 0));
+        assert_eq!(counted("[explore]\nignore = [\"kernel panic\"]\n", &both), (2, 2));
     }
 }

@@ -143,7 +143,8 @@ impl Reporter<'_> {
 
 impl Watch for Reporter<'_> {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
-        self.tell(event)?;
+        let worded = self.judge.worded(event);
+        self.tell(&worded)?;
         let found = self.judge.hear(event);
         found.iter().try_for_each(|event| self.tell(event))
     }

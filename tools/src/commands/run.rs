@@ -98,7 +98,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     if let Some(edges) = reporter.edges.take() {
         edges.write(ui, &launcher)?;
     }
-    let findings = timeline.findings().saturating_add(reporter.judge.findings);
+    let findings = reporter.judge.findings(timeline.findings());
     for (number, node) in timeline.world().nodes().iter().enumerate() {
         if !node.is_on() && timeline.findings() > 0 {
             reporter.show_console(number)?;
