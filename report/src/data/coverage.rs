@@ -28,7 +28,7 @@ pub struct CoverageData {
     pub one_way_count: u64,
     /// Declared values that were never seen, as `variable = value`.
     pub values: Vec<String>,
-    /// False if the world file could not be read, so that gaps are unknown.
+    /// False if the world file cannot be read, or has changed since, so that gaps are unknown.
     pub gaps_known: bool,
 }
 

@@ -63,7 +63,7 @@ pub struct Sources<'r> {
     pub report: &'r Report,
     /// Older runs, the oldest first.
     pub older: &'r [Run<'r>],
-    /// Kinds of faults that the world file enables; empty if it cannot be read.
+    /// Kinds of faults that the world file enables; empty if it cannot be read, or has changed since.
     pub enabled: &'r [String],
     /// Regression files in the run directory, by the number of their finding, each with its file name.
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,

@@ -91,7 +91,7 @@ fn matrix(coverage: &CoverageData) -> Markup {
             p.dim {
                 "Number of branches in which a node came into the phase, and in which a fault began while it was there. "
                 strong { (count(coverage.empty_cells)) " empty cells" } " are what to explore next."
-                @if !coverage.gaps_known { " The world file could not be read, so kinds of faults that never began are left out." }
+                @if !coverage.gaps_known { " The world file cannot be read, or has changed since, so kinds of faults that never began are left out." }
                 @if coverage.phases_count > coverage.phases.len() as u64 { " The " (coverage.phases.len()) " most frequent of " (count(coverage.phases_count)) " phases are shown." }
             }
             div.scroll role="region" aria-label="Matrix of faults and phases" tabindex="0" {

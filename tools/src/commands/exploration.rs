@@ -61,13 +61,7 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
         identity: setting.identity.hex(),
         image: image.to_owned(),
         world_file: file.display().to_string(),
-        world: json!({
-            "world": world,
-            "faults": world.faults,
-            "explore": world.explore,
-            "property": world.properties,
-            "history": world.workload.history,
-        }),
+        world: recorded(world),
         seed: setting.seed,
         strategy: StrategyName(world.explore.strategy.name().to_owned()),
         in_flight: world.explore.in_flight(),
@@ -78,6 +72,31 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
         engine: EngineKind::Soft.name().to_owned(),
         exact: true,
     })
+}
+
+/// Returns a world as run directories record it.
+fn recorded(world: &World) -> Value {
+    json!({
+        "world": world,
+        "faults": world.faults,
+        "explore": world.explore,
+        "property": world.properties,
+        "history": world.workload.history,
+    })
+}
+
+/// Returns the world of a run directory, read again from its file, with the recorded values of the settings that the
+/// file leaves open.
+fn load_again(header: &Header) -> anyhow::Result<World> {
+    let mut world = common::load(Path::new(&header.world_file))?;
+    world.explore.strategy = header.strategy.0.parse::<StrategyKind>()?;
+    world.explore.fit(recorded_fit(header));
+    Ok(world)
+}
+
+/// Returns the world of a run directory if its file can be read and still declares what was explored.
+fn unchanged(header: &Header) -> Option<World> {
+    load_again(header).ok().filter(|world| recorded(world) == header.world)
 }
 
 /// Returns the recorded values of settings that the world file leaves open.
@@ -135,9 +154,7 @@ impl Run {
         interrupt: &Interrupt,
     ) -> anyhow::Result<(Setting, Engine)> {
         let there = self.reading.header();
-        let mut world = common::load(Path::new(&there.world_file))?;
-        world.explore.strategy = there.strategy.0.parse::<StrategyKind>()?;
-        world.explore.fit(recorded_fit(there));
+        let world = load_again(there)?;
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
@@ -163,11 +180,12 @@ impl Run {
         Report::of(self.reading.header(), &self.merged, &about)
     }
 
-    /// Returns what the world file says about gaps.
+    /// Returns the declarations that gaps need, if the world file still has those that were explored.
     pub(super) fn known(&self) -> Known {
-        let world = common::load(Path::new(&self.reading.header().world_file));
-        let looked = world.and_then(|world| Ok((Abstractions::new(&world)?, world)));
-        let Ok((Abstractions { abstraction, properties, .. }, world)) = looked else {
+        let header = self.reading.header();
+        let world = unchanged(header);
+        let looked = world.and_then(|world| Some((Abstractions::new(&world).ok()?, world)));
+        let Some((Abstractions { abstraction, properties, .. }, world)) = looked else {
             return Known::default();
         };
         let enabled: BTreeSet<String> = world.faults.enabled().map(|kind| kind.name().to_owned()).collect();
@@ -179,7 +197,7 @@ impl Run {
     }
 }
 
-/// What a world file says about the results of its exploration. Empty if it cannot be read.
+/// Declarations of the explored world. Empty if its file cannot be read, or declares something else by now.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Gaps of coverage.
@@ -188,4 +206,47 @@ pub(super) struct Known {
     pub(super) sometimes: BTreeSet<String>,
     /// Kinds of faults that it enables.
     pub(super) enabled: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_that_has_changed_is_not_the_one_that_was_explored() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("world.toml");
+        let text = "[[node]]\nname = \"a\"\n[[property]]\nname = \"p\"\nnever = \"bad\"\n";
+        std::fs::write(&file, text).unwrap();
+        let mut world = common::load(&file).unwrap();
+        let fit = Fit { in_flight: 7, checks: 30 };
+        world.explore.strategy = StrategyKind::Uniform;
+        world.explore.fit(fit);
+        let header = Header {
+            schema_version: SCHEMA_VERSION,
+            everett: String::new(),
+            machine_version: MACHINE_VERSION.to_owned(),
+            identity: String::new(),
+            image: String::new(),
+            world_file: file.display().to_string(),
+            world: recorded(&world),
+            seed: 1,
+            strategy: StrategyName(StrategyKind::Uniform.name().to_owned()),
+            in_flight: fit.in_flight,
+            root_ns: 0,
+            segment_ns: world.explore.segment.0,
+            horizon_ns: world.explore.horizon.0,
+            nodes: vec!["a".to_owned()],
+            engine: EngineKind::Soft.name().to_owned(),
+            exact: true,
+        };
+        assert!(unchanged(&header).is_some());
+        for more in ["[[property]]\nname = \"q\"\nsometimes = \"good\"\n", "[faults.pause]\nenabled = false\n"] {
+            std::fs::write(&file, text.to_owned() + more).unwrap();
+            assert!(load_again(&header).is_ok(), "{more}");
+            assert!(unchanged(&header).is_none(), "{more}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(unchanged(&header).is_none());
+    }
 }
