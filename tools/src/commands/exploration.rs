@@ -241,7 +241,9 @@ mod tests {
             exact: true,
         };
         assert!(unchanged(&header).is_some());
-        for more in ["[[property]]\nname = \"q\"\nsometimes = \"good\"\n", "[faults.pause]\nenabled = false\n"] {
+        for more in
+            ["[[property]]\nname = \"q\"\nsometimes = \"good\"\n", "[faults.pause]\nenabled = false\n"]
+        {
             std::fs::write(&file, text.to_owned() + more).unwrap();
             assert!(load_again(&header).is_ok(), "{more}");
             assert!(unchanged(&header).is_none(), "{more}");
