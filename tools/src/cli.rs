@@ -82,7 +82,7 @@ pub enum Command {
     Cache(Cache),
     /// Boot one machine with its console on the terminal
     Boot(Boot),
-    /// Write a first world file: from a compose file, an image, a Debian package or a program
+    /// Write a first world file from a compose file, an image, a Debian package or a program
     Init(Init),
     /// Run one timeline
     Run(Run),
