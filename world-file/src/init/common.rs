@@ -13,10 +13,7 @@ pub(super) fn head(about: &str) -> String {
 /// Returns a readiness check as TOML.
 pub(super) fn ready(port: u16, server: Option<&Server>) -> String {
     match server.map(|server| &server.probe) {
-        None | Some(Probe::Talk { expect: "", .. }) => format!("{{ tcp = {port} }}"),
-        Some(Probe::Talk { send: "", expect }) => {
-            format!("{{ tcp = {port}, expect = {} }}", quoted(expect))
-        }
+        None => format!("{{ tcp = {port} }}"),
         Some(Probe::Talk { send, expect }) => {
             format!("{{ tcp = {port}, send = {}, expect = {} }}", quoted(send), quoted(expect))
         }
@@ -62,10 +59,7 @@ pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])
             one.port
         );
         if let Some(Probe::Talk { send, expect }) = one.server.map(|server| &server.probe) {
-            if !send.is_empty() {
-                let _ = writeln!(out, "send = {}", quoted(send));
-            }
-            let _ = writeln!(out, "expect = {}", quoted(expect));
+            let _ = write!(out, "send = {}\nexpect = {}\n", quoted(send), quoted(expect));
         }
         out.push('\n');
     }

@@ -41,7 +41,7 @@ pub(super) const CLUSTER: &str = "@CLUSTER@";
 /// How a client sees that a server serves.
 #[derive(Debug)]
 pub(super) enum Probe {
-    /// Bytes to send, and a part of the answer. A server that speaks first gets none.
+    /// Bytes to send, and a part of the answer.
     Talk {
         /// Bytes to send.
         send: &'static str,
@@ -152,35 +152,6 @@ exec $bin/postgres -D /data/cluster -c listen_addresses='*' -c unix_socket_direc
         load: &[],
     },
     Server {
-        packages: &["mariadb-server"],
-        images: &["mariadb"],
-        programs: &["mariadbd", "mysqld"],
-        port: 3306,
-        // The server speaks first. It names itself in its greeting, and also where it refuses a client.
-        probe: Probe::Talk { send: "", expect: "MariaDB" },
-        image_env: &[("MARIADB_ROOT_PASSWORD", "everett")],
-        memory: "512M",
-        start: Start::Script(
-            r#"
-set -e
-# A database without the mark was interrupted by a loss of power while it was made.
-if [ ! -e /data/made ]; then
-    rm -rf /data/db
-    mariadb-install-db --datadir=/data/db --auth-root-authentication-method=normal --skip-test-db > /dev/null
-    sync
-    touch /data/made
-    sync
-fi
-exec mariadbd --datadir=/data/db --bind-address=0.0.0.0 --socket=/tmp/mariadb.sock --pid-file=/tmp/mariadb.pid \
-    --innodb-buffer-pool-size=32M --innodb-log-file-size=16M
-"#,
-        ),
-        user: Some("mysql"),
-        env: &[],
-        state: Some("512M"),
-        load: &[],
-    },
-    Server {
         packages: &["etcd-server"],
         images: &["etcd"],
         programs: &["etcd"],
@@ -243,30 +214,6 @@ exec haproxy -db -f /run/haproxy.cfg
         user: None,
         env: &[],
         state: None,
-        load: &[],
-    },
-    Server {
-        packages: &["rabbitmq-server"],
-        images: &["rabbitmq"],
-        programs: &["rabbitmq-server"],
-        port: 5672,
-        // The header of AMQP 0-9-1. The answer, Connection.Start, names the product.
-        probe: Probe::Talk { send: "AMQP\0\0\t\u{1}", expect: "RabbitMQ" },
-        image_env: &[],
-        memory: "768M",
-        start: Start::Script(
-            r#"
-mkdir -p /data/mnesia
-exec rabbitmq-server
-"#,
-        ),
-        user: Some("rabbitmq"),
-        env: &[
-            ("HOME", "/var/lib/rabbitmq"),
-            ("RABBITMQ_LOGS", "-"),
-            ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
-        ],
-        state: Some("256M"),
         load: &[],
     },
 ];
