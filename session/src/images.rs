@@ -15,6 +15,7 @@ use everett_guest_image::{
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{show_bytes, show_duration_ns};
+use everett_world_file::init::ImageFacts;
 use everett_world_file::{ContainerImage, Root, World};
 use tempfile::NamedTempFile;
 
@@ -162,6 +163,17 @@ impl Containers {
         image.bytes += self.entries.values().map(|entry| entry.bytes).sum::<u64>();
         image.files.images = self.images;
     }
+}
+
+/// Returns what an image says about its process, for a first world file.
+///
+/// # Errors
+/// Returns an error of one line that names the image.
+pub fn facts(image: &ContainerImage) -> anyhow::Result<ImageFacts> {
+    let cache = Cache::of_user()?;
+    let _gate = cache.enter()?;
+    let config = oci::config_of(&source(image), &cache)?;
+    Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
 }
 
 /// Returns the source of a node's image.

@@ -12,6 +12,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_input::units;
 use everett_session::engines::{self, Asked};
 use everett_session::watching::Watched;
+use everett_world_file::NODES_MAX;
 
 /// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
 /// the bit.
@@ -81,6 +82,8 @@ pub enum Command {
     Cache(Cache),
     /// Boot one machine with its console on the terminal
     Boot(Boot),
+    /// Write a first world file from a compose file, an image, a Debian package or a program
+    Init(Init),
     /// Run one timeline
     Run(Run),
     /// Run one timeline several times and compare the runs
@@ -225,11 +228,40 @@ pub struct Boot {
     pub hidden: Hidden,
 }
 
+/// `everett init`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A name that ends in .yaml or .yml is a compose file, a path is a program (or a folder with a compose file or an \
+                        OCI layout), a word with a colon is an image, any other word a Debian package. docs/guide.md has the rules."
+)]
+pub struct Init {
+    /// A compose file, an image, a Debian package or a program [default: the compose file in the current folder]
+    pub subject: Option<String>,
+    /// Container image, as in a world file: a name, docker://…, oci:…, an archive
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["subject", "package"])]
+    pub image: Option<String>,
+    /// Debian package
+    #[arg(long, value_name = "PACKAGE", conflicts_with = "subject")]
+    pub package: Option<String>,
+    /// World file to write [default: world.toml in the current folder, or beside the compose file]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Number of machines with the server [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=NODES_MAX as i64))]
+    pub nodes: Option<u16>,
+    /// TCP port at which the server serves
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Arguments of a program
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
 /// A timeline.
 #[derive(Debug, Clone, Args)]
 pub struct Timeline {
-    /// The world file
-    pub world: PathBuf,
+    /// The world file [default: world.toml, else a compose file, in the current folder]
+    pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -384,13 +416,14 @@ pub struct Verify {
                         from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Explore {
-    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables
-    pub world: PathBuf,
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a compose file,
+    /// in the current folder]
+    pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The run directory
-    #[arg(short, long, value_name = "RUN")]
+    /// The run directory [default: run in the current folder]
+    #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
     pub output: PathBuf,
     /// End after this much host time
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]

@@ -308,7 +308,8 @@ fn name_of_program(argv: &[String]) -> Option<String> {
     is_unit_name(name).then(|| name.to_owned())
 }
 
-fn ready(item: &Item<'_>) -> Result<Ready, Error> {
+/// Reads a readiness condition.
+pub(super) fn ready(item: &Item<'_>) -> Result<Ready, Error> {
     let table = item.table()?;
     table.only(&[&TALK_KEYS[..], &["command"]].concat(), &[])?;
     let other = ["send", "expect"].into_iter().find_map(|key| table.get(key).map(|item| (key, item)));

@@ -28,6 +28,18 @@ pub struct Composed {
     pub cap_add: Vec<String>,
     /// Capabilities that programs do not get, without `CAP_`.
     pub cap_drop: Vec<String>,
+    /// Ports at which the service says that it serves. They change nothing in the world.
+    #[serde(skip)]
+    pub ports: Vec<Port>,
+}
+
+/// A TCP port of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub number: u16,
+    /// True if clients from outside of the world reach it.
+    pub is_published: bool,
 }
 
 /// Names of an address.

@@ -57,6 +57,20 @@ pub struct Build {
     pub name: String,
 }
 
+/// Words before a colon that say where an image is.
+pub(super) const TRANSPORTS: [&str; 6] =
+    ["oci", "oci-archive", "docker-archive", "docker-daemon", "containers-storage", "docker"];
+
+impl ContainerImage {
+    /// Reads an image from its text, as in a world file in `folder`.
+    ///
+    /// # Errors
+    /// Returns a line that says what is wrong with the text.
+    pub fn parse(folder: &Path, text: &str) -> Result<ContainerImage, String> {
+        parse(folder, text)
+    }
+}
+
 /// Reads an image.
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
@@ -101,7 +115,7 @@ fn is_path(folder: &Path, text: &str) -> bool {
 }
 
 /// Ends of the names of archives.
-const ARCHIVES: [&str; 6] = [".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".tar.bz2"];
+pub(super) const ARCHIVES: [&str; 6] = [".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".tar.bz2"];
 
 /// Splits `PATH[:TAG]` at the first colon; a tag may contain colons (`redis:7`).
 fn path_and_tag(folder: &Path, text: &str) -> Result<(PathBuf, Option<String>), String> {

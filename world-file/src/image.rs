@@ -140,14 +140,7 @@ pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for element in item.list(PACKAGES_MAX)? {
         let text = element.str()?;
-        let (name, version) = text.split_once('=').unwrap_or((text, "0"));
-        // Debian Policy 5.6.1 and 5.6.12. A name may not begin with a dash, because it is passed to apt as an argument.
-        let name_ok = name.len() >= 2
-            && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));
-        let version_ok = version.starts_with(|c: char| c.is_ascii_digit())
-            && version.chars().all(|c| c.is_ascii_alphanumeric() || ".+-:~".contains(c));
-        if !name_ok || !version_ok || text.len() > 256 {
+        if !is_package(text) {
             return Err(element.error(format!("\"{text}\" is not the name of a Debian package")));
         }
         names.push(text.to_owned());
@@ -155,4 +148,16 @@ pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
     names.sort();
     names.dedup();
     Ok(names)
+}
+
+/// Returns true if a text is the name of a Debian package, with or without a version (Debian Policy 5.6.1 and 5.6.12).
+pub(super) fn is_package(text: &str) -> bool {
+    let (name, version) = text.split_once('=').unwrap_or((text, "0"));
+    // A name may not begin with a dash, because it is passed to apt as an argument.
+    let name_ok = name.len() >= 2
+        && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));
+    let version_ok = version.starts_with(|c: char| c.is_ascii_digit())
+        && version.chars().all(|c| c.is_ascii_alphanumeric() || ".+-:~".contains(c));
+    name_ok && version_ok && text.len() <= 256
 }

@@ -4,6 +4,7 @@
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
 //! - `compose`: compose files; `composed`: what they add to a node
+//! - [`init`]: first world files
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -22,6 +23,7 @@ mod epoch;
 mod error;
 mod files;
 mod image;
+pub mod init;
 mod link;
 mod node;
 mod paths;
@@ -42,7 +44,7 @@ use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
-pub use composed::{After, Bind, Composed, HostNames, HostOf, Tmpfs, Ulimit};
+pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, Tmpfs, Ulimit};
 pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
@@ -230,7 +232,7 @@ const KEYS: [&str; 12] = [
 
 /// Reads a world. Its machines are those of the compose file, if there is one.
 fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> Result<World, Error> {
-    let of_machines: &[&str] = if compose.is_some() { &["compose", "images"] } else { &["node"] };
+    let of_machines: &[&str] = if compose.is_some() { &["compose", "images", "ready"] } else { &["node"] };
     top.only(&[&KEYS[..], of_machines].concat(), &[])?;
     let epoch_unix_s = match top.get("epoch") {
         Some(item) => epoch::parse_unix_s(&item.date_text()?).map_err(|what| item.error(what))?,
@@ -266,7 +268,11 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         None => compose::Composition { nodes: nodes(top, &image)?, apart: Vec::new(), notes: Vec::new() },
         Some(compose) => {
             let images = top.get("images").map(|item| images(&item)).transpose()?.unwrap_or_default();
-            compose.machines(&images)?
+            let mut composition = compose.machines(&images)?;
+            if let Some(item) = top.get("ready") {
+                readiness(&item, &mut composition.nodes)?;
+            }
+            composition
         }
     };
     let compose::Composition { nodes, apart, notes } = composition;
@@ -343,6 +349,23 @@ fn nodes(top: &Table<'_>, image: &Image) -> Result<Vec<Node>, Error> {
 fn images(item: &Item<'_>) -> Result<BTreeMap<String, ContainerImage>, Error> {
     let entries: Vec<_> = item.table()?.entries().collect();
     entries.into_iter().map(|(name, item)| Ok((name, container::read(&item)?))).collect()
+}
+
+/// Reads `ready`: readiness checks of machines of a compose file.
+fn readiness(item: &Item<'_>, nodes: &mut [Node]) -> Result<(), Error> {
+    for (name, item) in item.table()?.entries() {
+        let Some(node) = nodes.iter_mut().find(|node| node.name == name) else {
+            return Err(item.error(format!("there is no machine \"{}\"", name.escape_debug())));
+        };
+        // A machine of a compose file has one service.
+        for service in &mut node.services {
+            if service.is_job {
+                return Err(item.error("the service does its work once, and is ready when it has ended"));
+            }
+            service.ready = Some(command::ready(&item)?);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub const WORDS_MAX: usize = 1_024;
 pub const WORDS_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of volumes.
 pub const VOLUMES_MAX: usize = 64;
+/// Maximum number of ports that an image names.
+const PORTS_MAX: usize = 65_536;
 /// Maximum length of a path, in bytes: Linux's `PATH_MAX` without its final zero.
 const PATH_BYTES_MAX: usize = 4_095;
 /// Maximum length of a user with its group, in bytes.
@@ -41,6 +43,8 @@ pub struct ImageConfig {
     pub volumes: Vec<String>,
     /// Number of the signal that asks the process to end.
     pub stop_signal: Option<i32>,
+    /// TCP ports at which the process serves, the lowest first.
+    pub ports: Vec<u16>,
     /// Command that tells whether the process works.
     pub healthcheck: Option<Healthcheck>,
 }
@@ -110,6 +114,7 @@ impl ImageConfig {
             cwd: text(config.working_dir()).map(|path| absolute("WorkingDir", &path)).transpose()?,
             volumes: volumes(&list(config.volumes()))?,
             stop_signal: text(config.stop_signal()).map(|name| signal(&name)).transpose()?,
+            ports: ports(&list(config.exposed_ports()))?,
             healthcheck: healthcheck.map(healthcheck_of).transpose()?.flatten(),
         })
     }
@@ -185,6 +190,23 @@ fn volumes(paths: &[String]) -> Result<Vec<String>, Problem> {
     volumes.sort();
     volumes.dedup();
     Ok(volumes)
+}
+
+/// Reads `PORT`, `PORT/tcp` and ranges of ports, of which the first is taken. Ports of other protocols are left out. The
+/// key has no effect on the process, so an entry that is no port is left out, too.
+fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
+    if entries.len() > PORTS_MAX {
+        return fail("ExposedPorts", format!("more than {PORTS_MAX} ports"));
+    }
+    let port = |entry: &String| {
+        let (ports, protocol) = entry.split_once('/').unwrap_or((entry, "tcp"));
+        let first = ports.split('-').next()?.parse().ok()?;
+        (protocol == "tcp" && first != 0).then_some(first)
+    };
+    let mut ports: Vec<u16> = entries.iter().filter_map(port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
 }
 
 /// Numbers of signals on x86-64 (signal(7)).
@@ -307,7 +329,7 @@ mod tests {
     #[test]
     fn a_configuration_is_read_as_docker_writes_it() {
         let config = parse(
-            r#"{"Hostname":"","User":"999:101","ExposedPorts":{"5432/tcp":{}},"Tty":false,
+            r#"{"Hostname":"","User":"999:101","ExposedPorts":{"5432/tcp":{},"53/udp":{},"80-90":{},"0":{},"x":{}},"Tty":false,
             "Env":["PATH=/usr/bin","A=b=c","EMPTY=","nothing"],"Cmd":["postgres"],
             "Healthcheck":{"Test":["CMD-SHELL","pg_isready"],"Interval":1000000000,"Timeout":2000000000,
             "StartPeriod":5000000000,"Retries":4},
@@ -321,6 +343,7 @@ mod tests {
         assert_eq!((config.user.as_deref(), config.cwd.as_deref()), (Some("999:101"), Some("/srv")));
         assert_eq!(config.volumes, ["/b", "/var/lib/postgresql/data"]);
         assert_eq!(config.stop_signal, Some(2));
+        assert_eq!(config.ports, [80, 5432]);
         let argv = ["/bin/sh", "-c", "pg_isready"].map(str::to_owned).to_vec();
         assert_eq!(config.healthcheck, Some(Healthcheck { argv, limit_ns: 17_000_000_000 }));
     }

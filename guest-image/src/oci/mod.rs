@@ -146,6 +146,16 @@ pub fn get(
     made(source, locked, time_s, cache, progress).map_err(named)
 }
 
+/// Returns the configuration of a source's image, without its layers if the source can leave them out. Docker and podman
+/// copy the whole image.
+///
+/// # Errors
+/// Returns an error of one line that names the image.
+pub fn config_of(source: &Source, cache: &Cache) -> Result<ImageConfig, Error> {
+    let named = |problem: Problem| Error { image: source.to_string(), problem };
+    Opened::new(source, None).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
+}
+
 fn made(
     source: &Source,
     locked: Option<&str>,
@@ -155,10 +165,7 @@ fn made(
 ) -> Result<ContainerImage, Problem> {
     progress.at(Stage::Image, 0, 0);
     let mut opened = Opened::new(source, locked)?;
-    let config_entry = opened.config(cache)?;
-    let text = everett_input::file::read(&config_entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
-    let text = text.map_err(|source| cache::Error::of(&config_entry.path, source))?;
-    let config = ImageConfig::parse(&text)?;
+    let (config_entry, config) = opened.config_read(cache)?;
     let mut layers = Vec::new();
     let total = config.diff_ids.len() as u64;
     for (number, diff_id) in config.diff_ids.iter().enumerate() {
@@ -258,6 +265,15 @@ impl Opened {
             use std::io::Write as _;
             file.write_all(&text).map_err(|source| cache::Error::of(cache.folder(), source).into())
         })
+    }
+
+    /// Returns the entry with the configuration, and the configuration.
+    fn config_read(&mut self, cache: &Cache) -> Result<(Entry, ImageConfig), Problem> {
+        let entry = self.config(cache)?;
+        let text = everett_input::file::read(&entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
+        let text = text.map_err(|source| cache::Error::of(&entry.path, source))?;
+        let config = ImageConfig::parse(&text)?;
+        Ok((entry, config))
     }
 
     /// Unpacks a layer into the cache.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
@@ -21,7 +21,8 @@ use everett_session::moments::MomentFolder;
 use everett_session::restarts::Nodes;
 use everett_session::timeline::{BootError, Faults, Timeline};
 use everett_vmm::engine::kvm::KvmEngine;
-use everett_world_file::{self as world_file, Clock, World};
+use everett_world_file::init::compose_in;
+use everett_world_file::{self as world_files, Clock, World};
 use serde::Serialize;
 
 use crate::cli;
@@ -108,12 +109,29 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
 
 /// Reads a world; an error already names the file.
 pub(super) fn load(file: &Path) -> anyhow::Result<World> {
-    Ok(world_file::load(file)?)
+    Ok(world_files::load(file)?)
+}
+
+/// Name of a world file that commands find by themselves.
+pub(super) const WORLD_FILE: &str = "world.toml";
+
+/// Returns the world file of the command line, else the one in the current folder, else the compose file there.
+pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(file) = named {
+        return Ok(file.to_owned());
+    }
+    let own = Path::new(WORLD_FILE);
+    if own.is_file() {
+        return Ok(own.to_owned());
+    }
+    compose_in(Path::new("")).ok_or_else(|| {
+        anyhow!("no {WORLD_FILE} and no compose file in the current folder; name one, or write one with everett init")
+    })
 }
 
 /// Reads the world of a timeline and applies the options of the command line.
 pub(super) fn world(timeline: &cli::Timeline) -> anyhow::Result<World> {
-    let mut world = load(&timeline.world)?;
+    let mut world = load(&world_file(timeline.world.as_deref())?)?;
     world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
     Ok(world)
 }

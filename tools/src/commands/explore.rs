@@ -83,7 +83,7 @@ struct Summary<'a> {
 }
 
 pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<Outcome> {
-    let mut world = common::load(&args.world)?;
+    let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
     fit(ui, &mut world, length, &args.output)?;
     let engine = Engine::choose(asked, world.clock)?;
@@ -287,6 +287,9 @@ fn tell_beginning(
                 limits.workers * WORKERS_PART as usize
             ),
         ))?;
+    }
+    if limits.branches == u64::MAX && limits.host_ns.is_none() && !limits.until_found {
+        ui.say("this goes on until Ctrl-C, and can be continued; --budget 10m ends it by itself")?;
     }
     if !journal.is_empty() {
         ui.say(format!("continuing after {} recorded branches", journal.len()))?;

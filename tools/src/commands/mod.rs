@@ -1,6 +1,6 @@
 //! The commands. Each takes its arguments and returns an [`Outcome`].
 //!
-//! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `moment`, `plan`, `replay`, `run`, `show`,
+//! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `init`, `moment`, `plan`, `replay`, `run`, `show`,
 //!   `shrink`, `causality`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
@@ -20,6 +20,7 @@ mod exploration;
 mod explore;
 mod findings;
 mod image;
+mod init;
 mod install;
 mod instruments;
 mod judge;
@@ -74,6 +75,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Image(args) => image::run(&ui, args),
         Command::Cache(args) => cache::run(&ui, args),
         Command::Boot(args) => boot::run(&ui, asked, args),
+        Command::Init(args) => init::run(&ui, args),
         Command::Run(args) => run::run(&ui, asked, args),
         Command::Verify(args) => verify::run(&ui, asked, args),
         Command::Moment(args) => moment::run(&ui, asked, args),

@@ -6,6 +6,7 @@
 //! - `document`: the file with variables replaced, `extends` carried out (`merge`) and profiles applied
 //! - `keys`: what becomes of each key: used, ignored or refused
 //! - `service`: one service; `process`: its process; `mounts`: its volumes and files
+//! - `ports`: the ports that a service names, for `everett init`
 //! - `nodes`: all machines: their names, their order, who hears whom
 //! - `own`: the block `x-everett`, which the readers of world files read
 //!
@@ -21,6 +22,7 @@ mod merge;
 mod mounts;
 mod nodes;
 mod own;
+mod ports;
 mod process;
 mod quantity;
 mod service;
@@ -78,6 +80,11 @@ impl<'p> Compose<'p> {
 /// Returns true if a file is a compose file by its name.
 pub(crate) fn is_compose(file: &Path) -> bool {
     file.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known))
+}
+
+/// Returns true if a compose file has a block `x-everett`.
+pub(crate) fn has_block(text: &str, file: &Path) -> Result<bool, Error> {
+    Ok(Compose::new(text, file, &crate::variable)?.0.own.is_some())
 }
 
 /// Reads the world of a compose file.

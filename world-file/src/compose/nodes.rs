@@ -74,6 +74,7 @@ pub(super) fn of(
                     sysctls: service.sysctls.clone(),
                     cap_add: service.cap_add.clone(),
                     cap_drop: service.cap_drop.clone(),
+                    ports: service.ports.clone(),
                 }),
             });
         }

@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use super::document::Document;
 use super::keys;
 use super::mounts::{self, Mounts};
+use super::ports;
 use super::process;
 use super::value::Value;
 use crate::command::Service as Process;
-use crate::composed::Ulimit;
+use crate::composed::{Port, Ulimit};
 use crate::container::{self, Build, ContainerImage};
 use crate::error::Error;
 use crate::files::Reader;
@@ -69,6 +70,7 @@ pub(super) struct Service {
     pub(super) volumes_bytes: u64,
     pub(super) process: Process,
     pub(super) mounts: Mounts,
+    pub(super) ports: Vec<Port>,
     pub(super) depends: Vec<Depends>,
     /// Networks with the service's other names on each.
     pub(super) networks: BTreeMap<String, Vec<String>>,
@@ -120,6 +122,7 @@ pub(super) fn read(
         volumes_bytes,
         process: process::read(document, value, name)?,
         mounts: mounts::read(document, value, reader)?,
+        ports: ports::of(value),
         depends: depends(value)?,
         networks: networks(document, value)?,
         names: Vec::new(),

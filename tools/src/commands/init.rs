@@ -1,0 +1,123 @@
+//! `everett init`: writes a first world file.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use everett_session::images;
+use everett_world_file::ContainerImage;
+use everett_world_file::init::{self, Draft, Machines, Subject, Wanted, compose_in};
+use serde::Serialize;
+
+use super::Outcome;
+use super::common::WORLD_FILE;
+use crate::cli;
+use crate::ui::{Ui, printable, style};
+
+/// Host time for which the suggested exploration lasts.
+const BUDGET: &str = "10m";
+/// Vtime of the suggested run, if the workload has no end of its own.
+const DURATION: &str = "10s";
+
+#[derive(Serialize)]
+struct Record<'a> {
+    kind: &'static str,
+    world: &'a str,
+    nodes: Vec<&'a str>,
+    notes: &'a [String],
+    next: &'a [String],
+}
+
+pub(super) fn run(ui: &Ui, args: &cli::Init) -> anyhow::Result<Outcome> {
+    let subject = subject(args)?;
+    let output = match (&args.output, &subject) {
+        (Some(file), _) => file.clone(),
+        (None, Subject::Compose(file)) => file.with_file_name(WORLD_FILE),
+        (None, _) => PathBuf::from(WORLD_FILE),
+    };
+    let shown = printable(&output.display().to_string()).to_string();
+    if output.extension().is_none_or(|end| end != "toml") {
+        bail!("-o {shown}: the name of a world file ends in .toml");
+    }
+    // Checked before an image is asked, which may take time. The file is created only if it still does not exist.
+    if output.symlink_metadata().is_ok() {
+        return Err(taken(&shown));
+    }
+    let machines = machines(subject, &args.arguments)?;
+    let wanted = Wanted { output: output.clone(), nodes: args.nodes.map(usize::from), port: args.port };
+    let draft = init::draft(&machines, &wanted)?;
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(&output) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(&shown)),
+        file => file.with_context(|| shown.clone())?,
+    };
+    file.write_all(draft.text.as_bytes()).with_context(|| shown.clone())?;
+    tell(ui, &draft, &output, &shown)
+}
+
+fn taken(shown: &str) -> anyhow::Error {
+    anyhow!("{shown} exists, and init overwrites nothing; name another file with -o")
+}
+
+/// Returns what the arguments name.
+fn subject(args: &cli::Init) -> anyhow::Result<Subject> {
+    Ok(match (&args.subject, &args.image, &args.package) {
+        (_, Some(image), _) => Subject::Image(image.clone()),
+        (_, _, Some(package)) => Subject::Package(package.clone()),
+        (Some(words), ..) => Subject::of(words, Path::new(""))?,
+        (None, None, None) => Subject::Compose(compose_in(Path::new("")).ok_or_else(|| {
+            anyhow!(
+                "no compose file in the current folder; name one, or an image, a Debian package or a program"
+            )
+        })?),
+    })
+}
+
+/// Asks an image what it says about itself.
+fn machines(subject: Subject, arguments: &[String]) -> anyhow::Result<Machines> {
+    if !arguments.is_empty() && !matches!(subject, Subject::Program(_)) {
+        bail!("arguments after -- are those of a program; write the others into the world file");
+    }
+    Ok(match subject {
+        Subject::Compose(file) => Machines::Compose(file),
+        Subject::Package(name) => Machines::Package(name),
+        Subject::Program(path) => Machines::Program { path, arguments: arguments.to_vec() },
+        Subject::Image(text) => {
+            let image =
+                ContainerImage::parse(Path::new("."), &text).map_err(|what| anyhow!("{text}: {what}"))?;
+            let facts = images::facts(&image)?;
+            Machines::Image { image, text, facts }
+        }
+    })
+}
+
+/// Says what was written, and which commands come next.
+fn tell(ui: &Ui, draft: &Draft, output: &Path, shown: &str) -> anyhow::Result<Outcome> {
+    let is_default = output == Path::new(WORLD_FILE);
+    let word = if is_default { String::new() } else { format!(" {}", shell_word(shown)) };
+    let is_endless = draft.world.workload.drivers.iter().any(|driver| driver.repeat);
+    let duration = if is_endless { format!(" --for {DURATION}") } else { String::new() };
+    let next = [format!("everett run{word}{duration}"), format!("everett explore{word} --budget {BUDGET}")];
+    let names: Vec<&str> = draft.world.nodes.iter().map(|node| node.name.as_str()).collect();
+    let machines = if names.len() == 1 { "a world of one machine" } else { "a world of machines" };
+    ui.say(format!("{} {machines}: {}", style::paint(style::HEAD, format!("{shown}:")), names.join(", ")))?;
+    for note in &draft.notes {
+        ui.say(style::paint(style::NOTE, printable(note)))?;
+    }
+    ui.say("next:")?;
+    for command in &next {
+        ui.say(format!("    {command}"))?;
+    }
+    ui.record(&Record { kind: "init", world: shown, nodes: names, notes: &draft.notes, next: &next })?;
+    Ok(Outcome::Fine)
+}
+
+/// Returns a path as a word of a shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%".contains(c);
+    if !text.starts_with('-') && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let dot = if text.starts_with('-') { "./" } else { "" };
+    format!("'{dot}{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,101 @@
+//! Tables that all drafts have: workload, faults, exploration, properties.
+
+use std::fmt::Write as _;
+
+use super::servers::{Probe, Server};
+use super::text::{list, quoted};
+
+/// First lines of a draft, with `about` in its first one.
+pub(super) fn head(about: &str) -> String {
+    format!("# {about}\n# The keys are in docs/guide.md, docs/faults.md and docs/exploring.md.\n\n")
+}
+
+/// Returns a readiness check as TOML.
+pub(super) fn ready(port: u16, server: Option<&Server>) -> String {
+    match server.map(|server| &server.probe) {
+        None => format!("{{ tcp = {port} }}"),
+        Some(Probe::Talk { send, expect }) => {
+            format!("{{ tcp = {port}, send = {}, expect = {} }}", quoted(send), quoted(expect))
+        }
+        Some(Probe::Command(argv)) => format!("{{ command = {} }}", list(argv)),
+    }
+}
+
+/// A server to which Everett connects at the end of timelines.
+pub(super) struct Answering<'s> {
+    pub(super) node: &'s str,
+    pub(super) port: u16,
+    pub(super) server: Option<&'static Server>,
+}
+
+/// Returns the table of the workload, with a check for each server that must answer; `load` runs on the first machine.
+pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])>) -> String {
+    let mut out = String::from(
+        "# What happens while faults come, and what must hold afterwards.\n[workload]\nsettle = \"2s\"                   # \
+         time without faults before the checks\n\n",
+    );
+    match load {
+        Some((node, argv)) => {
+            let (node, argv) = (quoted(node), list(argv));
+            let _ = write!(
+                out,
+                "# A client. Replace it with one that knows what your system promised.\n[[workload.driver]]\nname = \
+                 \"load\"\nnode = {node}\nargv = {argv}\nrepeat = true                     # again whenever it ends with status 0\n\n"
+            );
+        }
+        None => out.push_str(
+            "# A client: a program on one of the machines, here a script beside this file. A status other than 0 is a finding.\n\
+             # [[workload.driver]]\n# name = \"load\"\n# node = \"NODE\"                    # where it runs; the node needs files = { \
+             \"/opt/load.sh\" = \"load.sh\" }\n# argv = [\"sh\", \"/opt/load.sh\"]\n# repeat = true\n\n",
+        ),
+    }
+    for one in answering {
+        let node = quoted(one.node);
+        let _ = write!(
+            out,
+            "# When faults are over, the server must answer. Everett connects from outside.\n[[workload.check]]\nname = {}\nnode = \
+             {node}\ntcp = {}\n",
+            quoted(&format!("{}-answers", one.node)),
+            one.port
+        );
+        if let Some(Probe::Talk { send, expect }) = one.server.map(|server| &server.probe) {
+            let _ = write!(out, "send = {}\nexpect = {}\n", quoted(send), quoted(expect));
+        }
+        out.push('\n');
+    }
+    out.push_str(
+        "# What your system promised: a program that looks whether it was kept.\n# [[workload.check]]\n# name = \"promise\"\n\
+         # node = \"NODE\"\n# argv = [\"sh\", \"/opt/check.sh\"]\n\n",
+    );
+    out
+}
+
+/// Returns the tables of faults, exploration and properties.
+pub(super) fn faults(has_several: bool, has_disks: bool) -> String {
+    let mut kinds = vec!["power_loss", "pause", "stalls"];
+    if has_disks {
+        kinds.push("disk_latency");
+    }
+    if has_several {
+        kinds.extend(["partition", "loss", "latency"]);
+    }
+    let mut out = format!(
+        "# What goes wrong in explorations. Other kinds are reset, slow_cpu, clock_step, disk_error and more.\n[faults]\nonly = \
+         {}\n\n[faults.power_loss]\nevery = \"5s\"                     # mean time from one to the next\nfor = [\"100ms\", \"2s\"]          \
+         # how long a machine is off\nup = \"2s\"                        # time without another one after a start\n\n[faults.pause]\nevery = \
+         \"10s\"\nfor = [\"100ms\", \"3s\"]\n\n",
+        list(&kinds)
+    );
+    if has_several {
+        out.push_str(
+            "[faults.partition]\nevery = \"5s\"\nfor = [\"500ms\", \"5s\"]          # how long machines do not hear each other\n\n",
+        );
+    }
+    out.push_str(
+        "# How far timelines go, and where they fork.\n[explore]\nsegment = \"2s\"                   # from one fork to the next\nhorizon = \
+         \"10s\"                  # the longest timeline\n\n\
+         # Lines that no program may print, and lines that some timeline should show.\n# [[property]]\n# name = \"no corruption\"\n\
+         # never = \"(?i)corrupt|checksum mismatch\"\n# [[property]]\n# name = \"recovery happens\"\n# sometimes = \"(?i)recover\"\n",
+    );
+    out
+}

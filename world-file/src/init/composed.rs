@@ -1,0 +1,104 @@
+//! What a compose file lacks: readiness of services without a healthcheck, workload, faults, exploration.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::common::{Answering, faults, head, ready, workload};
+use super::error::Error;
+use super::servers::{self, Server};
+use super::text::quoted;
+use super::{Parts, Wanted, named_from};
+use crate::{ContainerImage, Node};
+
+/// A draft that takes its machines from a compose file.
+pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
+    if wanted.nodes.is_some() {
+        return Err(Error::NodesOfCompose);
+    }
+    if wanted.port.is_some() {
+        return Err(Error::PortOfCompose);
+    }
+    let text = crate::read_file(file).map_err(Error::Compose)?;
+    if crate::compose::has_block(&text, file).map_err(Error::Compose)? {
+        return Err(Error::HasBlock(file.to_owned()));
+    }
+    let world = crate::parse(&text, file).map_err(Error::Compose)?;
+    let servers: Vec<Found<'_>> = world.nodes.iter().filter_map(serving).collect();
+
+    let mut text = head("The machines of a compose file, and what it does not say.");
+    let _ = writeln!(
+        text,
+        "compose = {}         # one machine for each replica of a service\n",
+        quoted(&named_from(&wanted.output, file)?)
+    );
+    let without: Vec<&Found<'_>> = servers.iter().filter(|found| found.needs_ready).collect();
+    if !without.is_empty() {
+        text += "# When services without a healthcheck are ready. Remove a line if the service does not serve at this port.\n\
+                 [ready]\n";
+        for found in without {
+            let _ = writeln!(text, "{} = {}", quoted(found.node), ready(found.port, found.server));
+        }
+        text.push('\n');
+    }
+    let published = servers.iter().filter(|found| found.is_published);
+    let answering: Vec<Answering<'_>> = published
+        .map(|found| Answering { node: found.node, port: found.port, server: found.server })
+        .collect();
+    text += &workload(&answering, None);
+    text += &faults(world.nodes.len() > 1, true);
+    let silent = |node: &&Node| {
+        let service = node.services.first();
+        let is_known = servers.iter().any(|found| found.node == node.name);
+        service.is_some_and(|service| service.ready.is_none() && !service.is_job) && !is_known
+    };
+    let silent: Vec<&str> = world.nodes.iter().filter(silent).map(|node| node.name.as_str()).collect();
+    let notes = match silent.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "ready as soon as they are started, unless their images have a healthcheck: {}",
+            silent.join(", ")
+        )],
+    };
+    Ok(Parts { text, notes })
+}
+
+/// A service at a known port.
+struct Found<'w> {
+    node: &'w str,
+    port: u16,
+    server: Option<&'static Server>,
+    /// True if the compose file says that clients reach the port from outside.
+    is_published: bool,
+    needs_ready: bool,
+}
+
+/// Returns the port at which a node serves, if the compose file or its image's name says so.
+fn serving(node: &Node) -> Option<Found<'_>> {
+    let service = node.services.first().filter(|service| !service.is_job)?;
+    let process = service.image.as_ref()?;
+    let ports = node.composed.as_ref().map_or(&[][..], |composed| &composed.ports);
+    // A service with another command than its image's may be a client in a server's image.
+    let runs = |server: &Server| {
+        let first = process.command.as_ref().and_then(|words| words.first());
+        let program = first.and_then(|word| word.rsplit('/').next());
+        process.entrypoint.is_none()
+            && program.is_none_or(|word| word.starts_with('-') || server.programs.contains(&word))
+    };
+    let server = match node.image.as_ref()? {
+        ContainerImage::Named(name)
+        | ContainerImage::Registry(name)
+        | ContainerImage::Docker(name)
+        | ContainerImage::Podman(name) => servers::of_image(name).filter(|server| runs(server)),
+        _ => None,
+    };
+    let usual = server.map(|server| server.port);
+    let named = ports.iter().find(|port| usual == Some(port.number)).or_else(|| ports.first());
+    let port = named.map(|port| port.number).or(usual)?;
+    Some(Found {
+        node: &node.name,
+        port,
+        server: server.filter(|server| server.port == port),
+        is_published: named.is_some_and(|port| port.is_published),
+        needs_ready: service.ready.is_none() && process.healthcheck,
+    })
+}

@@ -1,0 +1,94 @@
+//! Errors of drafts.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use everett_input::file::{self as input, in_words};
+
+use super::elf::ElfError;
+
+/// Error of a draft.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The compose file has an error.
+    #[error(transparent)]
+    Compose(crate::Error),
+    /// The compose file has a block `x-everett`.
+    #[error("{}: x-everett says already what a world file would say; run everett explore {}", .0.display(), .0.display())]
+    HasBlock(PathBuf),
+    /// The number of machines does not fit the compose file.
+    #[error("--nodes: the machines are those of the compose file; write scale or deploy.replicas there")]
+    NodesOfCompose,
+    /// A compose file has a port for each service.
+    #[error("--port: each service of a compose file has ports of its own; write them there")]
+    PortOfCompose,
+    /// No file can be read.
+    #[error(transparent)]
+    Input(#[from] input::Error),
+    /// A path cannot be followed.
+    #[error("{}: {}", path.display(), in_words(source))]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A path that TOML cannot name.
+    #[error("{}: the path is not UTF-8, so no world file can name it", .0.display())]
+    NotText(PathBuf),
+    /// A program that machines cannot run.
+    #[error("{}: {problem}", path.display())]
+    Program {
+        /// Path of the program.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: ElfError,
+    },
+    /// The program is larger than a file in a world.
+    #[error("{}: the program has more than {most} bytes, which a file of a world cannot have; put it into a container image", path.display())]
+    TooLong {
+        /// Path of the program.
+        path: PathBuf,
+        /// Maximum length in bytes.
+        most: u64,
+    },
+    /// The image has no valid name.
+    #[error("{0}")]
+    Image(String),
+    /// The package has no valid name.
+    #[error("\"{0}\" is not the name of a Debian package")]
+    Package(String),
+    /// The words name a world file.
+    #[error("{0}: init writes a world file and reads none; to write it there, give -o {0}")]
+    WorldFile(String),
+    /// The words name nothing.
+    #[error(
+        "\"{0}\" is no file, image or Debian package; write compose.yaml, redis:7, redis-server or ./server"
+    )]
+    Nothing(String),
+    /// The words name a file and perhaps a package.
+    #[error("\"{0}\" is a file here, and can be a Debian package; write ./{0} or --package {0}")]
+    FileOrPackage(String),
+    /// The words name an image, and a server whose package has another name.
+    #[error(
+        "\"{name}\" can be the container image or the Debian package {package}; write --image {name} or {package}"
+    )]
+    ImageOrPackage {
+        /// The words.
+        name: String,
+        /// Name of the package.
+        package: &'static str,
+    },
+    /// A folder with nothing to make a world of.
+    #[error("{}: this folder has neither a compose file nor an OCI layout", .0.display())]
+    Folder(PathBuf),
+    /// The draft does not load. This is a defect of Everett.
+    #[error("Everett wrote a world that does not load, which is a defect of Everett; please report it: {0}")]
+    Unloadable(crate::Error),
+}
+
+impl Error {
+    pub(super) fn io(path: &Path, source: io::Error) -> Error {
+        Error::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,302 @@
+//! Machines of images, packages and programs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::common::{Answering, faults, head, ready, workload};
+use super::elf;
+use super::error::Error;
+use super::servers::{self, CLUSTER, STATE, Server, Start};
+use super::subject::program;
+use super::text::{label, list, quoted};
+use super::{ImageFacts, Parts, Wanted, named_from};
+use crate::ContainerImage;
+use crate::image::is_package;
+
+/// Memory of a machine whose program Everett does not know.
+const MEMORY: &str = "256M";
+/// Memory of a machine with an image. Its root filesystem's changes are in memory, too.
+const IMAGE_MEMORY: &str = "512M";
+/// Time limit for the first start of an image, whose entrypoint often makes a database.
+const IMAGE_READY_TIMEOUT: &str = "180s";
+/// Time limit for the first start of a server with state.
+const STATE_READY_TIMEOUT: &str = "180s";
+/// Comment above several machines.
+const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
+
+/// Returns the names of the machines.
+fn names(base: &str, wanted: &Wanted) -> Vec<String> {
+    match wanted.nodes {
+        None | Some(1) => vec![base.to_owned()],
+        Some(count) => (1..=count).map(|number| format!("{base}-{number}")).collect(),
+    }
+}
+
+/// Returns the checks from outside of all machines.
+fn answering<'s>(names: &'s [String], port: u16, server: Option<&'static Server>) -> Vec<Answering<'s>> {
+    names.iter().map(|node| Answering { node, port, server }).collect()
+}
+
+/// Machines with a Debian package.
+pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
+    if !is_package(name) {
+        return Err(Error::Package(name.to_owned()));
+    }
+    let Some(server) = servers::of_package(name) else { return Ok(of_unknown_package(name, wanted)) };
+    let names = names(&label(name.split('=').next().unwrap_or(name)), wanted);
+    let port = wanted.port.unwrap_or(server.port);
+    let mut text = head("A server from a Debian package.") + &image_table();
+    let peers: Vec<String> = names.iter().map(|name| format!("{name}=http://{name}:2380")).collect();
+    for node in &names {
+        if node == &names[0] && names.len() > 1 {
+            text += HAS_PEERS;
+        }
+        let _ = write!(
+            text,
+            "[[node]]\nname = {}\nmemory = \"{}\"\npackages = {}\n",
+            quoted(node),
+            server.memory,
+            list(&[name])
+        );
+        if let Some(size) = server.state {
+            let owner = server.user.map_or(String::new(), |user| format!(", owner = \"{user}\""));
+            let _ = writeln!(
+                text,
+                "disk = {{ path = \"{STATE}\", size = \"{size}\"{owner} }} # keeps its content when the power goes"
+            );
+        }
+        text += "\n[[node.service]]\nname = \"server\"\n";
+        match server.start {
+            Start::Argv(argv) => drop(writeln!(text, "argv = {}", list(argv))),
+            Start::Script(script) => {
+                let script = script.replace(CLUSTER, &peers.join(","));
+                let _ = writeln!(text, "argv = [\"sh\", \"-c\", '''{script}''']");
+            }
+        }
+        for (variable, value) in server.env {
+            let _ = writeln!(text, "env.{variable} = {}", quoted(value));
+        }
+        if let Some(user) = server.user {
+            let _ = writeln!(text, "user = {}", quoted(user));
+        }
+        let _ = writeln!(text, "ready = {} # how a client sees that it serves", ready(port, Some(server)));
+        if server.state.is_some() {
+            let _ = writeln!(text, "ready_timeout = \"{STATE_READY_TIMEOUT}\"");
+        }
+        text.push('\n');
+    }
+    let load = Some((names[0].as_str(), server.load)).filter(|(_, argv)| !argv.is_empty());
+    text += &workload(&answering(&names, port, Some(server)), load);
+    text += &faults(names.len() > 1, server.state.is_some());
+    Ok(Parts { text, notes: Vec::new() })
+}
+
+/// Machines with a package of which Everett knows nothing: they boot, and the service is left to the operator.
+fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
+    let names = names(&label(name.split('=').next().unwrap_or(name)), wanted);
+    let mut text =
+        head("A Debian package. Everett does not know its server: complete the service.") + &image_table();
+    let port = wanted.port.map_or_else(|| "PORT".to_owned(), |port| port.to_string());
+    for node in &names {
+        if node == &names[0] && names.len() > 1 {
+            text += HAS_PEERS;
+        }
+        let _ = write!(
+            text,
+            "[[node]]\nname = {}\nmemory = \"{MEMORY}\"\npackages = {}\n\
+             # disk = {{ path = \"/data\", size = \"256M\", owner = \"USER\" }} # for state that outlives a loss of power\n\n\
+             # The server, in the foreground, at an address that other machines reach.\n\
+             # [[node.service]]\n# argv = [\"PROGRAM\", \"ARGUMENT\"]\n# user = \"USER\"\n\
+             # ready = {{ tcp = {port} }}\n\n",
+            quoted(node),
+            list(&[name])
+        );
+    }
+    text += &workload(&[], None);
+    text += &faults(names.len() > 1, false);
+    let notes = vec![format!(
+        "Everett does not know the server in {name}: write its command into [[node.service]]; whether the package exists \
+         shows when the image is built"
+    )];
+    Parts { text, notes }
+}
+
+/// Machines with a container image.
+pub(super) fn of_image(
+    image: &ContainerImage,
+    words: &str,
+    facts: &ImageFacts,
+    wanted: &Wanted,
+) -> Result<Parts, Error> {
+    let (named, words) = match image {
+        ContainerImage::Layout { path, tag } => of_path(wanted, "oci", path, tag.as_deref())?,
+        ContainerImage::Archive { path, tag } => of_path(wanted, "oci-archive", path, tag.as_deref())?,
+        _ => (words.to_owned(), words.to_owned()),
+    };
+    let server = servers::of_image(&words);
+    // The port of a well-known server, if the image has it among others.
+    let usual =
+        server.map(|server| server.port).filter(|port| facts.ports.is_empty() || facts.ports.contains(port));
+    let port = wanted.port.or(usual).or(facts.ports.first().copied());
+    let server = server.filter(|server| port == Some(server.port));
+    let names = names(&label(servers::image_name(&words)), wanted);
+    let mut text = head("A server from a container image.");
+    let mut notes = Vec::new();
+    for node in &names {
+        if node == &names[0] && names.len() > 1 {
+            text += HAS_PEERS;
+        }
+        let _ = write!(
+            text,
+            "[[node]]\nname = {}\nimage = {}\nmemory = \"{IMAGE_MEMORY}\"\nvolumes = \"1G\"                   # the disk with the image's \
+             volumes; it keeps its content when the power goes\n\n\
+             # The image's own command runs. argv, env, user and cwd change it.\n[[node.service]]\n",
+            quoted(node),
+            quoted(&named)
+        );
+        for (variable, value) in server.map_or(&[][..], |server| server.image_env) {
+            let _ = writeln!(text, "env.{variable} = {}", quoted(value));
+        }
+        match (facts.has_healthcheck && wanted.port.is_none(), port) {
+            (true, _) => text += "# The image's healthcheck is the readiness check.\n",
+            (false, Some(port)) => {
+                let _ = writeln!(text, "ready = {} # how a client sees that it serves", ready(port, server));
+            }
+            (false, None) => {
+                text += "# ready = { tcp = PORT }           # ready as soon as it is started, without this\n"
+            }
+        }
+        let _ = writeln!(text, "ready_timeout = \"{IMAGE_READY_TIMEOUT}\"\n");
+    }
+    if port.is_none() {
+        notes.push(
+            "the image names no port: Everett does not see whether its server answers; give --port, or write a check".to_owned(),
+        );
+    }
+    text += &workload(&port.map_or_else(Vec::new, |port| answering(&names, port, server)), None);
+    text += &faults(names.len() > 1, true);
+    Ok(Parts { text, notes })
+}
+
+/// Returns how a world file names an image in a file or folder, and a name for its machine.
+fn of_path(
+    wanted: &Wanted,
+    transport: &str,
+    path: &Path,
+    tag: Option<&str>,
+) -> Result<(String, String), Error> {
+    let place = named_from(&wanted.output, path)?;
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    Ok(match tag {
+        Some(tag) => (format!("{transport}:{place}:{tag}"), tag.to_owned()),
+        // A path that begins with neither a dot nor a slash could be taken for an image's name.
+        None if place.starts_with('/') => (place, stem),
+        None => (format!("./{place}"), stem),
+    })
+}
+
+/// Interpreter of programs that use glibc.
+const GLIBC: &str = "/lib64/ld-linux-x86-64.so.2";
+/// Interpreter of programs that use musl.
+const MUSL: &str = "/lib/ld-musl-x86_64.so.1";
+/// Beginnings of the names of libraries, with the Debian packages (of bookworm) that have them; "" for those that every root
+/// filesystem has.
+const LIBRARIES: [(&str, &str); 16] = [
+    ("ld-linux-x86-64.so.2", ""),
+    ("libc.so.6", ""),
+    ("libm.so.6", ""),
+    ("libpthread.so.0", ""),
+    ("libdl.so.2", ""),
+    ("librt.so.1", ""),
+    ("libresolv.so.2", ""),
+    ("libutil.so.1", ""),
+    ("libgcc_s.so.1", "libgcc-s1"),
+    ("libstdc++.so.6", "libstdc++6"),
+    ("libssl.so.3", "libssl3"),
+    ("libcrypto.so.3", "libssl3"),
+    ("libz.so.1", "zlib1g"),
+    ("libzstd.so.1", "libzstd1"),
+    ("libsqlite3.so.0", "libsqlite3-0"),
+    ("libc.musl-x86_64.so.1", "musl"),
+];
+
+/// Machines with a program of the host.
+pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> Result<Parts, Error> {
+    let needs =
+        elf::read(&program(path)?).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
+    let from = named_from(&wanted.output, path)?;
+    let file = from.rsplit('/').next().unwrap_or(&from);
+    let names = names(&label(file), wanted);
+    let (packages, notes) = packages_of(&needs);
+    let kind =
+        if needs.interpreter.is_some() { "a program with shared libraries" } else { "a static program" };
+    let mut text = head(&format!("A server of this host: {kind}.")) + &image_table();
+    let guest = format!("/opt/{file}");
+    let argv: Vec<&str> =
+        std::iter::once(guest.as_str()).chain(arguments.iter().map(String::as_str)).collect();
+    for node in &names {
+        if node == &names[0] && names.len() > 1 {
+            text += HAS_PEERS;
+        }
+        let _ = writeln!(text, "[[node]]\nname = {}\nmemory = \"{MEMORY}\"", quoted(node));
+        if !packages.is_empty() {
+            let _ = writeln!(text, "packages = {} # with the program's libraries", list(&packages));
+        }
+        let _ = write!(
+            text,
+            "files = {{ {} = {} }} # copied into the machine\n\
+             disk = {{ path = \"/data\", size = \"256M\" }} # keeps its content when the power goes\n\n\
+             [[node.service]]\nname = \"server\"\nargv = {}\ncwd = \"/data\"\n",
+            quoted(&guest),
+            quoted(&from),
+            list(&argv)
+        );
+        match wanted.port {
+            Some(port) => {
+                let _ = writeln!(text, "ready = {{ tcp = {port} }}\n");
+            }
+            None => {
+                text +=
+                    "# ready = { tcp = PORT }           # ready as soon as it is started, without this\n\n"
+            }
+        }
+    }
+    text += &workload(&[], None);
+    if let Some(port) = wanted.port {
+        let _ = write!(
+            text,
+            "# From outside, if the server listens at 0.0.0.0.\n# [[workload.check]]\n# name = \"answers\"\n# node = {}\n# tcp = \
+             {port}\n\n",
+            quoted(&names[0])
+        );
+    }
+    text += &faults(names.len() > 1, true);
+    Ok(Parts { text, notes })
+}
+
+/// Returns the packages with a program's libraries, and a line about those that Everett does not know.
+fn packages_of(needs: &elf::Program) -> (Vec<&'static str>, Vec<String>) {
+    let known =
+        |name: &String| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);
+    let mut packages: Vec<&str> =
+        needs.libraries.iter().filter_map(known).filter(|name| !name.is_empty()).collect();
+    let mut notes = Vec::new();
+    match needs.interpreter.as_deref() {
+        None | Some(GLIBC) => {}
+        Some(MUSL) => packages.push("musl"),
+        Some(other) => notes
+            .push(format!("Everett does not know the program's dynamic linker, {other:?}; add its package")),
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    let unknown: Vec<String> =
+        needs.libraries.iter().filter(|name| known(name).is_none()).map(|name| format!("{name:?}")).collect();
+    if !unknown.is_empty() {
+        notes.push(format!("add the Debian packages of these libraries to packages: {}", unknown.join(", ")));
+    }
+    (packages, notes)
+}
+
+fn image_table() -> String {
+    "[image]\nsuite = \"bookworm\"               # Debian's suite of kernel and packages\n\n".to_owned()
+}

@@ -1,0 +1,105 @@
+//! What the operator's words name: a compose file, an image, a Debian package or a program.
+//!
+//! The rules, in this order; a file that exists decides what a path is:
+//! - a name that ends in `.yaml` or `.yml` is a compose file;
+//! - a word with a transport (`docker://`, `oci:`), or an archive's ending, is an image;
+//! - a path (with a slash) to a folder is the compose file or the OCI layout in it; to a file, a program; a path to nothing
+//!   is an image's name (`library/redis`), unless it begins with `/`, `.` or `~`;
+//! - a word with a colon or an at sign (`redis:7`) is an image;
+//! - any other word is a Debian package, unless a file has the same name or it is a well-known image.
+
+use std::path::{Path, PathBuf};
+
+use super::elf;
+use super::error::Error;
+use super::servers;
+use crate::container::{ARCHIVES, TRANSPORTS};
+use crate::image::is_package;
+use everett_input::file as input;
+
+/// Names of compose files, in the order in which a folder is searched.
+pub const COMPOSE_FILES: [&str; 4] =
+    ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+
+/// What the operator's words name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A compose file.
+    Compose(PathBuf),
+    /// A container image, in the words of a world file.
+    Image(String),
+    /// A Debian package.
+    Package(String),
+    /// A program.
+    Program(PathBuf),
+}
+
+/// Returns the compose file of a folder.
+#[must_use]
+pub fn compose_in(folder: &Path) -> Option<PathBuf> {
+    COMPOSE_FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+impl Subject {
+    /// Returns what `words` name, as seen from `folder`.
+    ///
+    /// # Errors
+    /// Returns an error if they name nothing, or more than one thing.
+    pub fn of(words: &str, folder: &Path) -> Result<Subject, Error> {
+        let path = folder.join(words);
+        if words.is_empty() {
+            return Err(Error::Nothing(words.to_owned()));
+        }
+        if crate::compose::is_compose(Path::new(words)) {
+            return Ok(Subject::Compose(path));
+        }
+        if words.ends_with(".toml") {
+            return Err(Error::WorldFile(words.to_owned()));
+        }
+        let has_transport = words.split_once(':').is_some_and(|(word, _)| TRANSPORTS.contains(&word));
+        if has_transport || ARCHIVES.iter().any(|end| words.ends_with(end)) {
+            return Ok(Subject::Image(words.to_owned()));
+        }
+        if words.contains('/') || words == "." || words == ".." {
+            return of_path(words, path);
+        }
+        if words.contains([':', '@']) {
+            return Ok(Subject::Image(words.to_owned()));
+        }
+        match (is_package(words), path.exists()) {
+            (true, true) => Err(Error::FileOrPackage(words.to_owned())),
+            (false, true) => of_path(words, path),
+            (false, false) => Err(Error::Nothing(words.to_owned())),
+            (true, false) => match servers::of_image(words) {
+                Some(server) if servers::of_package(words).is_none() => {
+                    Err(Error::ImageOrPackage { name: words.to_owned(), package: server.packages[0] })
+                }
+                _ => Ok(Subject::Package(words.to_owned())),
+            },
+        }
+    }
+}
+
+fn of_path(words: &str, path: PathBuf) -> Result<Subject, Error> {
+    if path.is_dir() {
+        if path.join("oci-layout").is_file() {
+            return Ok(Subject::Image(words.to_owned()));
+        }
+        return compose_in(&path).map(Subject::Compose).ok_or(Error::Folder(path));
+    }
+    if !path.exists() && !words.starts_with(['/', '.', '~']) {
+        return Ok(Subject::Image(words.to_owned()));
+    }
+    let bytes = program(&path)?;
+    elf::read(&bytes).map_err(|problem| Error::Program { path: path.clone(), problem })?;
+    Ok(Subject::Program(path))
+}
+
+/// Reads a program of the host.
+pub(super) fn program(path: &Path) -> Result<Vec<u8>, Error> {
+    let most = crate::files::FILE_BYTES_MAX;
+    input::read(path, most).map_err(|error| match error.reason {
+        input::Reason::TooLong(_) => Error::TooLong { path: path.to_owned(), most },
+        _ => Error::Input(error),
+    })
+}

@@ -1,0 +1,49 @@
+//! Strings and lists of TOML.
+
+use std::fmt::Write as _;
+
+/// Returns a text as a TOML string in quotes, on one line, whatever the text contains.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Writing to a string cannot fail.
+            c if c.is_control() => drop(write!(out, "\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Returns texts as a TOML list on one line.
+pub(super) fn list<T: AsRef<str>>(texts: &[T]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// Maximum length of a label of a host name, in bytes, less room for a number.
+const LABEL_BYTES_MAX: usize = 60;
+
+/// Returns a host name that resembles `text`: lower case, digits and single dashes; `node` if nothing is left.
+pub(super) fn label(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        let c = c.to_ascii_lowercase();
+        if c.is_ascii_lowercase() || c.is_ascii_digit() {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+        if out.len() == LABEL_BYTES_MAX {
+            break;
+        }
+    }
+    let plain = out.trim_end_matches('-');
+    if plain.is_empty() || plain == "localhost" { "node".to_owned() } else { plain.to_owned() }
+}
