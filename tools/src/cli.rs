@@ -1,4 +1,6 @@
-//! The arguments of every command.
+//! The arguments of every command. `runs` has those of one command.
+
+mod runs;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,6 +15,8 @@ use everett_input::units;
 use everett_session::engines::{self, Asked};
 use everett_session::watching::Watched;
 use everett_world_file::NODES_MAX;
+
+pub use runs::{Runs, RunsCommand};
 
 /// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
 /// the bit.
@@ -107,6 +111,8 @@ pub enum Command {
     Causality(Causality),
     /// Report what an exploration covered, found and never reached
     Report(Report),
+    /// List the explorations of a world, and prune them
+    Runs(Runs),
     /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
     Demo(Demo),
     /// Print completions for a shell
@@ -575,6 +581,9 @@ pub struct Report {
     /// The run directory
     pub run: PathBuf,
     /// Older runs of the world, the oldest first: what is new, what is gone, and how sure that is
+    ///
+    /// The word history stands for the newest 32 older runs of the world that `everett runs` lists and that are still
+    /// there. A folder of that name is ./history.
     #[arg(long, value_name = "OLDER", num_args = 1..)]
     pub against: Vec<PathBuf>,
     /// Write one HTML page [default: report.html in the run directory]

@@ -71,7 +71,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         workers: explore::cores(),
         memory_bytes: explore::default_memory(),
     };
-    let outcome = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {})?;
+    let outcome = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {}, args.output.is_some())?;
     let branches = outcome.merged.branches();
     if interrupt.wanted() {
         bail!("interrupted");
@@ -107,7 +107,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     )?;
     let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
     let limits = Limits { branches, until_found: false, ..limits };
-    let clean = explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {})?;
+    let clean =
+        explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {}, false)?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
         findings::tell(ui, &control.header.nodes, finding)?;

@@ -24,6 +24,7 @@ use serde::Serialize;
 use super::Outcome;
 use super::engine_options::engine_options;
 use super::exploration::{self, Explored};
+use super::history::{self, Entry};
 use super::{common, findings, report};
 use crate::cli;
 use crate::ui::progress::ExploreBar;
@@ -106,7 +107,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
             Stopwatch::start().wait_for_ns(u64::MAX, || interrupt.wanted());
         }
     };
-    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before)?;
+    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before, true)?;
     // The results are recorded, so a page that cannot be written is no failure of the exploration.
     if let Err(error) = report::page_of(ui, &args.output, None) {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
@@ -163,7 +164,7 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// Explores, or continues an exploration, in this run directory.
+/// Explores, or continues an exploration, in this run directory. If `recorded` is true, the history of runs has it.
 pub(super) fn go(
     ui: &Ui,
     Explored { setting, header }: &Explored,
@@ -171,11 +172,14 @@ pub(super) fn go(
     limits: &Limits,
     interrupt: &Interrupt,
     before: Before<'_>,
+    recorded: bool,
 ) -> anyhow::Result<expedition::Outcome> {
-    let mut journal = match findings::is_run(folder)? {
+    let resumed = findings::is_run(folder)?;
+    let mut journal = match resumed {
         true => Journal::resume(folder, header)?,
         false => Journal::create(folder, header)?,
     };
+    let entry = if recorded { Entry::begin(ui, header, folder, limits, resumed)? } else { None };
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
@@ -189,6 +193,7 @@ pub(super) fn go(
     let end = outcome.merged.end(outcome.why, host_ns);
     keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
+    let compared = entry.map(|entry| entry.finish(ui, &outcome.merged, &end)).transpose()?.flatten();
     // The run directory is complete, whatever became of the output.
     if let Some(error) = reporter.failed {
         return Err(error.into());
@@ -238,6 +243,9 @@ pub(super) fn go(
     }
     tell_unsuccessful(ui, &unsuccessful)?;
     tell_findings(ui, &outcome, &folder)?;
+    if let Some(compared) = compared {
+        history::tell(ui, &compared)?;
+    }
     Ok(outcome)
 }
 

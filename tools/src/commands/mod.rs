@@ -1,9 +1,10 @@
 //! The commands. Each takes its arguments and returns an [`Outcome`].
 //!
 //! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `init`, `moment`, `plan`, `replay`, `run`, `show`,
-//!   `shrink`, `causality`, `verify`, `findings`, `report`; two each: `install` (`completions` and `man`)
+//!   `shrink`, `causality`, `verify`, `findings`, `report`, `runs`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
+//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
@@ -19,6 +20,7 @@ mod engine_options;
 mod exploration;
 mod explore;
 mod findings;
+mod history;
 mod image;
 mod init;
 mod install;
@@ -32,6 +34,7 @@ mod replay;
 mod report;
 mod reporter;
 mod run;
+mod runs;
 mod show;
 mod shrink;
 mod verify;
@@ -87,6 +90,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Shrink(args) => shrink::run(&ui, asked, args),
         Command::Causality(args) => causality::run(&ui, asked, args),
         Command::Report(args) => report::run(&ui, args),
+        Command::Runs(args) => runs::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
         Command::Completions(args) => install::completions(args),
         Command::Man(args) => install::man(&ui, args),

@@ -23,6 +23,7 @@ use super::Outcome;
 use super::causality;
 use super::common;
 use super::exploration::{Known, Run};
+use super::history;
 use super::plans;
 use super::recording;
 use crate::cli;
@@ -36,6 +37,10 @@ const REGRESSION_BYTES_MAX: u64 = 16 << 20;
 const RECORDING_BYTES_MAX: u64 = 256 << 20;
 /// Maximum size of a file of edges in bytes.
 const EDGES_BYTES_MAX: u64 = 512 << 20;
+/// Word that stands for the older runs of the history.
+const HISTORY: &str = "history";
+/// Maximum number of runs that are taken from the history, the newest ones.
+const HISTORY_RUNS_MAX: usize = 32;
 /// Maximum number of older runs.
 const OLDER_MAX: usize = 256;
 
@@ -87,8 +92,9 @@ pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
         }
         return Ok(outcome);
     }
+    let folders = against(ui, args, &whole)?;
     let older: Vec<(String, Reading, Merged)> =
-        args.against.iter().map(|folder| older(folder)).collect::<anyhow::Result<_>>()?;
+        folders.iter().map(|folder| older(folder)).collect::<anyhow::Result<_>>()?;
     let code = code(&args.edges)?;
     let terms = Terms { alpha: 1.0 - args.confidence / 100.0, ..Terms::default() };
     let data = data(&whole, &report, &older, code, terms)?;
@@ -151,6 +157,25 @@ fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
         Ok(world) => plans::of_branches(world, header, &whole.branches),
         Err(_) => BTreeMap::new(),
     }
+}
+
+/// Returns the folders of the older runs, with those of the history in place of its name.
+fn against(ui: &Ui, args: &cli::Report, whole: &Whole) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for folder in &args.against {
+        if folder.as_os_str() != HISTORY {
+            folders.push(folder.clone());
+            continue;
+        }
+        let recorded = history::older(whole.run.reading.header(), &args.run, HISTORY_RUNS_MAX)?;
+        // Standard output has the data and nothing else.
+        if recorded.is_empty() && !args.data {
+            let line = "the history has no older run of this world whose folder is still there";
+            ui.say(style::paint(style::NOTE, line))?;
+        }
+        folders.extend(recorded);
+    }
+    Ok(folders)
 }
 
 fn older(folder: &Path) -> anyhow::Result<(String, Reading, Merged)> {

@@ -1,0 +1,52 @@
+//! Arguments of `everett runs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `everett runs`
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Each exploration records itself in the history, which is one file in the cache. docs/runs.md says more."
+)]
+pub struct Runs {
+    /// The command; without one, the recorded explorations are listed
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+    /// List only explorations of this world file
+    pub world: Option<PathBuf>,
+    /// List all explorations, not only the newest ones
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `everett runs …`
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// Record the explorations in run directories, or update their records
+    Add {
+        /// The run directories
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<PathBuf>,
+    },
+    /// Remove old run directories and their records; never one in which a process explores
+    ///
+    /// In a run directory, only files that Everett wrote are removed.
+    Prune {
+        /// Prune only explorations of this world file
+        world: Option<PathBuf>,
+        /// Keep the newest N explorations of each world
+        #[arg(long, value_name = "N", required_unless_present_any = ["older_than", "gone"])]
+        keep: Option<usize>,
+        /// Keep explorations that began later than this long ago, such as 12h or 7d
+        #[arg(long, value_name = "AGE", value_parser = super::parse_age_ns)]
+        older_than: Option<u64>,
+        /// Remove only records whose run directory is gone
+        #[arg(long, conflicts_with_all = ["keep", "older_than"])]
+        gone: bool,
+        /// Remove nothing; list what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+}

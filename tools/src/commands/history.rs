@@ -1,0 +1,191 @@
+//! Records explorations in the history of runs, and finds older runs of a world there.
+//!
+//! An exploration whose record cannot be written goes on: the history is an index, and the run directory has the
+//! results.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use everett_explorer::run::{End, Header, Merged};
+use everett_guest_image::Cache;
+use everett_history::{Compared, Finding, History, Run, Status};
+use everett_host::time;
+use everett_session::explore::expedition::Limits;
+
+use crate::ui::{Ui, printable, style};
+
+/// Name of the database in the cache.
+const FILE: &str = "history.sqlite";
+
+/// Returns the path of the database.
+pub(super) fn file() -> anyhow::Result<PathBuf> {
+    Ok(Cache::of_user()?.folder().join(FILE))
+}
+
+/// Opens the history to read it. `None` if there is none yet.
+pub(super) fn read() -> anyhow::Result<Option<History>> {
+    Ok(History::read(&file()?)?)
+}
+
+/// Returns an absolute path as text, by which the history knows a run directory or a world file. Links are resolved if
+/// the path exists.
+pub(super) fn absolute(path: &Path) -> anyhow::Result<String> {
+    let resolved = path.canonicalize().or_else(|_| std::path::absolute(path));
+    let resolved = resolved.with_context(|| path.display().to_string())?;
+    let text = resolved
+        .to_str()
+        .with_context(|| format!("{}: the history of runs only takes paths in UTF-8", resolved.display()))?;
+    Ok(text.to_owned())
+}
+
+/// Record of an exploration while it runs.
+pub(super) struct Entry {
+    run: Run,
+}
+
+impl Entry {
+    /// Records that an exploration starts or is resumed. `None`, after a note, if it cannot be recorded.
+    pub(super) fn begin(
+        ui: &Ui,
+        header: &Header,
+        folder: &Path,
+        limits: &Limits,
+        resumed: bool,
+    ) -> anyhow::Result<Option<Entry>> {
+        let begun = || {
+            let run = Run {
+                begun_unix_s: time::unix_s(),
+                budget_branches: Some(limits.branches).filter(|branches| *branches < u64::MAX),
+                budget_ns: limits.host_ns,
+                ..of_header(header, folder)?
+            };
+            History::open(&file()?)?.begin(&run, resumed)?;
+            anyhow::Ok(Entry { run })
+        };
+        noted(ui, begun())
+    }
+
+    /// Records the end of the exploration. Returns the comparison with the run before, if there is one.
+    pub(super) fn finish(self, ui: &Ui, merged: &Merged, end: &End) -> anyhow::Result<Option<Compared>> {
+        let ended = || {
+            let mut run = with_results(self.run, merged, Some(end));
+            run.ended_unix_s = Some(time::unix_s());
+            let mut history = History::open(&file()?)?;
+            history.finish(&run, &findings_of(merged))?;
+            let run = history.run(&run.folder)?.unwrap_or(run);
+            anyhow::Ok(history.compared(&run)?)
+        };
+        Ok(noted(ui, ended())?.flatten())
+    }
+}
+
+/// Turns an error into a note.
+fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => {
+            let line = format!("the history of runs lacks this one: {}", printable(&format!("{error:#}")));
+            ui.say(style::paint(style::NOTE, line))?;
+            Ok(None)
+        }
+    }
+}
+
+/// Records the exploration in a run directory, with its results so far.
+pub(super) fn add(
+    history: &mut History,
+    folder: &Path,
+    header: &Header,
+    merged: &Merged,
+    end: Option<&End>,
+) -> anyhow::Result<Run> {
+    // The header is written once, at the start, and `end.json` at the end.
+    let changed_unix_s = |name: &str| {
+        let metadata = folder.join(name).symlink_metadata().ok()?;
+        u64::try_from(metadata.mtime()).ok()
+    };
+    let run = Run {
+        begun_unix_s: changed_unix_s("run.json").unwrap_or_else(time::unix_s),
+        ended_unix_s: end.and_then(|_| changed_unix_s("end.json")),
+        ..with_results(of_header(header, folder)?, merged, end)
+    };
+    history.finish(&run, &findings_of(merged))?;
+    Ok(history.run(&run.folder)?.unwrap_or(run))
+}
+
+fn of_header(header: &Header, folder: &Path) -> anyhow::Result<Run> {
+    Ok(Run {
+        folder: absolute(folder)?,
+        world: header.world_file.clone(),
+        identity: header.identity.clone(),
+        seed: header.seed,
+        strategy: header.strategy.0.clone(),
+        engine: header.engine.clone(),
+        exact: header.exact,
+        ..Run::default()
+    })
+}
+
+fn with_results(run: Run, merged: &Merged, end: Option<&End>) -> Run {
+    let why = end.and_then(|end| serde_json::to_value(end.why).ok()?.as_str().map(str::to_owned));
+    Run {
+        why,
+        branches: merged.branches(),
+        vtime_ns: merged.totals().vtime_ns,
+        cpu_ns: merged.totals().cost.cpu_ns,
+        digest: merged.digest().to_hex().to_string(),
+        findings: merged.findings().len() as u64,
+        ..run
+    }
+}
+
+fn findings_of(merged: &Merged) -> Vec<Finding> {
+    let findings = merged.findings().iter().map(|finding| Finding {
+        id: finding.id,
+        property: finding.hit.property.clone(),
+        signature: finding.hit.signature.clone(),
+        text: finding.hit.text.clone(),
+    });
+    findings.collect()
+}
+
+/// Returns the run directories of older runs of a run's world that still exist, the oldest first, at most `most`. The
+/// run itself need not be recorded.
+pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Result<Vec<PathBuf>> {
+    let Some(history) = read()? else { return Ok(Vec::new()) };
+    let run = of_header(header, folder)?;
+    let run = match history.run(&run.folder)? {
+        Some(recorded) => recorded,
+        None => Run { begun_unix_s: time::unix_s(), ..run },
+    };
+    // More are asked for, because some folders may be gone.
+    let before = history.before(&run, everett_history::run::RUNS_MAX)?;
+    let mut older: Vec<PathBuf> =
+        before.iter().filter(|run| is_there(run)).take(most).map(|run| PathBuf::from(&run.folder)).collect();
+    older.reverse();
+    Ok(older)
+}
+
+/// True if a run's folder still holds that exploration, and not another one or none.
+pub(super) fn is_there(run: &Run) -> bool {
+    Header::read(Path::new(&run.folder))
+        .is_ok_and(|header| header.identity == run.identity && header.seed == run.seed)
+}
+
+/// Returns the numbers of findings by status, as a clause. Empty if there are none.
+pub(super) fn counted(compared: &Compared) -> String {
+    let statuses = [(Status::New, "new"), (Status::Ongoing, "ongoing"), (Status::Gone, "gone")];
+    let counts = statuses.map(|(status, word)| (compared.count(status), word));
+    let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Prints the comparison of an exploration that has ended with the run before.
+pub(super) fn tell(ui: &Ui, compared: &Compared) -> anyhow::Result<()> {
+    let counts = counted(compared);
+    let counts = if counts.is_empty() { "neither found anything".to_owned() } else { counts };
+    let changed = if compared.changed { "; the world has changed since" } else { "" };
+    let line = format!("against the run before, {}: {counts}{changed}", printable(&compared.before.folder));
+    Ok(ui.say(style::paint(style::FAINT, line))?)
+}

@@ -1,0 +1,127 @@
+//! `everett runs prune`: removes old run directories and their records.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use everett_history::{History, Run};
+use everett_host::time;
+use serde::Serialize;
+
+use super::{list, removal};
+use crate::commands::history;
+use crate::ui::{Ui, printable, style};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Bounds on the runs to keep. A run that any of them keeps stays.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    /// Number of newest runs of each world.
+    pub(super) keep: Option<usize>,
+    /// Age, in nanoseconds, up to which runs are kept.
+    pub(super) older_than_ns: Option<u64>,
+    /// True to remove only records whose folder is gone.
+    pub(super) gone: bool,
+    /// True to remove nothing and only report.
+    pub(super) dry_run: bool,
+}
+
+/// Record of `--json` for a run that is removed, or kept although the bounds do not keep it.
+#[derive(Serialize)]
+struct Line<'a> {
+    kind: &'static str,
+    folder: &'a str,
+    world: &'a str,
+    dry_run: bool,
+    /// Reason why it is kept.
+    why: Option<String>,
+}
+
+/// Removes the runs outside the bounds.
+pub(super) fn prune(ui: &Ui, world: Option<&Path>, bounds: &Bounds) -> anyhow::Result<()> {
+    let recorded = match history::read()? {
+        Some(history) => super::recorded(&history, world)?,
+        None => Vec::new(),
+    };
+    let now_s = time::unix_s();
+    let mut removed = 0;
+    for run in chosen(&recorded, bounds, now_s, history::is_there) {
+        let result = match bounds.dry_run {
+            true => Ok(true),
+            false => remove(run),
+        };
+        let line =
+            |kind, why| Line { kind, folder: &run.folder, world: &run.world, dry_run: bounds.dry_run, why };
+        let told =
+            format!("{:<9} {}", list::age(now_s.saturating_sub(run.begun_unix_s)), printable(&run.folder));
+        match result {
+            Ok(whole) => {
+                removed += 1;
+                let rest = if whole { "" } else { "  (other files are in it and stay)" };
+                ui.record(&line("run_removed", None))?;
+                ui.say(format!("{told}{rest}"))?;
+            }
+            Err(error) => {
+                let why = format!("{error:#}");
+                ui.say(style::paint(style::NOTE, format!("{told}  kept: {}", printable(&why))))?;
+                ui.record(&line("run_kept", Some(why)))?;
+            }
+        }
+    }
+    let done = if bounds.dry_run { "would be removed" } else { "removed" };
+    let runs = if removed == 1 { "run" } else { "runs" };
+    Ok(ui.say(format!("{removed} {runs} {done}, {} left", recorded.len() - removed))?)
+}
+
+/// Returns the runs that no bound keeps, of `recorded`, which begins with the newest.
+fn chosen<'r>(
+    recorded: &'r [Run],
+    bounds: &Bounds,
+    now_s: u64,
+    is_there: impl Fn(&Run) -> bool,
+) -> Vec<&'r Run> {
+    let mut newer: BTreeMap<&str, usize> = BTreeMap::new();
+    let outside = recorded.iter().filter(|run| {
+        let newer = newer.entry(&run.world).or_default();
+        *newer += 1;
+        let among_newest = bounds.keep.is_some_and(|keep| *newer <= keep);
+        let age_s = now_s.saturating_sub(run.begun_unix_s);
+        let young = bounds.older_than_ns.is_some_and(|age_ns| age_s < age_ns / SECOND_NS);
+        !among_newest && !young && !(bounds.gone && is_there(run))
+    });
+    outside.collect()
+}
+
+/// Removes a run's folder, if it is still there, and then its record. Returns true if the folder is gone.
+fn remove(run: &Run) -> anyhow::Result<bool> {
+    let whole = removal::remove(run)?;
+    History::open(&history::file()?)?.forget(&run.folder)?;
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_any_bound_keeps_stays() {
+        let run = |world: &str, begun_unix_s| Run {
+            folder: format!("{world}{begun_unix_s}"),
+            world: world.to_owned(),
+            begun_unix_s,
+            ..Run::default()
+        };
+        let recorded = [run("a", 90), run("b", 80), run("a", 70), run("a", 60), run("b", 50)];
+        let names = |bounds: Bounds| -> Vec<&str> {
+            let chosen = chosen(&recorded, &bounds, 100, |run| run.folder != "a60");
+            chosen.iter().map(|run| &*run.folder).collect()
+        };
+        let keep = Bounds { keep: Some(1), ..Bounds::default() };
+        assert_eq!(names(keep), ["a70", "a60", "b50"]);
+        let older_than_ns = Some(40 * SECOND_NS);
+        assert_eq!(names(Bounds { older_than_ns, ..Bounds::default() }), ["a60", "b50"]);
+        assert_eq!(names(Bounds { keep: Some(2), older_than_ns, ..Bounds::default() }), ["a60"]);
+        assert_eq!(names(Bounds { gone: true, ..Bounds::default() }), ["a60"]);
+        assert_eq!(names(Bounds { keep: Some(0), ..Bounds::default() }).len(), 5);
+    }
+}
