@@ -85,15 +85,15 @@ fn a_resumed_run_updates_its_record() {
     let mut history = lab.open();
     let start = Run { ended_unix_s: None, why: None, branches: 0, digest: String::new(), ..run("a", 10) };
     history.begin(&start, false).unwrap();
-    assert_eq!(history.runs(None, 9).unwrap(), [start.clone()]);
+    assert_eq!(history.runs(None, 9).unwrap(), std::slice::from_ref(&start));
     let end = Run { findings: 1, ..run("a", 12) };
     history.finish(&end, &[finding(1, "s")]).unwrap();
     let ended = Run { begun_unix_s: 10, ..end };
-    assert_eq!(history.runs(None, 9).unwrap(), [ended.clone()]);
+    assert_eq!(history.runs(None, 9).unwrap(), std::slice::from_ref(&ended));
     // A process that is killed after it resumed the run loses no results.
     history.begin(&Run { begun_unix_s: 99, budget_branches: Some(8), ..start.clone() }, true).unwrap();
     let resumed = Run { ended_unix_s: None, why: None, budget_branches: Some(8), ..ended };
-    assert_eq!(history.runs(None, 9).unwrap(), [resumed.clone()]);
+    assert_eq!(history.runs(None, 9).unwrap(), std::slice::from_ref(&resumed));
     assert_eq!(history.findings(&resumed).unwrap(), [finding(1, "s")]);
     // Another exploration in the same folder replaces it.
     history.begin(&Run { begun_unix_s: 99, ..start }, false).unwrap();

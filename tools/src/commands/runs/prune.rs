@@ -87,7 +87,8 @@ fn chosen<'r>(
         let among_newest = bounds.keep.is_some_and(|keep| *newer <= keep);
         let age_s = now_s.saturating_sub(run.begun_unix_s);
         let young = bounds.older_than_ns.is_some_and(|age_ns| age_s < age_ns / SECOND_NS);
-        !among_newest && !young && !(bounds.gone && is_there(run))
+        let kept = among_newest || young || bounds.gone && is_there(run);
+        !kept
     });
     outside.collect()
 }
