@@ -1,4 +1,4 @@
-//! What a compose file adds to a node: names, order, mounts, limits.
+//! Additions of a compose file to a node: names, order, mounts, limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

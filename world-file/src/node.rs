@@ -60,7 +60,7 @@ pub struct Node {
     pub disks: Vec<DataDisk>,
     /// Programs that are started when the node is up, in this order.
     pub services: Vec<Service>,
-    /// What a compose file adds; `None` for a node of a world file.
+    /// Additions of a compose file; `None` for a node of a world file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composed: Option<Composed>,
 }

@@ -11,11 +11,11 @@ use crate::{archive, cache, squashfs, tree};
 pub struct Error {
     /// The image, as the world names it.
     pub image: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with a container image.
+/// Problem of a container image.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The cache cannot be used.

@@ -87,7 +87,7 @@ struct Lab {
     cache: Cache,
 }
 
-/// What a layout consists of, before its digests are computed.
+/// Parts of a layout, before its digests are computed.
 struct Parts {
     config: String,
     /// Packed layers with the digests of their unpacked archives.

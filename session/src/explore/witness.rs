@@ -96,7 +96,7 @@ pub struct Testimony {
     pub log_cut: bool,
 }
 
-/// What a witness takes from a timeline.
+/// Observations that a witness takes from a timeline.
 #[derive(Debug, Clone, Copy)]
 pub enum Observation<'o> {
     /// An event.

@@ -1,11 +1,11 @@
-//! What becomes of each key of a compose file: the table in `docs/compose.md`.
+//! Keys of compose files and their treatment: the table in `docs/compose.md`.
 
 use std::collections::BTreeMap;
 
 use super::value::{Value, unknown};
 use crate::error::Error;
 
-/// What becomes of a key.
+/// Treatment of a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fate {
     /// It has its effect.

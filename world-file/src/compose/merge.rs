@@ -1,4 +1,4 @@
-//! What a service has from the one that it extends, by the rules of compose files: mappings are joined key by key, lists
+//! Inheritance from the service that one extends, by the rules of compose files: mappings are joined key by key, lists
 //! are appended, other values are replaced.
 
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What a service finds in its filesystem: volumes, files of the project, filesystems in memory, configs and secrets.
+//! Mounts of a service: volumes, files of the project, filesystems in memory, configs and secrets.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a compose file lacks: readiness of services without a healthcheck, workload, faults, exploration.
+//! Additions to a compose file: readiness of services without a healthcheck, workload, faults, exploration.
 
 use std::fmt::Write as _;
 use std::path::Path;

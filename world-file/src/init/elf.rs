@@ -36,7 +36,7 @@ pub enum ElfError {
     Damaged,
 }
 
-/// What a program needs.
+/// Interpreter and libraries that a program needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Program {
     /// Path of its dynamic linker; `None` for a static program.

@@ -41,7 +41,7 @@ pub enum Error {
     Program {
         /// Path of the program.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem of the file.
         problem: ElfError,
     },
     /// The program is larger than a file in a world.

@@ -31,7 +31,7 @@ pub use elf::ElfError;
 pub use error::Error;
 pub use subject::{COMPOSE_FILES, Subject, compose_in};
 
-/// What a container image says about its process, as far as a draft depends on it.
+/// Configuration of a container image, as far as a draft depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageFacts {
     /// TCP ports at which the process serves, the lowest first.

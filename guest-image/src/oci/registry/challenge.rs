@@ -1,6 +1,6 @@
 //! The header `WWW-Authenticate`, with which a registry demands authentication (RFC 9110, 11.6.1).
 
-/// What a registry demands.
+/// Demand of a registry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// A name and a password.

@@ -9,7 +9,7 @@ use super::tools::{static_program, text, tools};
 use super::{launcher_of, run_file_under, verify_file};
 use crate::support::{MS, findings, lines, run_to_end, shown};
 
-/// What a service does is its first argument.
+/// The first argument names the task of a service.
 const PROGRAM: &str = r#"
 use std::fs;
 use std::io::Write as _;
@@ -176,7 +176,7 @@ fn services_are_machines_with_names_mounts_order_and_networks() {
             "far unknown",
             "far asked: code 3 []",
             "several code 0 [\"0.5\", \"0.6\"]",
-            // The address is on the same subnet, and nobody answers for it.
+            // The address is on the same subnet, and no machine has it.
             "far by its address: timed out",
             "end",
         ]
