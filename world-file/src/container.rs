@@ -2,14 +2,21 @@
 //!
 //! The forms are those of skopeo and podman (containers-transports(5)), and plain paths and names.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use everett_input::file::in_words;
 
 use super::cursor::Item;
 use super::error::Error;
-use super::paths;
+use super::{confines, paths};
 
+/// Maximum number of files of an OCI layout whose places are looked at.
+const LAYOUT_FILES_MAX: usize = 4_096;
+/// Files beside a Dockerfile that a builder reads.
+const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
+/// An image in a compose file that lies elsewhere.
+const OUTSIDE: &str = "an image outside of the compose file's folder; name it under [images] of a world file";
 /// Maximum length of an image's name, in bytes. Registries allow 255 for the name and 128 for the tag.
 const NAME_BYTES_MAX: usize = 512;
 
@@ -67,18 +74,30 @@ impl ContainerImage {
     /// # Errors
     /// Returns a line that says what is wrong with the text.
     pub fn parse(folder: &Path, text: &str) -> Result<ContainerImage, String> {
-        parse(folder, text)
+        parse(folder, text, false)
     }
 }
 
 /// Reads an image.
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
-    parse(paths::folder_of(item.source_file()), text).map_err(|what| item.error(what))
+    let folder = paths::folder_of(item.source_file());
+    let confined = confines::is_compose(item.source_file());
+    parse(folder, text, confined).map_err(|what| item.error(what))
 }
 
-/// Reads an image from its text; relative paths start at `folder`.
-pub(super) fn parse(folder: &Path, text: &str) -> Result<ContainerImage, String> {
+/// Reads an image from its text; relative paths start at `folder`. If `confined`, all paths must lead to files below it.
+pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<ContainerImage, String> {
+    if !confined {
+        return unconfined(folder, text);
+    }
+    let is_up = |text: &str| text.split(['/', ':']).any(|part| part == "..");
+    let image = if is_up(text) { Err(OUTSIDE.to_owned()) } else { unconfined(folder, text) }?;
+    confine(folder, &image)?;
+    Ok(image)
+}
+
+fn unconfined(folder: &Path, text: &str) -> Result<ContainerImage, String> {
     if text.is_empty() || text.contains(char::is_control) {
         return Err("an image has a path or a name, without control characters".to_owned());
     }
@@ -153,4 +172,58 @@ pub(super) fn name(text: &str) -> Result<String, String> {
         return Err(format!("\"{text}\" is not the name of an image, such as \"redis:7\""));
     }
     Ok(text.to_owned())
+}
+
+/// Returns an error if an image is read from a path outside of the compose file's `folder`. Images by name are those of
+/// the host's stores and of registries.
+pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), String> {
+    let outside = |_| OUTSIDE.to_owned();
+    match image {
+        ContainerImage::Archive { path, .. } => confines::check(folder, path).map_err(outside),
+        ContainerImage::Layout { path, .. } => {
+            confines::check(folder, path).map_err(outside)?;
+            confine_layout(folder, path)
+        }
+        ContainerImage::Built(build) => confine_build(folder, build),
+        ContainerImage::Docker(_)
+        | ContainerImage::Podman(_)
+        | ContainerImage::Registry(_)
+        | ContainerImage::Named(_) => Ok(()),
+    }
+}
+
+/// Checks the files of an OCI layout, which may be links.
+fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
+    let blobs = layout.join("blobs");
+    let mut paths = vec![layout.join("index.json"), blobs.clone()];
+    let mut next = 0;
+    while let Some(path) = paths.get(next).cloned() {
+        confines::check(folder, &path)?;
+        // Blobs are in a folder for each algorithm.
+        let is_folder_of_blobs = path == blobs || path.parent() == Some(&blobs);
+        if is_folder_of_blobs && path.is_dir() {
+            let failed = |error| format!("{}: {}", path.display(), in_words(&error));
+            for entry in fs::read_dir(&path).map_err(failed)? {
+                paths.push(entry.map_err(failed)?.path());
+                if paths.len() > LAYOUT_FILES_MAX {
+                    return Err(format!("{}: more than {LAYOUT_FILES_MAX} files", layout.display()));
+                }
+            }
+        }
+        next += 1;
+    }
+    Ok(())
+}
+
+/// Checks the files that a builder reads beside those that it copies. It copies links as links.
+fn confine_build(folder: &Path, build: &Build) -> Result<(), String> {
+    let file = build.file.clone().unwrap_or_else(|| build.context.join("Dockerfile"));
+    let mut paths: Vec<PathBuf> = IGNORE_FILES.iter().map(|name| build.context.join(name)).collect();
+    paths.extend(IGNORE_FILES.iter().map(|end| {
+        let mut name = file.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    }));
+    paths.extend([build.context.clone(), build.context.join("Containerfile"), file]);
+    paths.iter().try_for_each(|path| confines::check(folder, path))
 }

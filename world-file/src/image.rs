@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cursor::{Item, Table};
 use super::error::Error;
-use super::paths;
+use super::{confines, paths};
 
 /// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
@@ -122,6 +122,9 @@ fn mirror(item: &Item<'_>) -> Result<String, Error> {
         return Err(item.error(format!(
             "\"{text}\" is not the address of a mirror, such as \"https://deb.debian.org/debian\""
         )));
+    }
+    if text.starts_with("file:") && confines::is_compose(item.source_file()) {
+        return Err(item.error("a mirror outside of the compose file's folder; name it in a world file"));
     }
     Ok(text.to_owned())
 }

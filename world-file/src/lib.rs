@@ -3,7 +3,7 @@
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
-//! - `compose`: compose files; `composed`: what they add to a node
+//! - `compose`: compose files; `composed`: what they add to a node; `confines`: where their paths may lead
 //! - [`init`]: first world files
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
@@ -11,11 +11,13 @@
 //!
 //! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`, without a line or key
 //! if it concerns the whole file. Reading never panics, whatever the bytes; every list and text has a named bound. Only
-//! host files that the world file names are read, and a relative path never leaves the world file's folder.
+//! host files that the world file names are read, and a relative path never leaves the world file's folder. A compose file
+//! names no path outside of its folder.
 
 mod command;
 mod compose;
 mod composed;
+mod confines;
 mod container;
 mod cursor;
 mod disk;
@@ -192,7 +194,7 @@ fn read_file(file: &Path) -> Result<String, Error> {
 /// # Errors
 /// See [`load`].
 pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
-    if compose::is_compose(file) {
+    if confines::is_compose(file) {
         return compose::parse(text, file, &variable);
     }
     let source = Source { file, text };

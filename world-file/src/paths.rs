@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use everett_input::file::in_words;
 
+use super::confines;
 use super::cursor::Item;
 use super::error::Error;
 
@@ -12,7 +13,7 @@ const PATH_BYTES_MAX: usize = 4095;
 
 /// Returns the host path that `item` names. A relative path starts at the world file's folder. It may not contain `..`,
 /// and may not leave the folder through a symbolic link. A world file from someone else therefore reads only files that
-/// came with it, or that it names by an absolute path.
+/// came with it, or that it names by an absolute path. A compose file has no absolute paths out of its folder either.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     host_text(item, item.str()?)
 }
@@ -21,6 +22,9 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
 pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     let folder = folder_of(item.source_file());
     let real = within(folder, folder, text).map_err(|what| item.error(what))?;
+    if confines::is_compose(item.source_file()) {
+        confines::check(folder, &real).map_err(|what| item.error(what))?;
+    }
     real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
 }
 
@@ -43,8 +47,11 @@ pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathB
     if named.is_absolute() {
         return Ok(joined);
     }
-    let escapes =
-        || format!("\"{text}\" contains \"..\" or leaves the world file's folder; write an absolute path");
+    let escapes = || {
+        format!(
+            "\"{text}\" contains \"..\" or leaves the file's folder; a world file can name absolute paths"
+        )
+    };
     if named.components().any(|c| c == Component::ParentDir) {
         return Err(escapes());
     }

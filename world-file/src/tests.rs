@@ -189,7 +189,7 @@ fn errors_name_file_line_and_key() {
     assert!(model.starts_with("w.toml:4: workload.history.model: unknown variant `stack`"), "{model}");
     assert_eq!(
         node_error("files = { \"/etc/x\" = \"../secret\" }"),
-        "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" contains \"..\" or leaves the world file's folder; write an absolute path"
+        "w.toml:3: node[0].files.\"/etc/x\": \"../secret\" contains \"..\" or leaves the file's folder; a world file can name absolute paths"
     );
     assert_eq!(
         node_error("files = { \"/etc/x\" = \"no-such-file\" }"),
@@ -261,7 +261,7 @@ fn a_symbolic_link_cannot_leave_the_folder() {
     let file = folder.path().join("w.toml");
     let world = |name: &str| format!("[[node]]\nname = \"a\"\nfiles = {{ \"/etc/x\" = \"{name}\" }}\n");
     assert!(parse(&world("inside"), &file).is_ok());
-    assert!(parse(&world("link"), &file).unwrap_err().what.contains("leaves the world file's folder"));
+    assert!(parse(&world("link"), &file).unwrap_err().what.contains("leaves the file's folder"));
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn images_are_named_by_path_or_transport() {
     assert!(error("b.tar").contains("no such file"));
     assert!(error("oci:a.tar").contains("is not an OCI layout"), "{}", error("oci:a.tar"));
     assert!(error("oci-archive:layout").contains("is not a file"));
-    assert!(error("../a.tar").contains("leaves the world file's folder"));
+    assert!(error("../a.tar").contains("leaves the file's folder"));
     assert!(error("").contains("an image has a path or a name"));
     for name in ["docker-daemon:", "docker-daemon:--all", "containers-storage:a b", "oci:layout:-x"] {
         assert!(error(name).contains("is not the name of an image"), "{name}");

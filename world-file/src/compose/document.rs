@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use everett_input::file::{self as input, Reason};
 
+use super::below::below;
 use super::keys;
 use super::merge;
 use super::value::Value;
 use super::variables::{self, Variables};
 use super::yaml::{self, Kind, Node};
 use crate::error::Error;
-use crate::{FILE_BYTES_MAX, paths};
+use crate::{FILE_BYTES_MAX, confines, paths};
 
 /// Maximum length of a chain of `extends`.
 const EXTENDS_MAX: usize = 16;
@@ -54,6 +55,7 @@ impl<'p> Document<'p> {
         let mut variables = Variables::new(process);
         let dotenv = paths::folder_of(file).join(".env");
         if dotenv.is_file() {
+            confines::check(paths::folder_of(file), &dotenv).map_err(|what| Error::whole(file, what))?;
             let found = read_variables(&dotenv, Some(&variables))?;
             variables.extend(found);
         }
@@ -182,10 +184,7 @@ impl Files<'_> {
         };
         let file = match file {
             None => service.at().file.to_path_buf(),
-            Some(value) => {
-                let confines = paths::folder_of(self.project);
-                paths::within(value.folder(), confines, value.text()?).map_err(|what| value.error(what))?
-            }
+            Some(value) => below(&value, paths::folder_of(self.project), value.text()?)?,
         };
         let services = self.services(&file, variables)?;
         let wanted = name.text()?;

@@ -4,6 +4,7 @@
 //! - `yaml`: the text as a bounded tree with lines; `value`: typed access to it; `quantity`: durations and sizes
 //! - `variables`: `${NAME}` and files of variables
 //! - `document`: the file with variables replaced, `extends` carried out (`merge`) and profiles applied
+//! - `below`: paths of the host
 //! - `keys`: what becomes of each key: used, ignored or refused
 //! - `service`: one service; `process`: its process; `mounts`: its volumes and files
 //! - `ports`: the ports that a service names, for `everett init`
@@ -14,13 +15,16 @@
 //! world file with `compose = "compose.yaml"`.
 //!
 //! **Invariants.** As for world files: every error is one line with file, line and key; reading never panics; a key is
-//! used, listed as ignored, or an error; no file outside of the compose file's folder is read.
+//! used, listed as ignored, or an error; no file outside of the compose file's folder is read (`confines`).
 
+mod below;
 mod document;
 mod keys;
 mod merge;
 mod mounts;
 mod nodes;
+#[cfg(test)]
+mod outside;
 mod own;
 mod ports;
 mod process;
@@ -41,9 +45,6 @@ use crate::container::ContainerImage;
 use crate::cursor::{Source, Table};
 use crate::error::Error;
 use crate::{CheckKind, World};
-
-/// Ends of the names of compose files.
-const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
 
 /// A compose file that has been read, before its images are known.
 pub(crate) struct Compose<'p>(document::Document<'p>);
@@ -75,11 +76,6 @@ impl<'p> Compose<'p> {
     ) -> Result<Composition, Error> {
         nodes::of(&mut self.0, images)
     }
-}
-
-/// Returns true if a file is a compose file by its name.
-pub(crate) fn is_compose(file: &Path) -> bool {
-    file.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known))
 }
 
 /// Returns true if a compose file has a block `x-everett`.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use everett_input::file::in_words;
 
+use super::below::below;
 use super::document::Document;
-use super::process::below;
 use super::value::Value;
 use crate::composed::{Bind, Tmpfs};
 use crate::error::Error;

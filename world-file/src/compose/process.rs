@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::below::below;
 use super::document::{Document, read_variables};
 use super::value::Value;
 use crate::command::{
@@ -116,26 +117,6 @@ fn env_file(document: &Document<'_>, file: &Value) -> Result<Vec<(String, String
         };
     }
     read_variables(&host, (!raw).then_some(&document.variables))
-}
-
-/// Returns the host path that a value names, which must be in the project's folder.
-pub(super) fn below(
-    value: &Value,
-    confines: &std::path::Path,
-    text: &str,
-) -> Result<std::path::PathBuf, Error> {
-    let outside =
-        || value.error(format!("\"{}\" is outside of the compose file's folder", text.escape_debug()));
-    if text.starts_with('/') {
-        // An absolute path into the project is as good as a relative one.
-        let real = std::path::Path::new(text).canonicalize().map_err(|_| outside())?;
-        let folder = confines.canonicalize().map_err(|_| outside())?;
-        return if real.starts_with(&folder) { Ok(real) } else { Err(outside()) };
-    }
-    if text.starts_with('~') || text.split('/').any(|part| part == "..") {
-        return Err(outside());
-    }
-    paths::within(value.folder(), confines, text).map_err(|_| outside())
 }
 
 /// Reads a user with an optional group, each by name or number.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use super::below::below;
 use super::document::Document;
 use super::keys;
 use super::mounts::{self, Mounts};
@@ -232,18 +233,21 @@ fn image(
         if let Some(image) = images.get(&text) {
             return Ok(image.clone());
         }
-        return build(document, &value, &text).map(ContainerImage::Built);
+        let image = ContainerImage::Built(build(document, &value, &text)?);
+        container::confine(paths::folder_of(&document.file), &image).map_err(|what| value.error(what))?;
+        return Ok(image);
     }
     let value =
         named.ok_or_else(|| service.error("\"image\" is missing; a service has an image or a build"))?;
-    container::parse(paths::folder_of(&document.file), value.text()?).map_err(|what| value.error(what))
+    let folder = paths::folder_of(&document.file);
+    container::parse(folder, value.text()?, true).map_err(|what| value.error(what))
 }
 
 fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Error> {
     let name = container::name(name).map_err(|what| value.error(what))?;
     let confines = paths::folder_of(&document.file);
     let folder = |value: &Value, text: &str| -> Result<std::path::PathBuf, Error> {
-        let path = process::below(value, confines, text)?;
+        let path = below(value, confines, text)?;
         path.canonicalize().map_err(|error| {
             value.error(format!("{}: {}", path.display(), everett_input::file::in_words(&error)))
         })

@@ -8,14 +8,14 @@ use crate::composed::{HostOf, Ulimit};
 use crate::{Node, Ready, Restart};
 
 /// A folder for compose files.
-struct Project(tempfile::TempDir);
+pub(super) struct Project(pub(super) tempfile::TempDir);
 
 impl Project {
-    fn new() -> Project {
+    pub(super) fn new() -> Project {
         Project(tempfile::tempdir().unwrap())
     }
 
-    fn write(&self, path: &str, text: &str) -> &Project {
+    pub(super) fn write(&self, path: &str, text: &str) -> &Project {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -31,11 +31,11 @@ impl Project {
         })
     }
 
-    fn read(&self, text: &str) -> Result<World, String> {
+    pub(super) fn read(&self, text: &str) -> Result<World, String> {
         self.read_with(text, &|_| None)
     }
 
-    fn world(&self, text: &str) -> World {
+    pub(super) fn world(&self, text: &str) -> World {
         self.read(text).unwrap_or_else(|error| panic!("{error}"))
     }
 }
@@ -263,7 +263,7 @@ fn extends_joins_services() {
     );
     assert_eq!(
         error("services:\n  a: { extends: { file: ../x.yaml, service: b } }\n"),
-        "compose.yaml:2: services.a.extends.file: \"../x.yaml\" contains \"..\" or leaves the world file's folder; write an absolute path"
+        "compose.yaml:2: services.a.extends.file: \"../x.yaml\" is outside of the compose file's folder"
     );
     assert_eq!(
         error("services:\n  a: { extends: c }\n"),
@@ -321,35 +321,6 @@ fn files_of_the_project_are_mounted() {
             "/run/everett/binds/4/key /run/secrets/key false",
         ]
     );
-}
-
-#[test]
-fn nothing_outside_of_the_project_is_read() {
-    let outside = tempfile::NamedTempFile::new().unwrap();
-    let project = Project::new();
-    std::os::unix::fs::symlink(outside.path(), project.0.path().join("link")).unwrap();
-    project.write("folder/f", "x");
-    std::os::unix::fs::symlink(outside.path(), project.0.path().join("folder/link")).unwrap();
-    let read = |lines: &str| project.read(&format!("services:\n  a:\n    image: i\n{lines}")).unwrap_err();
-    for source in ["../x", "/etc/passwd", "~/x", "./a/../../x", "./link"] {
-        let said = read(&format!("    volumes: [\"{source}:/x\"]\n"));
-        assert_eq!(
-            said,
-            format!(
-                "compose.yaml:4: services.a.volumes[0]: \"{source}\" is outside of the compose file's folder"
-            )
-        );
-    }
-    for source in ["../x", "/etc/passwd", "link"] {
-        let said = read(&format!("    env_file: {source}\n"));
-        assert!(said.ends_with("is outside of the compose file's folder"), "{said}");
-    }
-    let said = read("    volumes: [\"./folder:/x\"]\n");
-    assert!(said.ends_with("leads out of the compose file's folder"), "{said}");
-    let said = read("    volumes: [\"/var/run/docker.sock:/var/run/docker.sock\"]\n");
-    assert!(said.ends_with("so there is no engine to talk to"), "{said}");
-    let said = read("    build: ../x\n");
-    assert!(said.ends_with("is outside of the compose file's folder"), "{said}");
 }
 
 #[test]
