@@ -32,7 +32,7 @@ pub use file::{BaseFile, FileError};
 pub use image::Image;
 pub use moment::MomentFile;
 pub use page::{PAGE, PageBytes, PageHash, PageRef, Pool, PoolStats};
-pub use store::{DeriveError, Store, StoreError};
+pub use store::{Layered, Store, StoreError};
 pub use tree::{Entry, Tree};
 
 const _: fn() = || {

@@ -3,14 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everett_snapshot::{Base, BaseFile, Image, PAGE, PageBytes, PageHash, Pool, Store};
+use everett_snapshot::{Base, BaseFile, Entry, Image, PAGE, PageBytes, PageHash, Pool, Store};
 use proptest::prelude::*;
 
 const PAGES: usize = 70;
-/// Size in bytes that a moment states for each page in which it differs from its parent.
-const PAGE_COST: u64 = 4096;
 
 type Copy = Vec<PageBytes>;
+
+/// A moment, as the tests remember it.
+struct Written {
+    parent: u32,
+    /// Pages written since the parent, from which the moment is derived again.
+    writes: Vec<(u64, PageBytes)>,
+    copy: Copy,
+}
 
 /// An operation on one of two machines.
 #[derive(Debug, Clone)]
@@ -23,8 +29,6 @@ enum Step {
     /// The other machine restores this machine's last moment.
     Fork,
     Restore(prop::sample::Index),
-    Forget(prop::sample::Index),
-    Budget(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
@@ -35,8 +39,6 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         4 => Just(Step::Snapshot),
         1 => Just(Step::Fork),
         3 => any::<prop::sample::Index>().prop_map(Step::Restore),
-        1 => any::<prop::sample::Index>().prop_map(Step::Forget),
-        1 => (0u64..40).prop_map(|pages| Step::Budget(pages * PAGE_COST)),
     ];
     proptest::collection::vec((0usize..2, step), 1..120)
 }
@@ -73,8 +75,8 @@ fn check(image: &Image, copy: &Copy) -> Result<(), TestCaseError> {
         present.extend(hash.map(|hash| (index as u64, hash)));
         if let Some(entry) = image.delta().get(index as u64) {
             let hash = match entry {
-                everett_snapshot::Entry::Zero => None,
-                everett_snapshot::Entry::Page(page) => Some(page.hash()),
+                Entry::Zero => None,
+                Entry::Page(page) => Some(page.hash()),
             };
             prop_assert_ne!(hash, image.base().hash(index as u64), "an entry equals the base");
         }
@@ -92,15 +94,45 @@ fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
     (0..PAGES).filter(|&index| a[index] != b[index]).map(|index| index as u64).collect()
 }
 
-fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), TestCaseError> {
+/// Returns the image of a moment. If the store has dropped it, derives it from its nearest ancestor that is kept.
+fn image(
+    store: &mut Store<u32, Image>,
+    journal: &BTreeMap<u32, Written>,
+    pool: &Pool,
+    key: u32,
+) -> Result<Image, TestCaseError> {
+    let mut missing = Vec::new();
+    let mut at = key;
+    let mut image = loop {
+        match store.get(&at) {
+            Some(image) => break image.clone(),
+            None => missing.push(at),
+        }
+        at = journal[&at].parent;
+    };
+    while let Some(key) = missing.pop() {
+        check(&image, &journal[&journal[&key].parent].copy)?;
+        let Written { parent, writes, .. } = &journal[&key];
+        for (index, content) in writes {
+            image.set_hashed(pool, *index, PageHash::of_nonzero(content), content);
+        }
+        store.insert(key, *parent, writes.len() as u64, image.clone()).unwrap();
+    }
+    Ok(image)
+}
+
+fn run(
+    base: &Arc<Base>,
+    first: Copy,
+    budget_pages: u64,
+    steps: Vec<(usize, Step)>,
+) -> Result<(), TestCaseError> {
     let pool = Pool::default();
-    // For each moment, by key: the pages written since its parent, from which it is derived again, and a full copy.
-    let mut journal: BTreeMap<u32, (Vec<(u64, PageBytes)>, Copy)> = BTreeMap::new();
-    let mut store: Store<u32, Image> = Store::new(20 * PAGE_COST);
+    let mut journal: BTreeMap<u32, Written> = BTreeMap::new();
     let root = Image::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
     check(&root, &first)?;
-    store.insert(0, None, 0, 0, root.clone()).unwrap();
-    journal.insert(0, (Vec::new(), first.clone()));
+    let mut store = Store::new(budget_pages * PAGE as u64, 0, root.clone());
+    journal.insert(0, Written { parent: 0, writes: Vec::new(), copy: first.clone() });
     let machine = || Machine { live: first.clone(), image: root.clone(), at: 0, dirty: BTreeSet::new() };
     let mut machines = [machine(), machine()];
     drop(root);
@@ -133,46 +165,31 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
                 prop_assert!(
                     differing.iter().all(|index| writes.iter().any(|(written, _)| written == index))
                 );
-                let bytes = differing.len() as u64 * PAGE_COST;
-                let cost = writes.len() as u64;
-                // If the parent has been forgotten, the moment becomes a root.
-                let parent = store.knows(&machine.at).then_some(machine.at);
-                store.insert(next, parent, cost, bytes, machine.image.clone()).unwrap();
-                journal.insert(next, (writes, machine.live.clone()));
+                store.insert(next, machine.at, writes.len() as u64, machine.image.clone()).unwrap();
+                let copy = machine.live.clone();
+                journal.insert(next, Written { parent: machine.at, writes, copy });
                 machine.at = next;
                 next += 1;
             }
             Step::Fork => other.restore(machine.at, &machine.image),
             Step::Restore(index) => {
                 let key = known[index.index(known.len())];
-                let image = store.get_or_derive(&key, &mut |parent, image: &Image, child| {
-                    check(image, &journal[parent].1)?;
-                    let mut image = image.clone();
-                    for (index, content) in &journal[child].0 {
-                        image.set_hashed(&pool, *index, PageHash::of_nonzero(content), content);
-                    }
-                    Ok::<_, TestCaseError>(image)
-                });
-                let image = image.unwrap().clone();
+                let image = image(&mut store, &journal, &pool, key)?;
                 machine.restore(key, &image);
-                prop_assert!(machine.live == journal[&key].1, "restored memory differs");
+                prop_assert!(machine.live == journal[&key].copy, "restored memory differs");
             }
-            Step::Forget(index) => {
-                let key = known[index.index(known.len())];
-                if key != 0 && store.forget(&key).is_ok() {
-                    journal.remove(&key);
-                }
-            }
-            Step::Budget(budget) => store.set_budget(budget),
         }
     }
 
     let there: Vec<(u32, Image)> =
-        store.present().map(|&key| (key, store.get(&key).unwrap().clone())).collect();
+        journal.keys().filter_map(|key| Some((*key, store.get(key)?.clone()))).collect();
     for (key, image) in &there {
-        check(image, &journal[key].1)?;
+        check(image, &journal[key].copy)?;
         for (other_key, other) in &there {
-            prop_assert_eq!(differing(image, other), copies_differ(&journal[key].1, &journal[other_key].1));
+            prop_assert_eq!(
+                differing(image, other),
+                copies_differ(&journal[key].copy, &journal[other_key].copy)
+            );
         }
     }
     let distinct: BTreeSet<PageHash> = there
@@ -180,11 +197,12 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
         .map(|(_, image)| image)
         .chain(machines.iter().map(|machine| &machine.image))
         .flat_map(|image| image.delta_pages())
-        .filter_map(|(_, entry)| match entry {
-            everett_snapshot::Entry::Page(page) => Some(page.hash()),
-            everett_snapshot::Entry::Zero => None,
-        })
+        .filter_map(page_hash)
         .collect();
+    let counted = store.stats().bytes / PAGE as u64;
+    let held: BTreeSet<PageHash> =
+        there.iter().flat_map(|(_, image)| image.delta_pages()).filter_map(page_hash).collect();
+    prop_assert!(counted >= held.len() as u64, "{counted} pages counted of {}", held.len());
     prop_assert_eq!(
         pool.stats().pages,
         distinct.len() as u64,
@@ -193,6 +211,13 @@ fn run(base: &Arc<Base>, first: Copy, steps: Vec<(usize, Step)>) -> Result<(), T
     drop((there, store, machines));
     prop_assert_eq!(pool.stats().pages, 0, "no page is left");
     Ok(())
+}
+
+fn page_hash((_, entry): (u64, &Entry)) -> Option<PageHash> {
+    match entry {
+        Entry::Page(page) => Some(page.hash()),
+        Entry::Zero => None,
+    }
 }
 
 /// Returns a base with some zero pages, and its content.
@@ -213,11 +238,11 @@ fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
 fn machines_over_zeroes_and_over_a_file() {
     let (_folder, base, copy) = base_file();
     let zero = Arc::new(Base::Zero);
-    proptest!(ProptestConfig::with_cases(150), |(steps in steps(), over_file: bool)| {
+    proptest!(ProptestConfig::with_cases(150), |(steps in steps(), budget_pages in 0u64..40, over_file: bool)| {
         if over_file {
-            run(&base, copy.clone(), steps)?;
+            run(&base, copy.clone(), budget_pages, steps)?;
         } else {
-            run(&zero, vec![[0; PAGE]; PAGES], steps)?;
+            run(&zero, vec![[0; PAGE]; PAGES], budget_pages, steps)?;
         }
     });
 }

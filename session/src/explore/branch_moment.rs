@@ -1,6 +1,6 @@
 //! A moment of the tree: a timeline at the end of a branch, from which other branches continue.
 
-use everett_snapshot::{Image, PAGE, Pool};
+use everett_snapshot::{Layered, Pool};
 use everett_vmm::machine::Moment;
 use everett_vmm::world::WorldMoment;
 
@@ -29,35 +29,22 @@ impl BranchMoment {
         BranchMoment { world: timeline.world_mut().moment(pool), session, memory }
     }
 
-    /// Returns the approximate number of bytes that are freed when this moment is dropped and its parent is kept.
-    /// `history` is the history up to the parent.
+    /// Returns the approximate number of bytes of this moment that an ancestor does not hold. `history` is the history
+    /// up to the ancestor.
     #[must_use]
-    pub fn bytes_beyond(&self, parent: &WorldMoment, history: &HistoryChain) -> u64 {
-        let machines = self.world.machines.iter().zip(&parent.machines);
-        let pages = machines.map(|(here, there)| pages_beyond(here, there)).fold(0, u64::saturating_add);
+    pub fn bytes_beyond(&self, ancestor: &WorldMoment, history: &HistoryChain) -> u64 {
+        let machines = self.world.machines.iter().zip(&ancestor.machines);
+        let pages_bytes =
+            machines.map(|(here, there)| pages_beyond(here, there)).fold(0, u64::saturating_add);
         let lines_bytes = self.memory.chain.bytes().saturating_sub(history.bytes());
-        pages.saturating_mul(PAGE as u64).saturating_add(OVERHEAD_BYTES).saturating_add(lines_bytes)
+        pages_bytes.saturating_add(OVERHEAD_BYTES).saturating_add(lines_bytes)
     }
 }
 
 fn pages_beyond(here: &Moment, there: &Moment) -> u64 {
     let disks = here.disks().iter().zip(there.disks());
-    let disks = disks.map(|(here, there)| differing(&here.blocks, &there.blocks));
-    differing_images(here.memory(), there.memory()) + disks.sum::<u64>()
-}
-
-fn differing_images(here: &Image, there: &Image) -> u64 {
-    if std::sync::Arc::ptr_eq(here.base(), there.base()) {
-        differing(here.delta(), there.delta())
-    } else {
-        here.delta().len()
-    }
-}
-
-fn differing(here: &everett_snapshot::Tree, there: &everett_snapshot::Tree) -> u64 {
-    let mut pages = 0;
-    here.diff(there, |_, mine, _| pages += u64::from(mine.is_some()));
-    pages
+    let disks = disks.map(|(here, there)| here.blocks.bytes_beyond(&there.blocks));
+    disks.fold(here.memory().bytes_beyond(there.memory()), u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use everett_explorer::search::Path;
-use everett_snapshot::Store;
 use everett_snapshot::store::StoreStats;
+use everett_snapshot::{Layered, Store};
 use everett_vmm::world::WorldMoment;
 
 use super::branch_moment::BranchMoment;
@@ -21,20 +21,36 @@ pub type Way = [(u64, Path)];
 
 /// Store of the kept moments.
 #[derive(Debug)]
-pub struct MomentStore {
-    /// Moments by branch. The root's entry holds `None`: its moment is `root`, which is always kept.
-    store: Mutex<Store<Key, Option<Arc<BranchMoment>>>>,
-    root: WorldMoment,
+pub struct MomentStore(Mutex<Store<Key, KeptMoment>>);
+
+/// A moment in the store.
+#[derive(Debug, Clone)]
+enum KeptMoment {
+    /// The root moment, at which no history has begun.
+    Root(Box<WorldMoment>),
+    /// The moment at the end of a branch.
+    Branch(Arc<BranchMoment>),
+}
+
+impl Layered for KeptMoment {
+    fn bytes_beyond(&self, ancestor: &KeptMoment) -> u64 {
+        match (self, ancestor) {
+            (KeptMoment::Root(_), _) => 0,
+            (KeptMoment::Branch(here), KeptMoment::Root(root)) => {
+                here.bytes_beyond(root, &HistoryChain::default())
+            }
+            (KeptMoment::Branch(here), KeptMoment::Branch(there)) => {
+                here.bytes_beyond(&there.world, &there.memory.chain)
+            }
+        }
+    }
 }
 
 impl MomentStore {
-    /// Creates a store with only the root moment and a budget of roughly `budget_bytes` bytes.
+    /// Creates a store with only the root moment and a budget of roughly `budget_bytes` bytes for the others.
     #[must_use]
     pub fn new(root: WorldMoment, budget_bytes: u64) -> MomentStore {
-        let mut store = Store::new(budget_bytes);
-        // The first key is always accepted.
-        let _ = store.insert(None, None, 0, 0, None);
-        MomentStore { store: Mutex::new(store), root }
+        MomentStore(Mutex::new(Store::new(budget_bytes, None, KeptMoment::Root(Box::new(root)))))
     }
 
     /// Returns the number of branches up to the last one on `way` whose moment is kept, and that moment; 0 and `None`
@@ -43,7 +59,7 @@ impl MomentStore {
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
         let found = way.iter().enumerate().rev().find_map(|(i, (branch, _))| {
-            let at_moment = store.get(&Some(*branch))?.as_ref()?;
+            let KeptMoment::Branch(at_moment) = store.get(&Some(*branch))? else { return None };
             Some((i + 1, Some(Arc::clone(at_moment))))
         });
         found.unwrap_or((0, None))
@@ -54,15 +70,9 @@ impl MomentStore {
         let at_moment = Arc::new(at_moment);
         let Some(((branch, _), before)) = way.split_last() else { return at_moment };
         let parent = before.last().map(|(branch, _)| *branch);
-        // The lock is released here: others can use the store while memory is compared.
-        let from = self.lock().get(&parent).cloned().flatten();
-        let bytes = match &from {
-            Some(from) => at_moment.bytes_beyond(&from.world, &from.memory.chain),
-            None => at_moment.bytes_beyond(&self.root, &HistoryChain::default()),
-        };
         // The store knows the parent, because the caller has kept or derived it. If it did not, it would refuse the
         // moment, which would only cost the time to derive it again.
-        let _ = self.lock().insert(Some(*branch), Some(parent), cost, bytes, Some(Arc::clone(&at_moment)));
+        let _ = self.lock().insert(Some(*branch), parent, cost, KeptMoment::Branch(Arc::clone(&at_moment)));
         at_moment
     }
 
@@ -72,8 +82,8 @@ impl MomentStore {
         self.lock().stats()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, Option<Arc<BranchMoment>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, KeptMoment>> {
         // The store is consistent after each call, so a panic of another thread does no harm.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

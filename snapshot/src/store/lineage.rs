@@ -1,29 +1,43 @@
 //! Keys, parents, costs and values of a store, and the queue of values that can be evicted.
 //!
-//! **Invariants.** The queue holds exactly the values that may be evicted, each with the cost of deriving it from the
-//! nearest ancestor that has a value. When a value is added or removed, the costs of the values below it are updated,
-//! on each path down to the next value. To find these values quickly, each key knows its *live* children, which have a
-//! value or a live child themselves; all other subtrees are skipped. No function here is recursive, because lineages
-//! may be long chains.
+//! The values form a tree of their own: *above* a value is its nearest ancestor that has a value, and *below* it are
+//! the values that it is above. A value knows its bytes beyond the one above, and how many more it would count if that
+//! one were evicted.
+//!
+//! **Invariants.** The queue holds exactly the values whose eviction frees something, each with the bytes that it frees
+//! and the cost of deriving it from the value above. When a value is added or removed, these figures change for it, for
+//! the one above, and for two levels below; nothing else is compared. To find the values below quickly, each key knows
+//! its *live* children, which have a value or a live child themselves; all other subtrees are skipped. No function here
+//! is recursive, because lineages may be long chains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Layered;
 use super::rank::Rank;
 
 /// A known key.
 #[derive(Debug, Clone)]
-pub(super) struct Node<K, V> {
-    pub(super) parent: Option<K>,
-    pub(super) children: BTreeSet<K>,
+struct Node<K, V> {
+    /// `None` for the root.
+    parent: Option<K>,
     /// Cost of the derivation from the parent.
-    pub(super) cost: u64,
-    pub(super) bytes: u64,
-    pub(super) pins: u32,
-    pub(super) value: Option<V>,
+    cost: u64,
+    kept: Option<Kept<K, V>>,
     /// Children that have a value or a live child.
     live: BTreeSet<K>,
-    /// Cost of the derivation from the nearest ancestor with a value. Valid only for keys that have a value.
-    distance: u64,
+}
+
+/// The value of a key.
+#[derive(Debug, Clone)]
+struct Kept<K, V> {
+    value: V,
+    /// Bytes beyond the value above. 0 for the root.
+    bytes: u64,
+    /// Bytes that this value would count in addition if the one above were evicted. Negative if it has pages of the
+    /// value above that one, which that one does not have.
+    inherited: i128,
+    /// Its place in the queue.
+    rank: Option<Rank<K>>,
 }
 
 /// Tree of known keys; see the module's documentation.
@@ -35,16 +49,13 @@ pub(super) struct Lineage<K: Ord, V> {
     present: usize,
 }
 
-impl<K: Ord, V> Default for Lineage<K, V> {
-    fn default() -> Lineage<K, V> {
-        Lineage { nodes: BTreeMap::new(), queue: BTreeSet::new(), bytes: 0, present: 0 }
+impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
+    pub(super) fn new(root: K, value: V) -> Lineage<K, V> {
+        let kept = Some(Kept { value, bytes: 0, inherited: 0, rank: None });
+        let root = (root, Node { parent: None, cost: 0, kept, live: BTreeSet::new() });
+        Lineage { nodes: BTreeMap::from([root]), queue: BTreeSet::new(), bytes: 0, present: 1 }
     }
-}
 
-impl<K: Ord + Clone, V> Lineage<K, V> {
-    pub(super) fn node(&self, key: &K) -> Option<&Node<K, V>> {
-        self.nodes.get(key)
-    }
     pub(super) fn known(&self) -> usize {
         self.nodes.len()
     }
@@ -54,103 +65,81 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
-    pub(super) fn present_keys(&self) -> impl Iterator<Item = &K> {
-        self.nodes.iter().filter(|(_, node)| node.value.is_some()).map(|(key, _)| key)
+    /// Returns the parent of a known key, and the cost of the derivation from it.
+    pub(super) fn edge(&self, key: &K) -> Option<(Option<&K>, u64)> {
+        self.nodes.get(key).map(|node| (node.parent.as_ref(), node.cost))
+    }
+    pub(super) fn value(&self, key: &K) -> Option<&V> {
+        self.kept(key).map(|kept| &kept.value)
+    }
+    /// Returns the key to evict next, other than `except`.
+    pub(super) fn cheapest(&self, except: &K) -> Option<K> {
+        self.queue.iter().map(|rank| &rank.key).find(|key| *key != except).cloned()
     }
 
     /// Adds an unknown key. Its parent must be known.
-    pub(super) fn add(&mut self, key: K, parent: Option<K>, cost: u64) {
-        if let Some(parent) = parent.as_ref().and_then(|parent| self.nodes.get_mut(parent)) {
-            parent.children.insert(key.clone());
-        }
-        let (children, live) = (BTreeSet::new(), BTreeSet::new());
-        let node = Node { parent, children, cost, bytes: 0, pins: 0, value: None, live, distance: 0 };
-        self.nodes.insert(key, node);
+    pub(super) fn add(&mut self, key: K, parent: K, cost: u64) {
+        let parent = Some(parent);
+        self.nodes.insert(key, Node { parent, cost, kept: None, live: BTreeSet::new() });
     }
 
-    /// Gives a known key a value of `bytes` bytes.
-    pub(super) fn put(&mut self, key: &K, bytes: u64, value: V) {
-        let distance = self.distance(key);
-        self.unqueue(key);
+    /// Gives a known key a value, unless it has one.
+    pub(super) fn put(&mut self, key: &K, value: V) {
         let Some(node) = self.nodes.get_mut(key) else { return };
-        self.bytes = self
-            .bytes
-            .saturating_sub(if node.value.is_some() { node.bytes } else { 0 })
-            .saturating_add(bytes);
-        (node.bytes, node.distance) = (bytes, distance);
-        let new = node.value.replace(value).is_none();
-        self.queue(key);
-        if new {
-            self.present += 1;
-            self.update_live(key);
-            // Descendants are now derived from here.
-            self.update_below(key, 0);
+        if node.kept.is_some() {
+            return;
         }
-    }
-
-    /// Removes and returns the value of a key.
-    pub(super) fn take(&mut self, key: &K) -> Option<V> {
-        self.unqueue(key);
-        let node = self.nodes.get_mut(key)?;
-        let value = node.value.take()?;
-        self.bytes = self.bytes.saturating_sub(node.bytes);
-        self.present -= 1;
-        // Descendants now have to be derived through this key, at its additional cost.
-        let distance = node.distance;
+        node.kept = Some(Kept { value, bytes: 0, inherited: 0, rank: None });
+        self.present += 1;
         self.update_live(key);
-        self.update_below(key, distance);
-        Some(value)
+        self.measure(key);
+        self.update_around(key);
     }
 
-    /// Removes a key without children and returns its value.
-    pub(super) fn remove(&mut self, key: &K) -> Option<V> {
-        let value = self.take(key);
-        let node = self.nodes.remove(key)?;
-        if let Some(parent) = node.parent.and_then(|parent| self.nodes.get_mut(&parent)) {
-            parent.children.remove(key);
+    /// Drops the value of a key other than the root.
+    pub(super) fn take(&mut self, key: &K) {
+        let Some(kept) = self.nodes.get_mut(key).and_then(|node| node.kept.take()) else { return };
+        if let Some(rank) = &kept.rank {
+            self.queue.remove(rank);
         }
-        value
+        self.bytes = self.bytes.saturating_sub(kept.bytes);
+        self.present -= 1;
+        self.update_live(key);
+        self.update_around(key);
     }
 
-    /// Adds a pin to a key if `more` is set, or else removes one.
-    pub(super) fn pin(&mut self, key: &K, more: bool) {
-        self.unqueue(key);
-        if let Some(node) = self.nodes.get_mut(key) {
-            node.pins = if more { node.pins.saturating_add(1) } else { node.pins.saturating_sub(1) };
-        }
-        self.queue(key);
+    fn kept(&self, key: &K) -> Option<&Kept<K, V>> {
+        self.nodes.get(key)?.kept.as_ref()
+    }
+    fn kept_mut(&mut self, key: &K) -> Option<&mut Kept<K, V>> {
+        self.nodes.get_mut(key)?.kept.as_mut()
     }
 
-    /// Returns the key to evict next, other than `keep`.
-    pub(super) fn cheapest(&self, keep: Option<&K>) -> Option<K> {
-        self.queue.iter().map(|rank| &rank.key).find(|&key| Some(key) != keep).cloned()
-    }
-
-    /// Returns the keys without a value from `key` upward to the nearest value. Returns `None` if the key is unknown
-    /// or no ancestor has a value.
-    pub(super) fn missing_path(&self, key: &K) -> Option<Vec<K>> {
-        let mut path = Vec::new();
-        let mut at = key;
+    /// Returns the nearest ancestor that has a value, and the cost of deriving `key` from it. Only the root has none.
+    fn above(&self, key: &K) -> Option<(&K, u64)> {
+        let mut at = self.nodes.get(key)?;
+        let mut cost = at.cost;
         loop {
-            let node = self.nodes.get(at)?;
-            if node.value.is_some() {
-                return Some(path);
+            let key = at.parent.as_ref()?;
+            at = self.nodes.get(key)?;
+            if at.kept.is_some() {
+                return Some((key, cost));
             }
-            path.push(at.clone());
-            at = node.parent.as_ref()?;
+            cost = cost.saturating_add(at.cost);
         }
     }
 
-    /// Returns the cost of deriving a value from the nearest ancestor that has one.
-    fn distance(&self, key: &K) -> u64 {
-        let mut sum = 0u64;
-        let mut at = self.nodes.get(key);
-        while let Some(node) = at {
-            sum = sum.saturating_add(node.cost);
-            let parent = node.parent.as_ref().and_then(|parent| self.nodes.get(parent));
-            at = parent.filter(|parent| parent.value.is_none());
+    /// Returns the nearest descendants that have a value.
+    fn below(&self, key: &K) -> Vec<K> {
+        let mut found = Vec::new();
+        let mut open: Vec<&K> = self.nodes.get(key).into_iter().flat_map(|node| &node.live).collect();
+        while let Some(key) = open.pop() {
+            match self.nodes.get(key) {
+                Some(node) if node.kept.is_none() => open.extend(&node.live),
+                _ => found.push(key.clone()),
+            }
         }
-        sum
+        found
     }
 
     /// Updates the live children of the ancestors after a change to `key`. Stops at the first ancestor that is not
@@ -158,51 +147,55 @@ impl<K: Ord + Clone, V> Lineage<K, V> {
     fn update_live(&mut self, key: &K) {
         let mut child = key.clone();
         while let Some(node) = self.nodes.get(&child) {
-            let live = node.value.is_some() || !node.live.is_empty();
+            let live = node.kept.is_some() || !node.live.is_empty();
             let Some(key) = node.parent.clone() else { return };
             let Some(parent) = self.nodes.get_mut(&key) else { return };
             let changed = if live { parent.live.insert(child) } else { parent.live.remove(&child) };
-            if !changed || parent.value.is_some() {
+            if !changed || parent.kept.is_some() {
                 return;
             }
             child = key;
         }
     }
 
-    /// Updates the costs of the values below `key`, on each path down to the next value. `start` is the cost of
-    /// deriving `key` from its nearest ancestor with a value, or 0 if `key` has a value itself.
-    fn update_below(&mut self, key: &K, start: u64) {
-        let Some(node) = self.nodes.get(key) else { return };
-        let mut open: Vec<(K, u64)> = node.live.iter().map(|child| (child.clone(), start)).collect();
-        while let Some((key, above)) = open.pop() {
-            let Some(node) = self.nodes.get(&key) else { continue };
-            let distance = above.saturating_add(node.cost);
-            if node.value.is_none() {
-                open.extend(node.live.iter().map(|child| (child.clone(), distance)));
-                continue;
+    /// Updates the figures of all values that a new or dropped value of `key` affects.
+    fn update_around(&mut self, key: &K) {
+        let below = self.below(key);
+        for key in &below {
+            self.measure(key);
+            for key in &self.below(key) {
+                self.measure(key);
             }
-            self.unqueue(&key);
-            if let Some(node) = self.nodes.get_mut(&key) {
-                node.distance = distance;
-            }
-            self.queue(&key);
+        }
+        let above = self.above(key).map(|(above, _)| above.clone());
+        for key in below.iter().chain([key]).chain(&above) {
+            self.queue(key);
         }
     }
 
-    /// Returns the queue entry of a value that may be evicted.
-    fn rank(&self, key: &K) -> Option<Rank<K>> {
-        let node = self.nodes.get(key)?;
-        let evictable = node.value.is_some() && node.parent.is_some() && node.pins == 0 && node.bytes > 0;
-        evictable.then(|| Rank { cost: node.distance, bytes: node.bytes, key: key.clone() })
+    /// Compares a value with the two above it.
+    fn measure(&mut self, key: &K) {
+        let Some((value, (above, _))) = self.value(key).zip(self.above(key)) else { return };
+        let beyond = |ancestor: &K| self.value(ancestor).map(|ancestor| value.bytes_beyond(ancestor));
+        let bytes = beyond(above).unwrap_or(0);
+        let without = self.above(above).and_then(|(above, _)| beyond(above)).unwrap_or(0);
+        let Some(kept) = self.kept_mut(key) else { return };
+        let before = std::mem::replace(&mut kept.bytes, bytes);
+        kept.inherited = i128::from(without) - i128::from(bytes);
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(bytes);
     }
-    fn unqueue(&mut self, key: &K) {
-        if let Some(rank) = self.rank(key) {
-            self.queue.remove(&rank);
-        }
-    }
+
+    /// Puts a value where it belongs in the queue.
     fn queue(&mut self, key: &K) {
-        if let Some(rank) = self.rank(key) {
-            self.queue.insert(rank);
+        let Some(kept) = self.kept(key) else { return };
+        let left: i128 = self.below(key).iter().filter_map(|key| Some(self.kept(key)?.inherited)).sum();
+        let freed = u64::try_from(i128::from(kept.bytes) - left).unwrap_or(0);
+        let cost = self.above(key).map(|(_, cost)| cost).filter(|_| freed > 0);
+        let rank = cost.map(|cost| Rank { cost, bytes: freed, key: key.clone() });
+        let Some(kept) = self.kept_mut(key) else { return };
+        if let Some(before) = std::mem::replace(&mut kept.rank, rank.clone()) {
+            self.queue.remove(&before);
         }
+        self.queue.extend(rank);
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(super) struct Rank<K> {
     /// Cost of deriving the value from the nearest ancestor that has one.
     pub(super) cost: u64,
-    /// Size of the value in bytes. Never 0, because evicting such a value frees nothing.
+    /// Bytes that its eviction frees. Never 0.
     pub(super) bytes: u64,
     pub(super) key: K,
 }

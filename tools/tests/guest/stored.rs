@@ -10,12 +10,12 @@ use everett_session::booted::{self, Booted, Wanted};
 use everett_session::conversation::Phase;
 use everett_session::event::Event;
 use everett_session::identity::Identity;
-use everett_session::launch::{LaunchError, Launcher};
+use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
 use everett_session::moments::{MomentFolder, Stored};
 use everett_session::progress::Quiet;
 use everett_session::timeline::Timeline;
-use everett_snapshot::{Pool, Store};
+use everett_snapshot::Pool;
 use everett_vmm::Trail;
 use everett_vmm::machine::Until;
 
@@ -97,44 +97,6 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
         let points = worker.trail().points();
         assert_eq!(points, &expected.points()[..points.len()], "round {round}");
     }
-}
-
-/// The store keeps at most five of 41 moments. The others are derived again by running from an earlier one.
-#[test]
-fn evicted_moments_are_derived_again_by_running() {
-    let pool = Pool::default();
-    let launcher = launcher(EngineOptions::default());
-    let mut timeline = launcher.start(6).unwrap();
-    let root = Stored::of(&mut timeline, &pool, Vec::new(), Vec::new());
-    // A place is a count of instructions. The cost of a moment is the number of instructions since its parent.
-    let mut place = timeline.icount();
-    let bytes = 1 << 20;
-    let mut store = Store::new(4 * bytes);
-    store.insert(place, None, 0, bytes, root).unwrap();
-    let mut digests = Vec::new();
-    for step in 1..=40u64 {
-        let parent = place;
-        timeline.run(&Until::icount(parent + 100_000 * (step % 7 + 1)));
-        place = timeline.icount();
-        let stored = Stored::of(&mut timeline, &pool, Vec::new(), Vec::new());
-        digests.push((place, stored.digest));
-        store.insert(place, Some(parent), place - parent, bytes, stored).unwrap();
-    }
-    assert!(store.stats().present <= 5 && store.stats().known == 41, "{:?}", store.stats());
-
-    let mut worker = launcher.start(6).unwrap();
-    let mut derive = |_: &u64, parent: &Stored, child: &u64| -> Result<Stored, LaunchError> {
-        let from = Launcher { from: Some(Arc::new(parent.clone())), ..launcher.clone() };
-        from.start_again(&mut worker, 6)?;
-        worker.run(&Until::icount(*child));
-        Ok(Stored::of(&mut worker, &pool, Vec::new(), Vec::new()))
-    };
-    let mut state = 3;
-    for _ in 0..12 {
-        let (place, digest) = digests[draw(&mut state) as usize % digests.len()];
-        assert_eq!(store.get_or_derive(&place, &mut derive).unwrap().digest, digest, "at {place}");
-    }
-    assert!(store.stats().derived > 12, "{:?}", store.stats());
 }
 
 /// Decoded code survives a restore: the first millisecond decodes next to nothing.

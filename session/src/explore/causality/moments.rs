@@ -1,6 +1,7 @@
 //! Moments of the finding's timeline, from which futures start.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use everett_explorer::search::Path;
@@ -13,7 +14,7 @@ use super::super::witness::Inherited;
 /// Moments by vtime in nanoseconds; `None` for the root moment.
 pub(super) type Places = BTreeMap<u64, Option<Arc<BranchMoment>>>;
 
-/// Kept moments, with their sizes in bytes.
+/// Kept moments. Each shares memory with the one before it and counts with what is beyond that.
 pub(super) struct Moments<'s, 'w> {
     setting: &'s Setting,
     path: &'w Path,
@@ -67,13 +68,33 @@ impl<'s, 'w> Moments<'s, 'w> {
         }
         let from = before.map(|(_, (_, moment))| Arc::clone(moment));
         let moment = runner.rewind(self.path, from.as_deref(), at_ns, &self.root, &mut Until(stop))?;
-        let bytes = match &from {
-            Some(from) => moment.bytes_beyond(&from.world, &from.memory.chain),
+        let moment = Arc::new(moment);
+        self.kept.insert(at_ns, (0, Arc::clone(&moment)));
+        self.measure(at_ns);
+        self.measure_next(at_ns);
+        Ok(moment)
+    }
+
+    /// Counts a kept moment anew.
+    fn measure(&mut self, at_ns: u64) {
+        let before = self.kept.range(..at_ns).next_back().map(|(_, (_, moment))| Arc::clone(moment));
+        let Some((bytes, moment)) = self.kept.get_mut(&at_ns) else { return };
+        *bytes = match before {
+            Some(before) => moment.bytes_beyond(&before.world, &before.memory.chain),
             None => moment.bytes_beyond(&self.setting.ready.moment, &self.root.chain),
         };
-        let moment = Arc::new(moment);
-        self.kept.insert(at_ns, (bytes, Arc::clone(&moment)));
-        Ok(moment)
+    }
+
+    /// Counts the first kept moment after a vtime anew.
+    fn measure_next(&mut self, at_ns: u64) {
+        let next = self.kept.range((Bound::Excluded(at_ns), Bound::Unbounded)).next();
+        if let Some(&next_ns) = next.map(|(next_ns, _)| next_ns) {
+            self.measure(next_ns);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.kept.values().map(|(bytes, _)| *bytes).fold(0, u64::saturating_add)
     }
 
     /// Drops moments beyond the budget: first those that lie farthest from the ones that are needed now.
@@ -83,13 +104,13 @@ impl<'s, 'w> Moments<'s, 'w> {
             let above = needed.range(at..).next().map(|(needed, _)| needed - at);
             below.into_iter().chain(above).min().unwrap_or(u64::MAX)
         };
-        let mut bytes: u64 = self.kept.values().map(|(bytes, _)| *bytes).fold(0, u64::saturating_add);
         let mut farthest: Vec<u64> = self.kept.keys().copied().collect();
         farthest.sort_by_key(|at| distance(*at));
-        while bytes > self.budget_bytes
+        while self.bytes() > self.budget_bytes
             && let Some(at) = farthest.pop()
         {
-            bytes = bytes.saturating_sub(self.kept.remove(&at).map_or(0, |(bytes, _)| bytes));
+            self.kept.remove(&at);
+            self.measure_next(at);
         }
     }
 }
