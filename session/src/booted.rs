@@ -8,13 +8,14 @@ use everett_host::time::Stopwatch;
 use everett_snapshot::Pool;
 
 use crate::conversation::Phase;
+use crate::event::Event;
 use crate::launch::Launcher;
 use crate::machines::EngineOptions;
 use crate::moments::{MomentFolder, Recorded, Stored};
 use crate::progress::{Progress, Task};
 use crate::style;
 use crate::timeline::restart_point::RestartPoint;
-use crate::timeline::{At, BootError};
+use crate::timeline::{At, BootError, Timeline};
 
 /// Interval of attempts to get the lock while another process boots the same world, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
@@ -40,6 +41,40 @@ pub enum Wanted {
     Both,
 }
 
+/// A boot whose world cannot get ready, at the vtime at which that was certain.
+pub struct FailedBoot {
+    /// Node, reason and last lines.
+    pub error: BootError,
+    /// Host time that the boot took, in seconds.
+    pub seconds: f64,
+    timeline: Timeline,
+    events: Vec<Event>,
+    consoles: Vec<Vec<u8>>,
+}
+
+impl FailedBoot {
+    /// Returns the timeline under `seed`, which reports the boot's events and consoles again.
+    #[must_use]
+    pub fn into_timeline(self, seed: u64) -> Timeline {
+        let FailedBoot { mut timeline, events, consoles, .. } = self;
+        // A timeline of a boot has not begun.
+        let _ = timeline.begin(seed);
+        timeline.events_again(&events);
+        for (node, console) in consoles.iter().enumerate() {
+            timeline.machine_mut(node).output().console_again(console);
+        }
+        timeline
+    }
+}
+
+/// Result of a boot.
+pub enum Attempt {
+    /// The world is ready.
+    Booted(Booted),
+    /// The world cannot get ready.
+    Failed(Box<FailedBoot>),
+}
+
 /// Returns the booted world of `launcher`: loaded from `folder`, or booted and then stored there.
 ///
 /// # Errors
@@ -51,10 +86,27 @@ pub fn get(
     wanted: Wanted,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Booted> {
+    match attempt(progress, launcher, folder, wanted, interrupt)? {
+        Attempt::Booted(booted) => Ok(booted),
+        Attempt::Failed(failed) => Err(failed.error.into()),
+    }
+}
+
+/// Returns the booted world as [`get`] does, or the boot that failed.
+///
+/// # Errors
+/// Returns an error if `interrupt` is raised, or if the host fails an operation.
+pub fn attempt(
+    progress: &dyn Progress,
+    launcher: &Launcher,
+    folder: &MomentFolder,
+    wanted: Wanted,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Attempt> {
     let pool = Pool::default();
     let at = Place { nodes: launcher.nodes().count(), pages_max: launcher.pages_max() };
     if let Ok(Some(booted)) = stored(folder, &pool, &at, wanted) {
-        return Ok(booted);
+        return Ok(Attempt::Booted(booted));
     }
     let faint = |text: String| progress.note(&style::paint(style::FAINT, text));
     let lock = match folder.lock(&mut waiting(progress, interrupt)) {
@@ -67,15 +119,19 @@ pub fn get(
     };
     // Another process may have booted it in the meantime.
     match stored(folder, &pool, &at, wanted) {
-        Ok(Some(booted)) => return Ok(booted),
+        Ok(Some(booted)) => return Ok(Attempt::Booted(booted)),
         Ok(None) => {}
         Err(error) => {
             faint(format!("a stored boot cannot be used, so the world is booted again: {error:#}"))?
         }
     }
     let clock = Stopwatch::start();
-    let (restart, ready) = boot(progress, launcher, &pool, interrupt)?;
+    let booted = boot(progress, launcher, &pool, interrupt)?;
     let seconds = clock.seconds();
+    let (restart, ready) = match booted {
+        Ok(booted) => booted,
+        Err(failed) => return Ok(Attempt::Failed(Box::new(FailedBoot { seconds, ..failed }))),
+    };
     let (restart, ready) =
         match lock.as_ref().map(|_| store(folder, &restart, &ready, launcher.world.boot_seed)) {
             Some(Ok(stored)) => {
@@ -88,7 +144,7 @@ pub fn get(
             }
             None => (restart, ready),
         };
-    Ok(Booted { restart: Some(restart.into()), ready: Arc::new(ready), pool })
+    Ok(Attempt::Booted(Booted { restart: Some(restart.into()), ready: Arc::new(ready), pool }))
 }
 
 type Boot = (Vec<RestartPoint>, Stored);
@@ -147,7 +203,7 @@ fn boot(
     launcher: &Launcher,
     pool: &Pool,
     interrupt: &Interrupt,
-) -> anyhow::Result<Boot> {
+) -> anyhow::Result<Result<Boot, FailedBoot>> {
     // All launchers share a stored boot, so it has none of this launcher's deliberate leaks and watchpoints.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
@@ -160,17 +216,27 @@ fn boot(
             restart[node] = Some(timeline.restart_point(node, pool));
         }
         full = recorded.take(timeline).err();
-        display.vtime(timeline.vtime(), timeline.icount());
+        for note in timeline.take_boot_notes() {
+            display.warn(&note);
+        }
+        display.boot(timeline.vtime(), timeline.icount(), &|| timeline.boot_state());
         full.is_none() && !interrupt.wanted()
     });
     full.map_or(Ok(()), Err).context("the boot")?;
-    ready.map_err(|error| named(error.into(), launcher))?;
     recorded.take(&mut timeline).context("the boot")?;
     drop(display);
+    match ready {
+        Ok(()) => {}
+        Err(error @ BootError::Useless { .. }) => {
+            let (events, consoles) = recorded.into_parts();
+            return Ok(Err(FailedBoot { error, seconds: 0.0, timeline, events, consoles }));
+        }
+        Err(error) => return Err(named(error.into(), launcher)),
+    }
     let restart = restart
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .context("a node was ready before its restart point")?;
     let (events, consoles) = recorded.into_parts();
-    Ok((restart, Stored::of(&mut timeline, pool, events, consoles)))
+    Ok(Ok((restart, Stored::of(&mut timeline, pool, events, consoles))))
 }

@@ -42,6 +42,8 @@ pub trait Watch {
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
+    /// Reports progress of a timeline that is not ready yet.
+    fn booting(&mut self, _timeline: &mut Timeline) {}
     /// Reports progress: `instructions` have been executed, and `since_ready_ns` of vtime have passed since *ready* (0
     /// before it). Returns false to end the timeline.
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
@@ -88,8 +90,15 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
         if let Some(refused) = timeline.refused_file() {
             return Err(refused.into());
         }
-        for event in timeline.take_events() {
+        let mut events = timeline.take_events();
+        if timeline.give_up_hopeless_boot() {
+            events.append(&mut timeline.take_events());
+        }
+        for event in events {
             watch.event(&event)?;
+        }
+        if timeline.ready_ns().is_none() {
+            watch.booting(timeline);
         }
         for node in 0..timeline.world().nodes().len() {
             let console = timeline.machine_mut(node).output().take_console();

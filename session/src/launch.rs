@@ -180,7 +180,9 @@ impl Launcher {
         let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::new(machines, self.wire(), self.world.boot_seed)?;
-        Ok(self.watched(Timeline::new(world, self.plans(), self.checks())))
+        let mut timeline = self.watched(Timeline::new(world, self.plans(), self.checks()));
+        timeline.limit_ends(self.world.start_limit);
+        Ok(timeline)
     }
 
     /// Makes a timeline that continues at `stored`.

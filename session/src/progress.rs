@@ -34,6 +34,12 @@ pub trait Display {
 
     /// Shows the progress of machines: their vtime in nanoseconds and the number of instructions they executed.
     fn vtime(&mut self, vtime_ns: u64, instructions: u64);
+
+    /// Shows the progress of a boot, as [`Display::vtime`] does; `state` returns its state in a few words.
+    fn boot(&mut self, vtime_ns: u64, instructions: u64, state: &dyn Fn() -> String);
+
+    /// Shows a line permanently, beside the results of the command.
+    fn warn(&mut self, line: &str);
 }
 
 /// Discards all reports.
@@ -56,4 +62,8 @@ impl Display for Quiet {
     fn detail(&mut self, _: &str) {}
 
     fn vtime(&mut self, _: u64, _: u64) {}
+
+    fn boot(&mut self, _: u64, _: u64, _: &dyn Fn() -> String) {}
+
+    fn warn(&mut self, _: &str) {}
 }

@@ -69,6 +69,9 @@ pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 /// Default seed under which machines boot. One boot serves all timelines.
 pub const BOOT_SEED: u64 = 0;
 
+/// Default number of equal ends of a service in a row, before *ready*, after which the boot is given up.
+pub const START_LIMIT: u32 = 5;
+
 /// Model of the virtual CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,6 +121,10 @@ pub struct World {
     pub seed: Option<u64>,
     /// Seed under which machines boot, up to *ready*.
     pub boot_seed: u64,
+    /// Number of equal ends of a service in a row, before *ready*, after which the boot is given up unless something else
+    /// changes; 0 for any number. It decides how a boot fails and never what a ready world is.
+    #[serde(skip)]
+    pub start_limit: u32,
     /// Kernel and root file system of the nodes.
     pub image: Image,
     /// The nodes, at least one, in the file's order.
@@ -217,12 +224,13 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Keys of a world.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "epoch",
     "cpu",
     "clock",
     "seed",
     "boot_seed",
+    "start_limit",
     "image",
     "link",
     "workload",
@@ -264,6 +272,10 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
     };
     let seed = top.get("seed").map(|item| item.u64()).transpose()?;
     let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.unwrap_or(BOOT_SEED);
+    let start_limit = match top.get("start_limit") {
+        None => START_LIMIT,
+        Some(item) => u32::try_from(item.u64()?).unwrap_or(u32::MAX),
+    };
     let image = image::read(top.get("image").map(|item| item.table()).transpose()?)?;
 
     let composition = match compose {
@@ -309,6 +321,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         clock,
         seed,
         boot_seed,
+        start_limit,
         image,
         nodes,
         links,

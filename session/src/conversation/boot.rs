@@ -81,6 +81,11 @@ impl Conversation {
         }
     }
 
+    /// Breaks the conversation of a machine whose service ends again and again.
+    pub fn boot_is_hopeless(&mut self, vtime_ns: u64, why: &str) {
+        self.broken(vtime_ns, builtin::NOT_READY, why);
+    }
+
     /// Breaks the conversation of a world whose setup was not complete in time.
     pub fn setup_took_too_long(&mut self, vtime_ns: u64) {
         let limit = self.plan.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);

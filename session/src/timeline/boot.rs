@@ -4,10 +4,12 @@
 //! the random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and
 //! its kernel is reseeded through the agent. Then its drivers start.
 
+use everett_input::units::Vtime;
 use everett_snapshot::Pool;
 use everett_vmm::machine::{Stop, Until};
 use everett_world_file::After;
 
+use super::boot_watch::BootWatch;
 use super::faults::Progress;
 use super::{NodeSession, Phase, Timeline};
 use crate::event::{Event, What};
@@ -26,6 +28,8 @@ pub enum BootError {
         node: String,
         /// Reason in one line.
         why: String,
+        /// Last lines of its services, each after the service's name.
+        lines: Vec<String>,
     },
     /// The agent could not put a file of the world file into the guest. The world file is wrong, not the machine.
     #[error("node \"{node}\": files.\"{path}\": {why}")]
@@ -38,8 +42,11 @@ pub enum BootError {
         why: String,
     },
     /// The caller ended the boot.
-    #[error("interrupted")]
-    Interrupted,
+    #[error("interrupted before the world was ready, {state}")]
+    Interrupted {
+        /// State of the boot: vtime, node and service.
+        state: String,
+    },
 }
 
 /// Place in a boot at which the caller is asked whether to continue.
@@ -106,7 +113,7 @@ impl Timeline {
             for (node, seen) in mounted.iter_mut().enumerate() {
                 let there = self.nodes[node].conversation.phase() == Phase::Mounted;
                 if there && !std::mem::replace(seen, true) && !go_on(self, At::RestartPoint(node)) {
-                    return Err(BootError::Interrupted);
+                    return Err(self.interrupted_boot());
                 }
             }
             if let Some(error) = self.refused_file().or_else(|| self.useless()) {
@@ -115,7 +122,8 @@ impl Timeline {
             if self.phase() >= phase {
                 return Ok(());
             }
-            let next_ns = self.world.vtime().saturating_add(STEP_NS);
+            // Steps end at the same vtimes as those of `drive`, so a boot that is given up ends at the same vtime.
+            let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
             let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
             let wanted = |timeline: &Timeline| {
                 let new =
@@ -124,9 +132,75 @@ impl Timeline {
             };
             let stop = self.run_until(0, &Until::vtime(next_ns), &wanted);
             if self.phase() < phase && !matches!(stop, Stop::End(_)) && !go_on(self, At::Somewhere) {
-                return Err(BootError::Interrupted);
+                return Err(self.interrupted_boot());
             }
+            self.give_up_hopeless_boot();
         }
+    }
+
+    /// Ends the boot with a finding if services end again and again before the world is ready: at `limit` equal ends in a
+    /// row, if nothing else in the world can change that. With 0 any number of ends is allowed.
+    pub fn limit_ends(&mut self, limit: u32) {
+        let plans = self.nodes.iter().map(|session| session.conversation.plan());
+        self.boot_watch = Some(BootWatch::new(plans, limit));
+    }
+
+    /// Passes events to the observer of the boot.
+    pub(super) fn watch_events_of_boot(&mut self, events: &[Event]) {
+        if let Some(watch) = &mut self.boot_watch {
+            self.boot_notes.extend(watch.note(events));
+        }
+    }
+
+    /// Takes lines for the operator about services that end again and again.
+    pub fn take_boot_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.boot_notes)
+    }
+
+    /// Gives the boot up if a service without which the world cannot get ready ends again and again. Call it after
+    /// [`Timeline::take_events`], at vtimes that do not depend on how the boot is divided. Returns true if it was given
+    /// up, which is one more event.
+    pub fn give_up_hopeless_boot(&mut self) -> bool {
+        if self.ready_ns().is_some() {
+            self.boot_watch = None;
+            return false;
+        }
+        let Some(hopeless) = self.boot_watch.as_ref().and_then(BootWatch::hopeless) else {
+            return false;
+        };
+        let now = self.world.vtime();
+        let mut nodes = self.nodes.iter_mut().enumerate();
+        let of_name = nodes.find(|(_, session)| session.conversation.plan().node == hopeless.node);
+        let Some((number, session)) = of_name else { return false };
+        let is_new = session.conversation.phase() < Phase::Broken;
+        if is_new {
+            session.conversation.boot_is_hopeless(now, &hopeless.why);
+            self.reporting.of_node(number, session.conversation.take_events());
+        }
+        is_new
+    }
+
+    /// Returns the state of a boot in a few words: vtime, the first node that is not ready, what it waits for, and how
+    /// often its services have ended.
+    #[must_use]
+    pub fn boot_state(&self) -> String {
+        let at = format!("at {} s of vtime", Vtime(self.vtime()).to_string().trim());
+        let waiting = |session: &&NodeSession| session.conversation.phase() < Phase::Ready;
+        let mut late = self.nodes.iter().filter(waiting);
+        let Some(first) = late.next() else { return at };
+        let node = &first.conversation.plan().node;
+        let ends = self.boot_watch.as_ref().and_then(|watch| watch.ends_of(node));
+        let ends = ends.map_or(String::new(), |ends| format!("; {ends}"));
+        let others = match late.count() {
+            0 => String::new(),
+            1 => "; another node is not ready either".to_owned(),
+            count => format!("; {count} other nodes are not ready either"),
+        };
+        format!("{at}: node {node}: {}{ends}{others}", first.conversation.waits_for())
+    }
+
+    fn interrupted_boot(&self) -> BootError {
+        BootError::Interrupted { state: self.boot_state() }
     }
 
     /// Returns the restart point of a node. The node must be at its restart point.
@@ -157,6 +231,11 @@ impl Timeline {
         broken.map(|(session, why)| BootError::Useless {
             node: session.conversation.plan().node.clone(),
             why: why.to_owned(),
+            lines: self
+                .boot_watch
+                .as_ref()
+                .map(|watch| watch.last_lines(&session.conversation.plan().node))
+                .unwrap_or_default(),
         })
     }
 

@@ -11,7 +11,8 @@
 //! * `commands`: the commands of a test template;
 //! * `faults`: the application of a fault plan to the world; `quiet`: times without faults;
 //! * `fork`: becoming a child of a moment;
-//! * `boot`: running up to the restart points or to *ready*, and beginning under a seed;
+//! * `boot`: running up to the restart points or to *ready*, and beginning under a seed; `boot_watch`: services that end
+//!   again and again before *ready*;
 //! * [`restart_point`]: the state from which a node starts again after a loss of power;
 //! * `streams`: the restart of all random streams at the beginning and at forks;
 //! * `talk`: checks that Everett makes itself, over the wire;
@@ -19,6 +20,7 @@
 //! * [`state`]: the state of a timeline that is stored with its world.
 
 mod boot;
+mod boot_watch;
 mod commands;
 mod director;
 mod faults;
@@ -46,6 +48,7 @@ use super::conversation::{Conversation, Phase};
 use super::event::Event;
 use super::node::NodeSession;
 use super::watching::Watching;
+use boot_watch::BootWatch;
 use commands::Composing;
 use reporting::Reporting;
 use state::Course;
@@ -80,6 +83,10 @@ pub struct Timeline {
     /// Values derived from the state of the test template's commands.
     composing: Option<Composing>,
     reporting: Reporting,
+    /// Observer of the boot, if it is limited and the world was not ready yet.
+    boot_watch: Option<BootWatch>,
+    /// Lines for the operator about the boot that were not taken yet.
+    boot_notes: Vec<String>,
     /// True if the workload ends when it is done, and has not ended yet.
     until_done: bool,
     /// CPU time spent on digests of the trail, in nanoseconds, for statistics.
@@ -105,6 +112,8 @@ impl Timeline {
             course,
             composing: None,
             reporting,
+            boot_watch: None,
+            boot_notes: Vec::new(),
             until_done: false,
             trail_cpu_ns: 0,
         }
@@ -236,7 +245,9 @@ impl Timeline {
     /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node
     /// that is ahead are held back until the other nodes have reached the vtime of these events.
     pub fn take_events(&mut self) -> Vec<Event> {
-        self.reporting.take(self.all_reported_before())
+        let events = self.reporting.take(self.all_reported_before());
+        self.watch_events_of_boot(&events);
+        events
     }
 
     /// Returns the vtime before which no further event can happen.

@@ -10,7 +10,7 @@ use everett_explorer::plan::{Plan, PlanErrors};
 use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_input::units::show_duration_ns;
-use everett_session::booted::{self, Booted, Wanted};
+use everett_session::booted::{self, Attempt, Booted, FailedBoot, Wanted};
 use everett_session::drive::UNTIL_DONE_NS_MAX;
 use everett_session::engines::Engine;
 use everett_session::identity::Identity;
@@ -234,11 +234,28 @@ impl Prepared {
         from: Option<&str>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Booted> {
+        match self.attempt_stored(ui, from, interrupt)? {
+            Ok(booted) => Ok(booted),
+            Err(failed) => Err(failed.error.into()),
+        }
+    }
+
+    /// As [`Prepared::start_stored`], but returns the boot that failed.
+    fn attempt_stored(
+        &mut self,
+        ui: &Ui,
+        from: Option<&str>,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Result<Booted, Box<FailedBoot>>> {
         if let Some(name) = from {
             // Checked first, so that a wrong name is reported before a boot.
             self.moment_folder.header(name)?;
         }
-        let booted = booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Ready, interrupt)?;
+        let booted = booted::attempt(ui, &self.launcher, &self.moment_folder, Wanted::Ready, interrupt)?;
+        let booted = match booted {
+            Attempt::Booted(booted) => booted,
+            Attempt::Failed(failed) => return Ok(Err(failed)),
+        };
         let stored = match from {
             None => Arc::clone(&booted.ready),
             Some(name) => {
@@ -247,32 +264,31 @@ impl Prepared {
             }
         };
         self.launcher.from = Some(stored);
-        Ok(booted)
+        Ok(Ok(booted))
     }
 
     /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if
-    /// that is known.
+    /// that is known. Returns the boot if it failed.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
         args: &cli::Timeline,
         duration_ns: Option<u64>,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Box<FailedBoot>>> {
         if args.cold {
-            return Ok(());
+            return Ok(None);
         }
-        match self.start_stored(ui, args.from.as_deref(), interrupt) {
-            // The timeline then starts at power-on: it fails in the same way and reports the failure.
-            Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => return Ok(()),
-            result => result?,
-        };
+        if let Err(failed) = self.attempt_stored(ui, args.from.as_deref(), interrupt)? {
+            return Ok(Some(failed));
+        }
         let Some(stored) = self.launcher.from.as_deref().filter(|_| args.from.is_some()) else {
-            return Ok(());
+            return Ok(None);
         };
         let start_ns = stored.moment.vtime();
         let ready_ns = stored.session.ready_ns().unwrap_or(start_ns);
-        check_start(start_ns.saturating_sub(ready_ns), duration_ns)
+        check_start(start_ns.saturating_sub(ready_ns), duration_ns)?;
+        Ok(None)
     }
 
     /// Applies a fault plan to timelines, if there is one, and loads the restart points for it.
@@ -285,7 +301,7 @@ impl Prepared {
         let Some(plan) = plan else { return Ok(()) };
         let points = match booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
-            // As in `start_as_asked`: the timeline reports the failed boot and does not reach the beginning of a plan.
+            // The timeline starts at power-on: it reports the failed boot and does not reach the beginning of a plan.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),
             Err(error) => return Err(error),
         };

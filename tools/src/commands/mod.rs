@@ -43,6 +43,7 @@ use std::io;
 use std::process::ExitCode;
 
 use everett_input::text;
+use everett_session::timeline::BootError;
 use serde::Serialize;
 
 use crate::cli::{Cli, Command};
@@ -113,6 +114,9 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
         Some(plan) => plan.lines().iter().map(|line| text::one_line(line)).collect(),
         None => vec![one_line(error)],
     };
+    if let Some(BootError::Useless { lines, .. }) = error.downcast_ref() {
+        lines.iter().for_each(|line| anstream::eprintln!("    {}", text::one_line(line)));
+    }
     for line in &lines {
         let _ = Ui::new(cli.json).record(&Record { kind: "error", error: line });
         anstream::eprintln!("{} {line}", style::paint(style::BAD, "everett:"));

@@ -9,6 +9,7 @@ use everett_session::drive::Watch;
 use everett_session::event::{Event, What};
 use everett_session::run_folder::RunFolder;
 use everett_session::show;
+use everett_session::timeline::Timeline;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
@@ -187,8 +188,16 @@ impl Watch for Reporter<'_> {
         }
     }
 
+    fn booting(&mut self, timeline: &mut Timeline) {
+        // Lines of services and their ends are shown themselves.
+        timeline.take_boot_notes();
+        self.bar.boot(timeline.icount(), &|| timeline.boot_state());
+    }
+
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool {
-        self.bar.at(since_ready_ns.min(self.duration_ns.unwrap_or(u64::MAX)), instructions);
+        if since_ready_ns > 0 {
+            self.bar.at(since_ready_ns.min(self.duration_ns.unwrap_or(u64::MAX)), instructions);
+        }
         !self.interrupt.wanted()
     }
 }

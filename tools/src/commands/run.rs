@@ -22,7 +22,7 @@ use super::instruments::{self, EdgeFile};
 use super::judge::Judge;
 use super::reporter::{FaultCounts, Reporter};
 use crate::cli;
-use crate::ui::{Ui, style};
+use crate::ui::{Ui, printable, style};
 
 /// Result of a timeline: a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -71,18 +71,32 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     instruments::attach(&args.instruments, &mut prepared.launcher)?;
     common::announce_engine(ui, &engine)?;
-    prepared.start_as_asked(ui, &args.timeline, args.duration_ns, &interrupt)?;
-    prepared.apply_faults(ui, plan, &interrupt)?;
+    let failed = prepared.start_as_asked(ui, &args.timeline, args.duration_ns, &interrupt)?;
+    if failed.is_none() {
+        prepared.apply_faults(ui, plan, &interrupt)?;
+    }
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, image, .. } = prepared;
 
     let clock = Stopwatch::start();
-    let mut timeline = launcher.start(seed)?;
+    let boot_seconds = failed.as_ref().map_or(0.0, |failed| failed.seconds);
+    let is_recorded =
+        args.output.is_some() || !args.instruments.watch.is_empty() || args.instruments.edges.is_some();
+    let mut timeline = match failed {
+        Some(failed) if !is_recorded => failed.into_timeline(seed),
+        Some(failed) => {
+            let text = format!("{}; the world boots again, to be recorded", failed.error);
+            ui.say(style::paint(style::FAINT, printable(&text)))?;
+            launcher.start(seed)?
+        }
+        None => launcher.start(seed)?,
+    };
     let folder = args.output.as_deref();
     let ports = timeline.world_mut().wire().ports().to_vec();
     let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
     timeline.world_mut().capture(folder.is_some());
-    let started = timeline.icount();
+    // A failed boot is part of the run.
+    let started = if launcher.from.is_some() { timeline.icount() } else { 0 };
     let judge = Judge::new(&abstractions, &judged)?;
     let mut reporter = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
     reporter.edges = edges;
@@ -94,7 +108,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
     end_of_wire(ui, &mut timeline, &mut reporter)?;
     reporter.over(timeline.vtime(), ended == Ended::Whole && timeline.phase() == Phase::Done)?;
     reporter.finish();
-    let host_seconds = clock.seconds();
+    let host_seconds = clock.seconds() + boot_seconds;
     if let Some(edges) = reporter.edges.take() {
         edges.write(ui, &launcher)?;
     }
@@ -136,7 +150,10 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outc
         folder.finish(&summary)?;
     }
     if ended == Ended::Cut {
-        anyhow::bail!("interrupted at {} of vtime", show_duration_ns(summary.vtime_ns));
+        match summary.ready_ns {
+            None => anyhow::bail!("interrupted before the world was ready, {}", timeline.boot_state()),
+            Some(_) => anyhow::bail!("interrupted at {} of vtime", show_duration_ns(summary.vtime_ns)),
+        }
     }
     Ok(if summary.findings > 0 { Outcome::Found } else { Outcome::Fine })
 }

@@ -83,7 +83,11 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<O
     let interrupt = Interrupt::install()?;
     let mut prepared = common::prepare(ui, world, options, &interrupt)?;
     common::announce_engine(ui, &engine)?;
-    prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
+    let failed = prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
+    if let Some(failed) = failed {
+        // Runs from power-on (`--cold`) would compare boots that fail.
+        return Err(failed.error.into());
+    }
     prepared.apply_faults(ui, plan, &interrupt)?;
     let seed = prepared.seed(args.timeline.seed);
     let Prepared { launcher, identity, .. } = prepared;

@@ -10,12 +10,17 @@ use everett_session::explore::shrink::Progress as ShrinkProgress;
 use everett_session::progress::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Ui, printable};
+use super::{Ui, printable, style};
+
+/// Interval of host time between two lines about a boot where standard error is no terminal, in nanoseconds.
+const BOOT_LINE_NS: u128 = 10_000_000_000;
 
 /// Progress of one or several runs.
 pub struct RunBar {
     bar: ProgressBar,
     clock: Stopwatch,
+    /// Time since the last line about a boot.
+    since_line: Stopwatch,
 }
 
 impl RunBar {
@@ -24,7 +29,7 @@ impl RunBar {
     pub fn new(ui: &Ui, total_ns: u64) -> RunBar {
         let bar = bar(ui, total_ns / 1_000_000, "{prefix} {bar:30} {msg}");
         bar.set_prefix("running");
-        RunBar { bar, clock: Stopwatch::start() }
+        RunBar { bar, clock: Stopwatch::start(), since_line: Stopwatch::start() }
     }
 
     /// Creates a display without a bar, for a task of unknown length.
@@ -32,7 +37,7 @@ impl RunBar {
     pub fn endless(ui: &Ui, name: &'static str) -> RunBar {
         let bar = bar(ui, 0, "{prefix} {msg}");
         bar.set_prefix(name);
-        RunBar { bar, clock: Stopwatch::start() }
+        RunBar { bar, clock: Stopwatch::start(), since_line: Stopwatch::start() }
     }
 
     /// Shows that `vtime_ns` of the total and `instructions` are done.
@@ -40,6 +45,24 @@ impl RunBar {
         self.bar.set_position(vtime_ns / 1_000_000);
         let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
         self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
+    }
+
+    /// Shows the state of a boot: on a terminal in the bar, elsewhere as a line on standard error now and then.
+    pub fn boot(&mut self, instructions: u64, state: &dyn Fn() -> String) {
+        if !self.bar.is_hidden() {
+            let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
+            self.bar.set_message(format!("{}, {mips:.0} MIPS", printable(&state())));
+            self.bar.tick();
+        } else if self.since_line.elapsed().as_nanos() >= BOOT_LINE_NS {
+            self.since_line = Stopwatch::start();
+            let seconds = self.clock.seconds();
+            anstream::eprintln!("booting for {seconds:.0} s: {}", printable(&state()));
+        }
+    }
+
+    /// Shows a line permanently on standard error.
+    pub fn warn(&self, line: &str) {
+        self.bar.suspend(|| anstream::eprintln!("{}", style::paint(style::NOTE, printable(line))));
     }
 
     /// Shows the current activity.
@@ -255,6 +278,10 @@ impl Display for StageBar {
     }
 
     fn vtime(&mut self, _: u64, _: u64) {}
+
+    fn boot(&mut self, _: u64, _: u64, _: &dyn Fn() -> String) {}
+
+    fn warn(&mut self, _: &str) {}
 }
 
 impl Drop for StageBar {
@@ -274,6 +301,14 @@ impl Display for RunBar {
 
     fn vtime(&mut self, vtime_ns: u64, instructions: u64) {
         self.at(vtime_ns, instructions);
+    }
+
+    fn boot(&mut self, _: u64, instructions: u64, state: &dyn Fn() -> String) {
+        RunBar::boot(self, instructions, state);
+    }
+
+    fn warn(&mut self, line: &str) {
+        RunBar::warn(self, line);
     }
 }
 
