@@ -1,0 +1,11 @@
+//! Rules for this repository that the compiler does not check. The tests apply them to the tree.
+//!
+//! - [`modules`]: the module tree of a crate, and the imports of its files
+//! - [`circles`]: files and folders that import each other
+//! - [`figures`]: sections of the documentation that state measured figures, and the machine version beside them
+//!
+//! Not here: circles between crates, which cargo refuses, and rules about single lines, which clippy checks.
+
+pub mod circles;
+pub mod figures;
+pub mod modules;
