@@ -4,11 +4,20 @@
 //! (`everett-3`).
 
 /// Words that only measurements have.
-const MEASURED: [&str; 5] =
-    ["MIPS", "of CPU", "branches a minute", "instructions a second", "instructions per second"];
+const MEASURED: [&str; 6] = [
+    "MIPS)",
+    " s of CPU",
+    "0 branches a minute",
+    "illion instructions a second",
+    "illion instructions per second",
+    "instructions per second |",
+];
 
-/// Number of hexadecimal digits from which a word counts as a digest.
-const DIGEST_DIGITS_MIN: usize = 8;
+/// Number of hexadecimal digits of a digest.
+const DIGEST_DIGITS: usize = 64;
+
+/// Number of hexadecimal digits from which a word that is cut off counts as a digest.
+const CUT_DIGITS_MIN: usize = 8;
 
 /// Returns the headings of the sections of a Markdown page that state a figure and name no machine version. A version
 /// that is named before the first heading of the second level holds for the whole page.
@@ -49,9 +58,10 @@ fn states_figure(text: &str) -> bool {
 
 /// True for a word of hexadecimal digits, whole or cut, with both digits and letters.
 fn is_digest(word: &str) -> bool {
-    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let hex = word.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    hex && word.len() >= DIGEST_DIGITS_MIN
-        && word.bytes().any(|b| b.is_ascii_digit())
-        && word.bytes().any(|b| b.is_ascii_lowercase())
+    let word = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let digits = word.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let cut = word.get(digits.len()..).is_some_and(|rest| rest.starts_with('…') || rest.starts_with("..."));
+    let hex = digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let mixed = digits.bytes().any(|b| b.is_ascii_digit()) && digits.bytes().any(|b| b.is_ascii_lowercase());
+    hex && mixed && (digits.len() == DIGEST_DIGITS || cut && digits.len() >= CUT_DIGITS_MIN)
 }
