@@ -24,7 +24,7 @@ pub struct Error {
 /// # Errors
 /// Returns an error if the file is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
-    let read = || {
+    let mut read = || {
         let file = File::open(image)?;
         let bytes = file.metadata()?.len();
         of_parts(&Parts(vec![(file, 0, bytes)]), visit)

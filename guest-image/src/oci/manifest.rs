@@ -176,8 +176,7 @@ pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Pro
 /// Returns the image of a manifest, whose text is verified.
 fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Problem> {
     let document = |problem: String| Problem::Document { what: "the manifest", problem };
-    let manifest: Manifest =
-        serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
+    let manifest: Manifest = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
     if manifest.layers.len() > LAYERS_MAX {
         return Err(Problem::Layers);
     }

@@ -169,7 +169,8 @@ impl<'a> Reader<'a> {
         if kind == FOLDER + EXTENDED {
             let rest = table.take(20)?;
             let mut fields = Fields(&rest);
-            let (_links, bytes, block, _parent) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
+            let (_links, bytes, block, _parent) =
+                (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
             let _entries = fields.u16()?;
             return Folder::new(block, fields.u16()?, bytes as usize);
         }
@@ -181,7 +182,8 @@ impl<'a> Reader<'a> {
         } else if kind == FILE + EXTENDED {
             let rest = table.take(40)?;
             let mut fields = Fields(&rest);
-            let (start, length, _sparse, _links) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u32()?);
+            let (start, length, _sparse, _links) =
+                (fields.u64()?, fields.u64()?, fields.u64()?, fields.u32()?);
             (start, length, fields.u32()?)
         } else {
             return Err(damaged(format!("an inode of kind {kind} in place of a file or a folder")));
@@ -206,12 +208,14 @@ impl<'a> Reader<'a> {
         if folder.bytes > LISTING_BYTES_MAX {
             return Err(damaged(format!("a folder's listing has more than {LISTING_BYTES_MAX} bytes")));
         }
-        let bytes = Table::at(self.source, self.folders, folder.block.into(), folder.offset)?.take(folder.bytes)?;
+        let bytes =
+            Table::at(self.source, self.folders, folder.block.into(), folder.offset)?.take(folder.bytes)?;
         let mut fields = Fields(&bytes);
         while !fields.0.is_empty() {
             let (count, block, _number) = (fields.u32()?, fields.u32()?, fields.u32()?);
             for _ in 0..=count {
-                *left = left.checked_sub(1).ok_or_else(|| damaged(format!("more than {ENTRIES_MAX} entries")))?;
+                *left =
+                    left.checked_sub(1).ok_or_else(|| damaged(format!("more than {ENTRIES_MAX} entries")))?;
                 let (offset, _number, kind, length) =
                     (fields.u16()?, fields.u16()?, fields.u16()?, fields.u16()?);
                 let length = usize::from(length) + 1;

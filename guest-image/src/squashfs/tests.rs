@@ -32,7 +32,8 @@ fn files(image: &Vec<u8>) -> io::Result<Vec<(String, String)>> {
     reader.files(&mut |path, file| {
         let mut content = Vec::new();
         reader.read(file, file.length, &mut content)?;
-        files.push((path.display().to_string(), format!("file {} {}", content.len(), blake3::hash(&content))));
+        files
+            .push((path.display().to_string(), format!("file {} {}", content.len(), blake3::hash(&content))));
         Ok(())
     })?;
     Ok(files)
