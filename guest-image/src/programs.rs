@@ -1,13 +1,12 @@
 //! The ELF programs in a root filesystem written by [`crate::squashfs`], with their contents.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use backhand::{BackhandError, BufReadSeek, FilesystemReader, InnerNode};
-
 use crate::oci::{RootDisk, RootPart};
+use crate::squashfs::read::{Reader, Source};
 
 /// Magic number of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
@@ -17,89 +16,68 @@ const ELF: &[u8] = b"\x7fELF";
 #[error("{}: {why}", path.display())]
 pub struct Error {
     path: PathBuf,
-    why: BackhandError,
+    why: io::Error,
 }
 
 /// Passes all ELF files of an image to `visit`, in the order of their paths. Holds one file in memory at a time.
 ///
 /// # Errors
-/// Returns an error if the file is not a SquashFS image or cannot be read.
+/// Returns an error if the file is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
-    let at = |why: BackhandError| Error { path: image.to_owned(), why };
-    let file = File::open(image).map_err(|error| at(error.into()))?;
-    of_reader(BufReader::new(file), visit).map_err(at)
+    let mut read = || {
+        let file = File::open(image)?;
+        let bytes = file.metadata()?.len();
+        of_parts(&Parts(vec![(file, 0, bytes)]), visit)
+    };
+    read().map_err(|why| Error { path: image.to_owned(), why })
 }
 
 /// Passes all ELF files of a container image's root filesystem to `visit`, as [`of_root`] does.
 ///
 /// # Errors
-/// Returns an error if the disk is not a SquashFS image or cannot be read.
+/// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
     let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
-    let at = |why: BackhandError| Error { path: path.clone(), why };
-    let parts = Parts::open(disk).map_err(|error| at(error.into()))?;
-    of_reader(BufReader::new(parts), visit).map_err(at)
+    let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
+    let parts = disk.parts.iter().map(part).collect::<io::Result<_>>();
+    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|why| Error { path, why })
 }
 
-/// A disk in parts, as one file.
-struct Parts {
-    /// Files with the offset in each and the length, in the order of the disk.
-    parts: Vec<(File, u64, u64)>,
-    position: u64,
-}
+/// A disk in parts: files with the offset in each and the length, in the order of the disk.
+struct Parts(Vec<(File, u64, u64)>);
 
-impl Parts {
-    fn open(disk: &RootDisk) -> io::Result<Parts> {
-        let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
-        Ok(Parts { parts: disk.parts.iter().map(part).collect::<io::Result<_>>()?, position: 0 })
-    }
-}
-
-impl Read for Parts {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut start = 0;
-        for (file, offset, bytes) in &self.parts {
-            if self.position < start + bytes {
-                let at = self.position - start;
-                let most = usize::try_from(bytes - at).map_or(buffer.len(), |left| left.min(buffer.len()));
-                let read = file.read_at(&mut buffer[..most], offset + at)?;
-                self.position += read as u64;
-                return Ok(read);
+impl Source for Parts {
+    fn read(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        for (file, start, bytes) in &self.0 {
+            if buffer.is_empty() {
+                break;
             }
-            start += bytes;
+            let Some(left) = bytes.checked_sub(offset) else {
+                offset -= bytes;
+                continue;
+            };
+            let here = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+            let (now, later) = buffer.split_at_mut(here);
+            file.read_exact_at(now, start + offset)?;
+            (buffer, offset) = (later, 0);
         }
-        Ok(0)
+        if buffer.is_empty() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 
-impl Seek for Parts {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let from = |base: u64, by: i64| {
-            base.checked_add_signed(by).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-        };
-        self.position = match to {
-            SeekFrom::Start(position) => position,
-            SeekFrom::Current(by) => from(self.position, by)?,
-            SeekFrom::End(by) => from(self.parts.iter().map(|(.., bytes)| bytes).sum(), by)?,
-        };
-        Ok(self.position)
-    }
-}
-
-fn of_reader(reader: impl BufReadSeek, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), BackhandError> {
-    let reader = FilesystemReader::from_reader(reader)?;
+fn of_parts(parts: &Parts, visit: &mut dyn FnMut(&Path, &[u8])) -> io::Result<()> {
+    let reader = Reader::new(parts)?;
     let mut content = Vec::new();
-    for node in reader.files() {
-        let InnerNode::File(file) = &node.inner else { continue };
+    reader.files(&mut |path, file| {
         content.clear();
-        let mut bytes = reader.file(file).reader();
-        bytes.by_ref().take(ELF.len() as u64).read_to_end(&mut content)?;
+        reader.read(file, ELF.len() as u64, &mut content)?;
         if content == ELF {
-            bytes.read_to_end(&mut content)?;
-            visit(&node.fullpath, &content);
+            content.clear();
+            reader.read(file, file.length, &mut content)?;
+            visit(path, &content);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[cfg(test)]

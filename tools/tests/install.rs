@@ -1,4 +1,5 @@
-//! `everett completions` and `everett man`: bash accepts its completions, and each command has a man page.
+//! `everett completions`, `everett man` and the Debian package: bash accepts its completions, and each command has a man
+//! page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,6 +17,10 @@ fn commands() -> BTreeSet<String> {
     let cli = Cli::command();
     cli.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name().to_owned()).collect()
 }
+
+/// Calls the completion function for a first word `expl`.
+const ASK_BASH: &str =
+    "\nCOMP_WORDS=(everett expl); COMP_CWORD=1; _everett everett expl everett; echo \"${COMPREPLY[@]}\"\n";
 
 #[test]
 fn completions_name_each_command() {
@@ -41,9 +46,7 @@ fn bash_reads_its_completions() {
         .expect("bash");
     let mut stdin = bash.stdin.take().expect("a pipe");
     stdin.write_all(&text).expect("bash reads");
-    // Calls the completion function for a first word `expl`.
-    let ask = "\nCOMP_WORDS=(everett expl); COMP_CWORD=1; _everett everett expl everett; echo \"${COMPREPLY[@]}\"\n";
-    stdin.write_all(ask.as_bytes()).expect("bash reads");
+    stdin.write_all(ASK_BASH.as_bytes()).expect("bash reads");
     drop(stdin);
     let output = bash.wait_with_output().expect("bash ends");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "explore\n", "{output:?}");
@@ -76,4 +79,59 @@ fn a_file_in_the_place_of_the_folder_is_an_error_of_one_line() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let error = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(error.lines().count() == 1 && error.contains(path), "{error}");
+}
+
+/// Runs a command to its end, and returns what it printed.
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Installs the package in a root of its own, uses what is in it, and removes it.
+#[test]
+fn the_debian_package_has_the_program_completions_and_pages() {
+    if Command::new("dpkg-deb").arg("--version").output().is_err() {
+        eprintln!("skipped: the host has no dpkg-deb");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/deb");
+    let program = env!("CARGO_BIN_EXE_everett");
+    let package = done(Command::new(script).arg("-o").arg(folder.path()).args(["--program", program]));
+    let package = package.trim_end();
+
+    let root = folder.path().join("root");
+    let state = root.join("var/lib/dpkg");
+    fs::create_dir_all(state.join("updates")).expect("a folder");
+    fs::create_dir_all(state.join("info")).expect("a folder");
+    fs::write(state.join("status"), "").expect("a file");
+    let dpkg = |action: &[&str]| {
+        let mut dpkg = Command::new("dpkg");
+        dpkg.arg("--root").arg(&root).arg("--log=/dev/null");
+        // The root has no other packages, and the test may run without privileges.
+        done(dpkg.args(["--force-depends", "--force-not-root", "--force-bad-path"]).args(action))
+    };
+    dpkg(&["--install", package]);
+
+    let version = done(Command::new(root.join("usr/bin/everett")).arg("--version"));
+    assert_eq!(version, done(Command::new(program).arg("--version")));
+    let completions = root.join("usr/share/bash-completion/completions/everett");
+    let ask = format!(". '{}'{ASK_BASH}", completions.display());
+    assert_eq!(done(Command::new("bash").args(["-c", &ask])), "explore\n");
+    for file in ["zsh/vendor-completions/_everett", "fish/vendor_completions.d/everett.fish"] {
+        let text = fs::read_to_string(root.join("usr/share").join(file)).expect("completions");
+        assert!(text.contains("explore"), "{file}");
+    }
+    for command in commands() {
+        let page = root.join(format!("usr/share/man/man1/everett-{command}.1.gz"));
+        assert!(done(Command::new("gzip").arg("-dc").arg(page)).contains(".SH SYNOPSIS"), "{command}");
+    }
+    let documents = root.join("usr/share/doc/everett");
+    for file in ["README.md", "docs/guide.md", "docs/design/cpu.md", "copyright", "changelog.gz"] {
+        assert!(documents.join(file).is_file(), "{file}");
+    }
+
+    dpkg(&["--purge", "everett"]);
+    assert!(!root.join("usr/bin/everett").exists() && !documents.exists());
 }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use oci_spec::image::{Arch, ImageConfiguration, Os};
-use serde::Deserialize;
-
 use super::digest::Digest;
+use super::documents::{self, Configuration, Platform};
 use super::error::Problem;
 use super::layers::LAYERS_MAX;
 
@@ -58,30 +56,6 @@ pub struct Healthcheck {
     pub limit_ns: u64,
 }
 
-/// The part of the configuration that is not in the OCI specification.
-#[derive(Debug, Default, Deserialize)]
-struct Extended {
-    #[serde(default)]
-    config: Option<ExtendedConfig>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ExtendedConfig {
-    #[serde(rename = "Healthcheck", default)]
-    healthcheck: Option<RawHealthcheck>,
-}
-
-/// Times are in nanoseconds; 0 stands for the default.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct RawHealthcheck {
-    test: Option<Vec<String>>,
-    interval: i64,
-    timeout: i64,
-    start_period: i64,
-    retries: i64,
-}
-
 impl ImageConfig {
     /// Parses a configuration.
     ///
@@ -92,30 +66,31 @@ impl ImageConfig {
             what: "the configuration",
             problem: error.to_string(),
         };
-        let image: ImageConfiguration = serde_json::from_slice(text).map_err(document)?;
-        let extended: Extended = serde_json::from_slice(text).map_err(document)?;
-        if *image.os() != Os::Linux || *image.architecture() != Arch::Amd64 {
-            return Err(Problem::Platform(vec![format!("{}/{}", image.os(), image.architecture())]));
+        let image: Configuration = serde_json::from_slice(text).map_err(document)?;
+        let platform = Platform { architecture: image.architecture, os: image.os };
+        if !platform.is_ours() {
+            return Err(Problem::Platform(vec![platform.to_string()]));
         }
-        if image.rootfs().diff_ids().len() > LAYERS_MAX {
+        if image.rootfs.diff_ids.len() > LAYERS_MAX {
             return Err(Problem::Layers);
         }
-        let diff_ids = image.rootfs().diff_ids().iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
-        let config = image.config().clone().unwrap_or_default();
-        let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
-        let healthcheck = extended.config.and_then(|config| config.healthcheck);
-        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let diff_ids = image.rootfs.diff_ids.iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
+        let config = image.config.unwrap_or_default();
+        let text = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let keys = |map: Option<BTreeMap<String, _>>| -> Vec<String> {
+            map.unwrap_or_default().into_keys().collect()
+        };
         Ok(ImageConfig {
             diff_ids,
-            entrypoint: words("Entrypoint", list(config.entrypoint()))?,
-            command: words("Cmd", list(config.cmd()))?,
-            env: environment(list(config.env()))?,
-            user: text(config.user()).map(user).transpose()?,
-            cwd: text(config.working_dir()).map(|path| absolute("WorkingDir", &path)).transpose()?,
-            volumes: volumes(&list(config.volumes()))?,
-            stop_signal: text(config.stop_signal()).map(|name| signal(&name)).transpose()?,
-            ports: ports(&list(config.exposed_ports()))?,
-            healthcheck: healthcheck.map(healthcheck_of).transpose()?.flatten(),
+            entrypoint: words("Entrypoint", config.entrypoint.unwrap_or_default())?,
+            command: words("Cmd", config.cmd.unwrap_or_default())?,
+            env: environment(config.env.unwrap_or_default())?,
+            user: text(config.user).map(user).transpose()?,
+            cwd: text(config.working_dir).map(|path| absolute("WorkingDir", &path)).transpose()?,
+            volumes: volumes(&keys(config.volumes))?,
+            stop_signal: text(config.stop_signal).map(|name| signal(&name)).transpose()?,
+            ports: ports(&keys(config.exposed_ports))?,
+            healthcheck: config.healthcheck.map(healthcheck_of).transpose()?.flatten(),
         })
     }
 }
@@ -277,7 +252,7 @@ pub fn signal(name: &str) -> Result<i32, Problem> {
 }
 
 /// Returns the healthcheck; `None` if the image disables or inherits it.
-fn healthcheck_of(raw: RawHealthcheck) -> Result<Option<Healthcheck>, Problem> {
+fn healthcheck_of(raw: documents::Healthcheck) -> Result<Option<Healthcheck>, Problem> {
     /// Docker's defaults: 30 s between attempts, 30 s for each attempt, and three retries.
     const DEFAULT_NS: u64 = 30_000_000_000;
     const DEFAULT_RETRIES: u64 = 3;

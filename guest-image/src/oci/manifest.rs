@@ -1,10 +1,10 @@
 //! Indexes and manifests (OCI image specification; Docker's "Image Manifest V2, Schema 2" has the same form).
 
-use oci_spec::image::{Arch, Descriptor, ImageIndex, ImageManifest, MediaType, Os};
 use serde::Deserialize;
 
 use super::blobs::{self, Blobs};
 use super::digest::Digest;
+use super::documents::{Descriptor, Index, Manifest, Platform};
 use super::error::Problem;
 use super::layers::LAYERS_MAX;
 use super::{CONFIG_BYTES_MAX, digest};
@@ -22,11 +22,6 @@ const INDEX_DEPTH_MAX: usize = 4;
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Annotation with the full name of an image, which containerd and docker write.
 const IMAGE_NAME: &str = "io.containerd.image.name";
-
-/// Media type of Docker's lists of manifests.
-const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// Media type of Docker's manifests.
-const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
 /// An image that a source has: its configuration, and where its layers are.
 #[derive(Debug, Clone)]
@@ -48,21 +43,10 @@ pub(super) struct LayerBlob {
     pub(super) bytes: Option<u64>,
 }
 
-/// Returns true if a descriptor's media type is that of an index.
-fn is_index(kind: &MediaType) -> bool {
-    matches!(kind, MediaType::ImageIndex) || kind.to_string() == DOCKER_LIST
-}
-
-/// Returns true if a descriptor's media type is that of a manifest.
-fn is_manifest(kind: &MediaType) -> bool {
-    matches!(kind, MediaType::ImageManifest) || kind.to_string() == DOCKER_MANIFEST
-}
-
 /// Returns the image that an index names: the one named `tag` or, without a tag, the only one.
 pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -> Result<Found, Problem> {
     let index = parse_index(index)?;
-    let images =
-        || index.manifests().iter().filter(|one| is_index(one.media_type()) || is_manifest(one.media_type()));
+    let images = || images(&index);
     let names = || {
         let mut names: Vec<String> = images().filter_map(|one| name_of(one).map(str::to_owned)).collect();
         names.dedup();
@@ -76,7 +60,7 @@ pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -
         return Err(Problem::NoTag { tag: tag.to_owned(), names: names() });
     }
     let chosen = for_this_platform(&chosen)?;
-    let mut digests: Vec<&str> = chosen.iter().map(|one| one.digest().as_ref()).collect();
+    let mut digests: Vec<&str> = chosen.iter().map(|one| &one.digest[..]).collect();
     digests.dedup();
     match (chosen.first(), digests.len()) {
         (Some(only), 1) => of_descriptor(blobs, only, INDEX_DEPTH_MAX),
@@ -86,21 +70,14 @@ pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -
 
 /// Returns the images for linux on amd64, or those that say nothing about their platform.
 fn for_this_platform<'a>(images: &[&'a Descriptor]) -> Result<Vec<&'a Descriptor>, Problem> {
-    let is_ours = |one: &&&Descriptor| {
-        one.platform()
-            .as_ref()
-            .is_some_and(|platform| *platform.os() == Os::Linux && *platform.architecture() == Arch::Amd64)
-    };
+    let is_ours = |one: &&&Descriptor| one.platform.as_ref().is_some_and(Platform::is_ours);
     let ours: Vec<&Descriptor> = images.iter().filter(is_ours).copied().collect();
     if !ours.is_empty() {
         return Ok(ours);
     }
-    let silent: Vec<&Descriptor> = images.iter().filter(|one| one.platform().is_none()).copied().collect();
+    let silent: Vec<&Descriptor> = images.iter().filter(|one| one.platform.is_none()).copied().collect();
     if silent.is_empty() {
-        let platform = |one: &&Descriptor| {
-            let platform = one.platform().as_ref()?;
-            Some(format!("{}/{}", platform.os(), platform.architecture()))
-        };
+        let platform = |one: &&Descriptor| one.platform.as_ref().map(ToString::to_string);
         let mut names: Vec<String> = images.iter().filter_map(platform).collect();
         names.sort();
         names.dedup();
@@ -109,13 +86,18 @@ fn for_this_platform<'a>(images: &[&'a Descriptor]) -> Result<Vec<&'a Descriptor
     Ok(silent)
 }
 
+/// Returns the images and nested indexes of an index.
+fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
+    index.manifests.iter().filter(|one| one.is_index() || one.is_manifest())
+}
+
 fn name_of(descriptor: &Descriptor) -> Option<&str> {
-    let annotations = descriptor.annotations().as_ref()?;
+    let annotations = descriptor.annotations.as_ref()?;
     annotations.get(IMAGE_NAME).or_else(|| annotations.get(REF_NAME)).map(String::as_str)
 }
 
 fn is_named(descriptor: &Descriptor, tag: &str) -> bool {
-    let Some(annotations) = descriptor.annotations() else { return false };
+    let Some(annotations) = &descriptor.annotations else { return false };
     [REF_NAME, IMAGE_NAME].iter().any(|key| annotations.get(*key).is_some_and(|name| is_same_name(name, tag)))
 }
 
@@ -131,10 +113,10 @@ fn is_same_name(known: &str, wanted: &str) -> bool {
     is_wanted(known) || LONG_STARTS.iter().any(|start| known.strip_prefix(start).is_some_and(is_wanted))
 }
 
-fn parse_index(text: &[u8]) -> Result<ImageIndex, Problem> {
+fn parse_index(text: &[u8]) -> Result<Index, Problem> {
     let document = |problem: String| Problem::Document { what: "the index", problem };
-    let index: ImageIndex = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
-    if index.manifests().len() > INDEX_ENTRIES_MAX {
+    let index: Index = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
+    if index.manifests.len() > INDEX_ENTRIES_MAX {
         return Err(document(format!("more than {INDEX_ENTRIES_MAX} manifests")));
     }
     Ok(index)
@@ -142,12 +124,12 @@ fn parse_index(text: &[u8]) -> Result<ImageIndex, Problem> {
 
 /// Returns the image of the manifest or index that a descriptor names. `depth` bounds indexes in indexes.
 fn of_descriptor(blobs: &mut dyn Blobs, descriptor: &Descriptor, depth: usize) -> Result<Found, Problem> {
-    let digest: Digest = descriptor.digest().as_ref().parse()?;
-    let of_list = is_index(descriptor.media_type());
+    let digest: Digest = descriptor.digest.parse()?;
+    let of_list = descriptor.is_index();
     let what = if of_list { "the index" } else { "the manifest" };
     let text = {
         let reader = blobs.open_manifest(&digest.to_string())?;
-        blobs::read(reader, &digest, Some(descriptor.size()), what, MANIFEST_BYTES_MAX)?
+        blobs::read(reader, &digest, Some(descriptor.size), what, MANIFEST_BYTES_MAX)?
     };
     if of_list {
         return of_nested(blobs, &text, depth);
@@ -161,11 +143,7 @@ fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<Found, 
         return Err(Problem::Document { what: "the index", problem });
     };
     let index = parse_index(text)?;
-    let images: Vec<&Descriptor> = index
-        .manifests()
-        .iter()
-        .filter(|one| is_index(one.media_type()) || is_manifest(one.media_type()))
-        .collect();
+    let images: Vec<&Descriptor> = images(&index).collect();
     // Variants of an architecture are listed from the most general to the most special one, so the first is taken.
     match for_this_platform(&images)?.first() {
         Some(first) => of_descriptor(blobs, first, depth),
@@ -198,22 +176,21 @@ pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Pro
 /// Returns the image of a manifest, whose text is verified.
 fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Problem> {
     let document = |problem: String| Problem::Document { what: "the manifest", problem };
-    let manifest: ImageManifest =
-        serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
-    if manifest.layers().len() > LAYERS_MAX {
+    let manifest: Manifest = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
+    if manifest.layers.len() > LAYERS_MAX {
         return Err(Problem::Layers);
     }
-    let digest: Digest = manifest.config().digest().as_ref().parse()?;
-    let bytes = Some(manifest.config().size());
+    let digest: Digest = manifest.config.digest.parse()?;
+    let bytes = Some(manifest.config.size);
     let config = {
         let reader = blobs.open(&digest.to_string())?;
         blobs::read(reader, &digest, bytes, "the configuration", CONFIG_BYTES_MAX)?
     };
     let layer = |layer: &Descriptor| {
-        let digest: Digest = layer.digest().as_ref().parse()?;
-        Ok(LayerBlob { blob: digest.to_string(), digest: Some(digest), bytes: Some(layer.size()) })
+        let digest: Digest = layer.digest.parse()?;
+        Ok(LayerBlob { blob: digest.to_string(), digest: Some(digest), bytes: Some(layer.size) })
     };
-    let layers = manifest.layers().iter().map(layer).collect::<Result<_, Problem>>()?;
+    let layers = manifest.layers.iter().map(layer).collect::<Result<_, Problem>>()?;
     Ok(Found { config, layers })
 }
 

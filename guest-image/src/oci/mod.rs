@@ -7,7 +7,7 @@
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
 //! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache.
-//! - [`manifest`]: the choice of a manifest, and what it names. [`blobs`]: what every source can do: `layout` (folders),
+//! - [`manifest`]: the choice of a manifest, and what it names. [`documents`]: the JSON of all of these. [`blobs`]: what every source can do: `layout` (folders),
 //!   `archive` (`docker save`, `podman save`, `skopeo copy`), `store` (docker's and podman's own images), `registry`.
 //!
 //! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
@@ -23,6 +23,7 @@ mod blobs;
 mod changeset;
 pub mod config;
 mod digest;
+mod documents;
 pub mod error;
 mod layers;
 mod layout;

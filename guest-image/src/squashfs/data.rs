@@ -5,9 +5,9 @@ use crate::tree::{Content, Kind, Tree};
 use std::io::{self, Read as _, Write};
 
 /// Flag in a block's size: the block is not compressed.
-const NOT_PACKED: u32 = 1 << 24;
+pub(super) const NOT_PACKED: u32 = 1 << 24;
 /// Size of a block of zeros, which is not stored.
-const HOLE: u32 = 0;
+pub(super) const HOLE: u32 = 0;
 
 /// Location of a file's content in the image.
 #[derive(Debug, Clone, Default)]

@@ -8,16 +8,16 @@ use crate::tree::{Inode, InodeId, Kind, Tree};
 use std::collections::BTreeMap;
 
 /// Numbers of the basic types; an extended type's number is seven higher.
-const FOLDER: u16 = 1;
-const FILE: u16 = 2;
+pub(super) const FOLDER: u16 = 1;
+pub(super) const FILE: u16 = 2;
 const LINK: u16 = 3;
 const BLOCK_DEVICE: u16 = 4;
 const CHARACTER_DEVICE: u16 = 5;
 const FIFO: u16 = 6;
-const EXTENDED: u16 = 7;
+pub(super) const EXTENDED: u16 = 7;
 
 /// Fragment index of a file without a fragment.
-const NO_FRAGMENT: u32 = u32::MAX;
+pub(super) const NO_FRAGMENT: u32 = u32::MAX;
 
 /// The two tables.
 pub(super) struct Tables {

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 /// Bytes of a full block.
-const BLOCK_BYTES: usize = 8192;
+pub(super) const BLOCK_BYTES: usize = 8192;
 /// Flag in a block's header: the block is not compressed.
-const NOT_PACKED: u16 = 0x8000;
+pub(super) const NOT_PACKED: u16 = 0x8000;
 
 /// A location in a table: the start of the block in the written table, and the offset in the uncompressed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Writer of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
+//! Writer and reader of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
 //! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps
 //! the file and shares its pages. They have no fragments, which would only add copies. Equal trees make equal bytes:
@@ -6,12 +6,13 @@
 //!
 //! The file consists of the superblock, the files' data ([`data`]), the inode table ([`inodes`]), the directory table
 //! ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]), in this order. Tables are
-//! streams of 8 KiB blocks ([`metadata`]).
+//! streams of 8 KiB blocks ([`metadata`]). [`read`] reads them back.
 
 mod data;
 mod folders;
 mod inodes;
 mod metadata;
+pub(crate) mod read;
 mod xattrs;
 
 use crate::tree::{Content, InodeId, Kind, Tree};

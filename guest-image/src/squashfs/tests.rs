@@ -1,11 +1,12 @@
-//! Reads images back with another implementation of the format.
+//! Reads images back, with our reader and with another implementation of the format.
 
+use super::read::{Reader, Source};
 use super::write;
 use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
 use backhand::{FilesystemReader, InnerNode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read as _};
+use std::io::{self, Cursor, Read as _};
 
 fn image(tree: &Tree) -> Vec<u8> {
     let mut out = Cursor::new(Vec::new());
@@ -15,9 +16,34 @@ fn image(tree: &Tree) -> Vec<u8> {
     out.into_inner()
 }
 
-/// Reads an image back and returns a complete description of each file, by path.
+impl Source for Vec<u8> {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.get(start..).and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// Returns the regular files of an image with a description of each, as our own reader sees them.
+fn files(image: &Vec<u8>) -> io::Result<Vec<(String, String)>> {
+    let reader = Reader::new(image)?;
+    let mut files = Vec::new();
+    reader.files(&mut |path, file| {
+        let mut content = Vec::new();
+        reader.read(file, file.length, &mut content)?;
+        files
+            .push((path.display().to_string(), format!("file {} {}", content.len(), blake3::hash(&content))));
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+/// Reads an image back with both readers, and returns a complete description of each file, by path.
 fn read(image: Vec<u8>) -> BTreeMap<String, String> {
+    let ours = files(&image).unwrap();
     let reader = FilesystemReader::from_reader(Cursor::new(image)).unwrap();
+    let mut theirs = Vec::new();
     let mut seen = BTreeMap::new();
     for node in reader.files() {
         let header = node.header;
@@ -34,9 +60,13 @@ fn read(image: Vec<u8>) -> BTreeMap<String, String> {
             InnerNode::NamedPipe => String::from("fifo"),
             InnerNode::Socket => String::from("socket"),
         };
+        if matches!(node.inner, InnerNode::File(_)) {
+            theirs.push((node.fullpath.display().to_string(), what.clone()));
+        }
         let line = format!("{what} {:o} {}:{} @{}", header.permissions, header.uid, header.gid, header.mtime);
         seen.insert(node.fullpath.display().to_string(), line);
     }
+    assert_eq!(ours, theirs);
     seen
 }
 
@@ -161,5 +191,29 @@ proptest! {
             let (_, line) = file(&vec![u8::try_from(*uid).unwrap(); *length]);
             prop_assert_eq!(&seen[&format!("/{name}")], &format!("{line} {mode:o} {uid}:1 @5"));
         }
+    }
+
+    #[test]
+    fn a_damaged_image_is_an_error_or_has_other_files(
+        changes in prop::collection::vec((0..1_000usize, any::<u8>()), 1..8), cut in 0..2_000usize,
+    ) {
+        let mut tree = Tree::default();
+        for number in 0..20 {
+            let content = vec![number; usize::from(number) * 10];
+            let (path, attributes) = (format!("a{}/f{number}", number % 3), attributes(0o644, 0, 0, 0));
+            tree.put(path.as_bytes(), attributes, Kind::File(Content::bytes(content))).unwrap();
+        }
+        let whole = image(&tree);
+        let used = usize::try_from(u64::from_le_bytes(whole[40..48].try_into().unwrap())).unwrap();
+        let mut image = whole.clone();
+        for (from_end, byte) in changes {
+            // The tables are at the end; the superblock is at the start.
+            let at = if from_end < 96 { from_end } else { used - from_end };
+            image[at] = byte;
+        }
+        drop(files(&image));
+        image.truncate(cut);
+        prop_assert!(files(&image).is_err());
+        prop_assert!(files(&whole).is_ok());
     }
 }

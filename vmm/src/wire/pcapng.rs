@@ -2,32 +2,46 @@
 //! Each node is an interface; the frames that it sent are outbound, those that it received inbound. Packets are in the
 //! order in which they are written.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
-
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::{DataLink, Endianness, PcapError};
 
 use super::log::{Step, StepKind};
 use super::{Delivery, PortConfig};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Value of if_tsresol: 10^-9 seconds.
+/// Type of the block that begins a capture.
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+/// Type of a block that describes an interface.
+const INTERFACE: u32 = 1;
+/// Type of a block that has a packet.
+const PACKET: u32 = 6;
+/// Mark of the byte order, in a section header.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Link type of Ethernet.
+const ETHERNET: u16 = 1;
+
+/// Option of every block: a text.
+const COMMENT: u16 = 1;
+/// Option of an interface: its name.
+const IF_NAME: u16 = 2;
+/// Option of an interface: its MAC address.
+const IF_MAC_ADDRESS: u16 = 6;
+/// Option of an interface: the resolution of times, as a negative power of 10.
+const IF_RESOLUTION: u16 = 9;
+/// Option of a packet: its direction, in bits 0 and 1.
+const PACKET_FLAGS: u16 = 2;
+
+/// Times are in 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
-/// Value of epb_flags, bits 0 and 1, for a received packet.
+/// Direction of a received packet.
 const INBOUND: u32 = 1;
-/// Value of epb_flags, bits 0 and 1, for a sent packet.
+/// Direction of a sent packet.
 const OUTBOUND: u32 = 2;
 
 /// Writer of a capture.
 pub struct PcapNg<W: Write> {
-    writer: PcapNgWriter<W>,
-    epoch: Duration,
+    out: W,
+    /// Start of the world, in nanoseconds since 1970.
+    epoch_ns: u64,
     interfaces: usize,
 }
 
@@ -36,21 +50,25 @@ impl<W: Write> PcapNg<W> {
     ///
     /// # Errors
     /// Returns the errors of `out`.
-    pub fn new(out: W, ports: &[PortConfig], epoch_s: u64) -> io::Result<PcapNg<W>> {
-        let mut writer = PcapNgWriter::with_endianness(out, Endianness::Little).map_err(io_error)?;
+    pub fn new(mut out: W, ports: &[PortConfig], epoch_s: u64) -> io::Result<PcapNg<W>> {
+        let mut header = Block::new(SECTION_HEADER);
+        header.put(&BYTE_ORDER.to_le_bytes());
+        // Version 1.0, and a section of unspecified length.
+        header.put(&[1, 0, 0, 0]);
+        header.put(&u64::MAX.to_le_bytes());
+        header.write(&mut out)?;
         for port in ports {
-            let interface = InterfaceDescriptionBlock {
-                linktype: DataLink::ETHERNET,
-                snaplen: FRAME_BYTES_MAX as u32,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(&port.name)),
-                    InterfaceDescriptionOption::IfMacAddr(Cow::Borrowed(&port.mac)),
-                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-                ],
-            };
-            writer.write_pcapng_block(interface).map_err(io_error)?;
+            let mut interface = Block::new(INTERFACE);
+            // The link type, two reserved bytes, and the longest packet.
+            interface.put(&u32::from(ETHERNET).to_le_bytes());
+            interface.put(&(FRAME_BYTES_MAX as u32).to_le_bytes());
+            interface.option(IF_NAME, port.name.as_bytes());
+            interface.option(IF_MAC_ADDRESS, &port.mac);
+            interface.option(IF_RESOLUTION, &[NANOSECONDS]);
+            interface.end_of_options();
+            interface.write(&mut out)?;
         }
-        Ok(PcapNg { writer, epoch: Duration::from_secs(epoch_s), interfaces: ports.len() })
+        Ok(PcapNg { out, epoch_ns: epoch_s.saturating_mul(1_000_000_000), interfaces: ports.len() })
     }
 
     /// Writes frame number `frame`, which the card at `port` sent. Its losses in `steps` become comments.
@@ -60,8 +78,8 @@ impl<W: Write> PcapNg<W> {
     pub fn sent(&mut self, port: u8, at: u64, frame: u64, bytes: &[u8], steps: &[Step]) -> io::Result<()> {
         let drops =
             steps.iter().filter(|step| step.frame == frame && matches!(step.kind, StepKind::Drop { .. }));
-        let options = drops.map(comment).collect();
-        self.packet(port, at, bytes, bytes.len(), OUTBOUND, options)
+        let comments: Vec<String> = drops.map(comment).collect();
+        self.packet(port, at, bytes, bytes.len(), OUTBOUND, &comments)
     }
 
     /// Writes a frame that arrived.
@@ -70,7 +88,7 @@ impl<W: Write> PcapNg<W> {
     /// Returns the errors of the writer, and an error if no port has this number.
     pub fn delivered(&mut self, delivery: &Delivery) -> io::Result<()> {
         let Delivery { at, port, bytes, .. } = delivery;
-        self.packet(*port, *at, bytes, bytes.len(), INBOUND, vec![])
+        self.packet(*port, *at, bytes, bytes.len(), INBOUND, &[])
     }
 
     /// Writes a frame that was lost after it had been sent, at the port where it should have arrived: without its
@@ -80,12 +98,12 @@ impl<W: Write> PcapNg<W> {
     /// Returns the errors of the writer, and an error if no port has this number.
     pub fn lost(&mut self, step: &Step) -> io::Result<()> {
         let port = step.to.unwrap_or(step.from);
-        self.packet(port, step.vtime, &[], step.len as usize, INBOUND, vec![comment(step)])
+        self.packet(port, step.vtime, &[], step.len as usize, INBOUND, &[comment(step)])
     }
 
     /// Returns the output of the writer.
     pub fn into_inner(self) -> W {
-        self.writer.into_inner()
+        self.out
     }
 
     fn packet(
@@ -94,40 +112,71 @@ impl<W: Write> PcapNg<W> {
         at: u64,
         bytes: &[u8],
         original: usize,
-        flags: u32,
-        mut options: Vec<EnhancedPacketOption<'static>>,
+        direction: u32,
+        comments: &[String],
     ) -> io::Result<()> {
         if usize::from(port) >= self.interfaces {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no port {port}")));
         }
-        options.insert(0, EnhancedPacketOption::Flags(flags));
-        let block = EnhancedPacketBlock {
-            interface_id: port.into(),
-            timestamp: self.epoch.saturating_add(Duration::from_nanos(at)),
-            original_len: u32::try_from(original).unwrap_or(u32::MAX),
-            // A guest may send more bytes than a frame holds.
-            data: Cow::Borrowed(bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes)),
-            options,
-        };
-        self.writer.write_pcapng_block(block).map(|_| ()).map_err(io_error)
+        // A guest may send more bytes than a frame holds.
+        let bytes = bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes);
+        let time = self.epoch_ns.saturating_add(at);
+        let mut packet = Block::new(PACKET);
+        packet.put(&u32::from(port).to_le_bytes());
+        packet.put(&((time >> 32) as u32).to_le_bytes());
+        packet.put(&(time as u32).to_le_bytes());
+        packet.put(&(bytes.len() as u32).to_le_bytes());
+        packet.put(&u32::try_from(original).unwrap_or(u32::MAX).to_le_bytes());
+        packet.put(bytes);
+        packet.option(PACKET_FLAGS, &direction.to_le_bytes());
+        for comment in comments {
+            packet.option(COMMENT, comment.as_bytes());
+        }
+        packet.end_of_options();
+        packet.write(&mut self.out)
     }
 }
 
-fn comment(step: &Step) -> EnhancedPacketOption<'static> {
+/// A block: its type, its length, fields that are padded to four bytes, and its length again.
+struct Block(Vec<u8>);
+
+impl Block {
+    fn new(kind: u32) -> Block {
+        // The length is filled in when the block is complete.
+        Block([kind.to_le_bytes(), [0; 4]].concat())
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    }
+
+    /// Appends an option. A value that is longer than options can be is cut.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
+        self.0.extend(code.to_le_bytes());
+        self.0.extend((value.len() as u16).to_le_bytes());
+        self.put(value);
+    }
+
+    fn end_of_options(&mut self) {
+        self.put(&[0; 4]);
+    }
+
+    fn write(mut self, out: &mut impl Write) -> io::Result<()> {
+        let length = (self.0.len() as u32 + 4).to_le_bytes();
+        self.0[4..8].copy_from_slice(&length);
+        self.0.extend(length);
+        out.write_all(&self.0)
+    }
+}
+
+/// Returns the reason of a loss, as text.
+fn comment(step: &Step) -> String {
     let why = match step.kind {
         StepKind::Drop { why } => format!("{why:?}"),
         kind => format!("{kind:?}"),
     };
     let to = step.to.map_or_else(String::new, |to| format!(" to port {to}"));
-    EnhancedPacketOption::Comment(Cow::Owned(format!(
-        "frame {}{to} lost: {why}: {}",
-        step.frame, step.summary
-    )))
-}
-
-fn io_error(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
+    format!("frame {}{to} lost: {why}: {}", step.frame, step.summary)
 }
