@@ -307,4 +307,6 @@ impl Opened {
 }
 
 #[cfg(test)]
+mod bombs;
+#[cfg(test)]
 mod tests;
