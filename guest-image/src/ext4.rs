@@ -23,7 +23,8 @@ const LAST_GROUP_BLOCKS_MIN: u64 = 50;
 
 /// Smallest filesystem in bytes.
 pub const BYTES_MIN: u64 = 8 << 20;
-/// Largest filesystem in bytes: 64 TiB would need larger descriptors.
+/// Largest filesystem in bytes: the largest power of two whose blocks can be counted in 32 bits. More blocks need
+/// descriptors of 64 bytes.
 pub const BYTES_MAX: u64 = 8 << 40;
 
 const ROOT_INODE: u64 = 2;

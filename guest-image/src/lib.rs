@@ -15,7 +15,7 @@
 //! - [`sdk`]: the library and the program of worlds with the SDK.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
-//! - [`compression`], [`progress`]: shared by the others.
+//! - [`compression`], [`progress`], [`space`]: shared by the others.
 //!
 //! **Invariants.** Equal inputs make equal bytes: files are written in the order of their names, no modification time
 //! is later than the image's own time, and the host's paths and clock have no effect. A damaged cache entry is made
@@ -42,6 +42,7 @@ pub mod programs;
 pub mod progress;
 pub mod sdk;
 pub mod shim;
+pub mod space;
 pub mod squashfs;
 pub mod tree;
 

@@ -22,8 +22,8 @@ pub enum Error {
     /// No location for the cache is known.
     #[error("there is no place for a cache: set {VARIABLE}, XDG_CACHE_HOME or HOME")]
     NoPlace,
-    /// The disk is full.
-    #[error("no space left in {path}")]
+    /// The disk is full, or almost full.
+    #[error("no space left in {path}; Everett leaves {} MiB of the disk free", crate::space::RESERVE_BYTES >> 20)]
     NoSpace {
         /// Path on the full disk.
         path: String,

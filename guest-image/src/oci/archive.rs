@@ -17,6 +17,7 @@ use super::manifest::{self, Found, MANIFEST_BYTES_MAX};
 use crate::archive;
 use crate::cache::{self, Cache, Key};
 use crate::compression::Format;
+use crate::space::Metered;
 use crate::tree::Content;
 
 /// Maximum number of entries of an archive of an image. Each layer has at most a handful.
@@ -71,12 +72,17 @@ impl Archive {
             let reader = format.reader_of_all(BufReader::new(file)).map_err(failed)?;
             let folder = cache.temporary();
             let written = |source: io::Error| cache::Error::of(&folder, source);
-            let mut unpacked = tempfile::tempfile_in(&folder).map_err(written)?;
-            let bytes = io::copy(&mut reader.take(IMAGE_BYTES_MAX + 1), &mut unpacked).map_err(failed)?;
+            let mut unpacked = Metered::new(tempfile::tempfile_in(&folder).map_err(written)?);
+            let copied = io::copy(&mut reader.take(IMAGE_BYTES_MAX + 1), &mut unpacked);
+            let bytes = copied.map_err(|source| match source.kind() {
+                io::ErrorKind::StorageFull => written(source).into(),
+                _ => failed(source),
+            })?;
             if bytes > IMAGE_BYTES_MAX {
                 return Err(Problem::TooLong { what: "the archive".to_owned(), most: IMAGE_BYTES_MAX });
             }
             unpacked.flush().map_err(written)?;
+            let mut unpacked = unpacked.into_inner();
             unpacked.seek(SeekFrom::Start(0)).map_err(written)?;
             file = unpacked;
         }
@@ -144,6 +150,10 @@ impl Archive {
 }
 
 impl Blobs for Archive {
+    fn transport(&self) -> &'static str {
+        "oci-archive"
+    }
+
     fn open(&mut self, blob: &str) -> Result<Box<dyn Read + '_>, Problem> {
         let path = match blob.parse::<Digest>() {
             Ok(digest) => Some(format!("blobs/{}/{}", digest.algorithm(), digest.hex())),

@@ -16,6 +16,11 @@ pub(super) trait Blobs {
         self.open(digest)
     }
 
+    /// Returns the word before the source's path that allows a name behind it.
+    fn transport(&self) -> &'static str {
+        "oci"
+    }
+
     /// Finds the image of this name or, without a name, the only image.
     fn find(&mut self, tag: Option<&str>) -> Result<Found, Problem>;
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::layers::{EXPANSION_MAX, IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
+use super::layers::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
+use crate::compression::expansion::Expanded;
 use crate::{archive, cache, squashfs, tree};
 
 /// Reason why a container image cannot be used.
@@ -81,8 +82,13 @@ pub enum Problem {
     #[error("it has no image for linux on amd64{}", there(.0))]
     Platform(Vec<String>),
     /// There are several images, and no tag chooses one.
-    #[error("it has several images; append one of these names: {}", .0.join(", "))]
-    Several(Vec<String>),
+    #[error("it has several images; write {transport}:PATH:NAME with one of these names: {}", names.join(", "))]
+    Several {
+        /// The word before a path to such a file that may be followed by a name.
+        transport: &'static str,
+        /// Names of the images.
+        names: Vec<String>,
+    },
     /// There is no image of this name.
     #[error("it has no image named {tag:?}{}", there(names))]
     NoTag {
@@ -109,7 +115,7 @@ pub enum Problem {
         layer: String,
     },
     /// A layer unpacks to suspiciously many bytes.
-    #[error("the layer {layer} unpacks to more than {EXPANSION_MAX} times its length")]
+    #[error("the layer {layer}: {Expanded}")]
     Expansion {
         /// Digest of the layer.
         layer: String,

@@ -9,6 +9,8 @@ use super::error::{Problem, reading};
 use super::manifest::LayerBlob;
 use crate::cache::{self, Cache, Entry, Key};
 use crate::compression::Format;
+use crate::compression::expansion::Expanded;
+use crate::space::Meter;
 use crate::squashfs::PADDING_BYTES;
 
 /// Maximum number of layers of an image. Docker's bound is 127.
@@ -19,12 +21,6 @@ pub(super) const LAYER_BYTES_MAX: u64 = 16 << 30;
 
 /// Maximum total length of an image's layers, unpacked, in bytes.
 pub(super) const IMAGE_BYTES_MAX: u64 = 32 << 30;
-
-/// A layer unpacks to at most this many times its packed length. gzip reaches 1,030 with zeros, zstd more.
-pub(super) const EXPANSION_MAX: u64 = 20_000;
-
-/// Unpacked length up to which a layer may expand by any factor, in bytes.
-const EXPANSION_FREE_BYTES: u64 = 1 << 30;
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "1";
@@ -104,19 +100,14 @@ fn copy(
         Some(format) => format.reader_of_all(&mut *packed).map_err(reading(named()))?,
         None => Box::new(&mut *packed),
     };
-    let most = match layer.bytes {
-        Some(bytes) => bytes.saturating_mul(EXPANSION_MAX).clamp(EXPANSION_FREE_BYTES, LAYER_BYTES_MAX),
-        None => LAYER_BYTES_MAX,
-    };
-    let mut reader = Hashed::new(reader.take(most + 1), diff_id.hasher());
+    let mut reader = Hashed::new(reader.take(LAYER_BYTES_MAX + 1), diff_id.hasher());
     let written = write_sparse(&mut reader, file).map_err(|failure| match failure {
+        Failure::Read(source) if Expanded::is(&source) => Problem::Expansion { layer: layer.blob.clone() },
         Failure::Read(source) => reading(named())(source),
         Failure::Write(source) => cache::Error::of(&cache.temporary(), source).into(),
     })?;
-    if written > most {
-        let layer = layer.blob.clone();
-        let is_bomb = most < LAYER_BYTES_MAX;
-        return Err(if is_bomb { Problem::Expansion { layer } } else { Problem::LayerBytes { layer } });
+    if written > LAYER_BYTES_MAX {
+        return Err(Problem::LayerBytes { layer: layer.blob.clone() });
     }
     Ok(reader.finish())
 }
@@ -136,6 +127,7 @@ fn write_sparse(reader: &mut impl Read, file: &mut File) -> Result<u64, Failure>
     static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
     let mut buffer = vec![0; PIECE_BYTES];
     let mut total: u64 = 0;
+    let mut meter = Meter::default();
     loop {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -152,6 +144,7 @@ fn write_sparse(reader: &mut impl Read, file: &mut File) -> Result<u64, Failure>
             file.seek(SeekFrom::Current(filled as i64)).map_err(Failure::Write)?;
         } else {
             file.write_all(&buffer[..filled]).map_err(Failure::Write)?;
+            meter.wrote(file, filled as u64).map_err(Failure::Write)?;
         }
         if filled < buffer.len() {
             break;

@@ -64,7 +64,7 @@ pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -
     digests.dedup();
     match (chosen.first(), digests.len()) {
         (Some(only), 1) => of_descriptor(blobs, only, INDEX_DEPTH_MAX),
-        _ => Err(Problem::Several(names())),
+        _ => Err(Problem::Several { transport: blobs.transport(), names: names() }),
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) fn of_saved(blobs: &mut dyn Blobs, text: &[u8], tag: Option<&str>) ->
         (Some(only), None, _) => only,
         (None, _, Some(tag)) => return Err(Problem::NoTag { tag: tag.to_owned(), names }),
         (None, ..) => return Err(Problem::NoImage),
-        (Some(_), Some(_), _) => return Err(Problem::Several(names)),
+        (Some(_), Some(_), _) => return Err(Problem::Several { transport: "docker-archive", names }),
     };
     if chosen.layers.len() > LAYERS_MAX {
         return Err(Problem::Layers);

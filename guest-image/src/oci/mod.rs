@@ -308,4 +308,6 @@ impl Opened {
 }
 
 #[cfg(test)]
+mod bombs;
+#[cfg(test)]
 mod tests;

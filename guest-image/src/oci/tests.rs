@@ -14,16 +14,16 @@ use crate::progress::Silent;
 
 const TIME_S: u64 = 1_767_225_600;
 
-fn digest(bytes: &[u8]) -> String {
+pub(super) fn digest(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
 /// A layer under construction.
-struct Layer(Builder<Vec<u8>>);
+pub(super) struct Layer(Builder<Vec<u8>>);
 
 impl Layer {
-    fn new() -> Layer {
+    pub(super) fn new() -> Layer {
         Layer(Builder::new(Vec::new()))
     }
 
@@ -38,7 +38,7 @@ impl Layer {
         header
     }
 
-    fn file(mut self, path: &str, content: &[u8]) -> Layer {
+    pub(super) fn file(mut self, path: &str, content: &[u8]) -> Layer {
         let mut header = Self::header(EntryType::Regular, 0o644, content.len());
         self.0.append_data(&mut header, path, content).unwrap();
         self
@@ -70,36 +70,36 @@ impl Layer {
         self
     }
 
-    fn done(self) -> Vec<u8> {
+    pub(super) fn done(self) -> Vec<u8> {
         self.0.into_inner().unwrap()
     }
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(bytes).unwrap();
     gzip.finish().unwrap()
 }
 
 /// A folder with a cache, and the layouts and archives that tests make.
-struct Lab {
+pub(super) struct Lab {
     folder: TempDir,
-    cache: Cache,
+    pub(super) cache: Cache,
 }
 
 /// Parts of a layout, before its digests are computed.
-struct Parts {
+pub(super) struct Parts {
     config: String,
     /// Packed layers with the digests of their unpacked archives.
-    layers: Vec<(Vec<u8>, String)>,
+    pub(super) layers: Vec<(Vec<u8>, String)>,
 }
 
 impl Parts {
-    fn of(layers: &[Vec<u8>]) -> Parts {
+    pub(super) fn of(layers: &[Vec<u8>]) -> Parts {
         Parts::packed(layers.iter().map(|layer| (layer.clone(), digest(layer))).collect())
     }
 
-    fn packed(layers: Vec<(Vec<u8>, String)>) -> Parts {
+    pub(super) fn packed(layers: Vec<(Vec<u8>, String)>) -> Parts {
         let ids: Vec<String> = layers.iter().map(|(_, id)| format!("\"{id}\"")).collect();
         let config = format!(
             "{{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{{\"Cmd\":[\"/bin/x\"]}},\
@@ -111,18 +111,18 @@ impl Parts {
 }
 
 impl Lab {
-    fn new() -> Lab {
+    pub(super) fn new() -> Lab {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(&folder.path().join("cache")).unwrap();
         Lab { folder, cache }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes a layout with one image.
-    fn layout(&self, name: &str, parts: &Parts) -> PathBuf {
+    pub(super) fn layout(&self, name: &str, parts: &Parts) -> PathBuf {
         let path = self.path(name);
         let blobs = path.join("blobs/sha256");
         fs::create_dir_all(&blobs).unwrap();
@@ -154,11 +154,11 @@ impl Lab {
         path
     }
 
-    fn get(&self, source: &Source) -> Result<ContainerImage, String> {
+    pub(super) fn get(&self, source: &Source) -> Result<ContainerImage, String> {
         get(source, None, TIME_S, &self.cache, &mut Silent).map_err(|error| error.to_string())
     }
 
-    fn get_layout(&self, path: &Path) -> Result<ContainerImage, String> {
+    pub(super) fn get_layout(&self, path: &Path) -> Result<ContainerImage, String> {
         self.get(&Source::Layout { path: path.to_owned(), tag: None })
     }
 
@@ -167,7 +167,7 @@ impl Lab {
     }
 
     /// Returns the error of an image, without its name.
-    fn refused(&self, parts: &Parts) -> String {
+    pub(super) fn refused(&self, parts: &Parts) -> String {
         let path = self.layout("image", parts);
         let error = self.get_layout(&path).unwrap_err();
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -474,37 +474,6 @@ fn damaged_documents_are_refused_in_one_line() {
 }
 
 #[test]
-fn bombs_are_refused() {
-    let lab = Lab::new();
-    // A stream of zeros is an archive without files, but it is unpacked before that is known.
-    let zeros = std::io::Read::take(std::io::repeat(0), (1 << 30) + (64 << 10));
-    let bomb = zstd::encode_all(zeros, 1).unwrap();
-    assert!((bomb.len() as u64) < (1 << 30) / super::layers::EXPANSION_MAX * 4, "{} bytes", bomb.len());
-    let parts = Parts::packed(vec![(bomb[..].to_vec(), digest(b""))]);
-    let error = lab.refused(&parts);
-    assert!(error.contains("unpacks to more than") || error.contains("has the digest"), "{error}");
-    // Too many layers.
-    let mut many = Parts::of(&[Layer::new().done()]);
-    many.layers = vec![many.layers[0].clone(); super::layers::LAYERS_MAX + 1];
-    assert_eq!(lab.refused(&many), "more than 256 layers");
-    // Indexes within one another without end.
-    let path = lab.layout("nested", &Parts::of(&[]));
-    let mut index = fs::read_to_string(path.join("index.json")).unwrap();
-    for _ in 0..6 {
-        let digest = digest(index.as_bytes());
-        fs::write(path.join("blobs/sha256").join(&digest["sha256:".len()..]), &index).unwrap();
-        index = format!(
-            "{{\"schemaVersion\":2,\"manifests\":[{{\"mediaType\":\"application/vnd.oci.image.index.v1+json\",\
-             \"digest\":\"{digest}\",\"size\":{}}}]}}",
-            index.len()
-        );
-    }
-    fs::write(path.join("index.json"), index).unwrap();
-    let error = lab.get_layout(&path).unwrap_err();
-    assert!(error.ends_with("more than 4 indexes within one another"), "{error}");
-}
-
-#[test]
 fn several_images_need_a_name() {
     let lab = Lab::new();
     let one = lab.layout("image", &Parts::of(&[Layer::new().file("one", b"1").done()]));
@@ -520,7 +489,10 @@ fn several_images_need_a_name() {
     let index = format!("{{\"schemaVersion\":2,\"manifests\":[{},{}]}}", entry(&one, "1"), entry(&two, "2"));
     fs::write(one.join("index.json"), index).unwrap();
     let error = lab.get_layout(&one).unwrap_err();
-    assert!(error.ends_with("it has several images; append one of these names: 1, 2"), "{error}");
+    assert!(
+        error.ends_with("it has several images; write oci:PATH:NAME with one of these names: 1, 2"),
+        "{error}"
+    );
     let tagged = |tag: &str| lab.get(&Source::Layout { path: one.clone(), tag: Some(tag.to_owned()) });
     assert_eq!(lab.own_files(&tagged("2").unwrap()), ["/two 2"]);
     assert!(tagged("3").unwrap_err().ends_with("it has no image named \"3\"; it has 1, 2"));

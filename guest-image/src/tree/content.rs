@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::space::Metered;
+
 /// The bytes of a regular file.
 #[derive(Debug, Clone)]
 pub enum Content {
@@ -94,7 +96,7 @@ impl Read for SpanReader<'_> {
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
-    writer: BufWriter<File>,
+    writer: BufWriter<Metered>,
     length: u64,
     bytes_max: u64,
 }
@@ -106,14 +108,15 @@ impl Spool {
     /// Returns an error if no file can be created there.
     pub fn new(folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
-        let writer = BufWriter::with_capacity(1 << 20, file.try_clone()?);
+        let writer = BufWriter::with_capacity(1 << 20, Metered::new(file.try_clone()?));
         Ok(Spool { file: Arc::new(file), writer, length: 0, bytes_max })
     }
 
     /// Stores all bytes of a reader. They can be read back after [`Self::flush`].
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be read or written, or if they exceed the spool's bound.
+    /// Returns an error if the bytes cannot be read or written, if they exceed the spool's bound, or if the disk is almost
+    /// full.
     pub fn store(&mut self, reader: impl Read) -> io::Result<Content> {
         let offset = self.length;
         let left = self.bytes_max - offset;
@@ -139,7 +142,10 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::{Content, Spool};
+    use crate::space::tests::on_disk_with;
 
     #[test]
     fn a_spool_returns_the_stored_contents() {
@@ -153,6 +159,14 @@ mod tests {
         assert_eq!(empty.read(10).unwrap(), b"");
         assert_eq!(second.read(4 << 20).unwrap(), vec![7; 3 << 20]);
         assert!(second.read(10).is_err());
+    }
+
+    #[test]
+    fn a_spool_leaves_space_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
+        let error = on_disk_with(0, || spool.store(std::io::repeat(1).take(100 << 20))).unwrap_err();
+        assert_eq!(error.to_string(), "less than 256 MiB of the disk are free");
     }
 
     #[test]

@@ -2,11 +2,17 @@
 //!
 //! - this file: requests. [`mod@reference`]: names of images. [`challenge`]: what a registry demands of a client.
 //!
+//! **Credentials** go to the registry itself, or to the server of tokens that it names: over https to any server, as Docker,
+//! containerd and skopeo do, since Docker Hub and most others have one under another name; over http only to the registry's
+//! own host and port, and only if that is on this host. Neither a redirection nor another local service gets them.
+//!
 //! A registry is asked for a name once: the digest of the manifest goes into the world's lock, and from then on the
 //! image is pulled by digest, so nothing that the registry says later can change it.
 
 mod challenge;
 mod reference;
+#[cfg(test)]
+mod tests;
 
 use std::io::Read;
 use std::time::Duration;
@@ -44,6 +50,8 @@ const REDIRECTIONS_MAX: u32 = 10;
 pub(super) struct Registry {
     reference: Reference,
     agent: Agent,
+    /// Finds the operator's credentials for a registry.
+    credential: fn(&Reference) -> Option<DockerCredential>,
     /// Value of the header `Authorization`, once the registry has demanded one.
     authorization: Option<String>,
     /// The manifest or index that the reference names, with its digest.
@@ -60,7 +68,7 @@ impl Registry {
             .timeout_per_read(Some(READ_WITHIN))
             .user_agent("everett")
             .build();
-        Registry { reference, agent: config.into(), authorization: None, top: None }
+        Registry { reference, agent: config.into(), credential, authorization: None, top: None }
     }
 
     /// Returns the digest of the manifest or index that the reference names.
@@ -146,7 +154,7 @@ impl Registry {
 
     /// Returns the value of `Authorization` that a challenge demands, with the operator's credentials if there are any.
     fn authorize(&self, challenge: &Challenge) -> Result<String, Problem> {
-        let credential = self.credential();
+        let credential = (self.credential)(&self.reference);
         let basic = match &credential {
             Some(DockerCredential::UsernamePassword(user, password)) => {
                 Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
@@ -156,9 +164,8 @@ impl Registry {
         let Challenge::Bearer { realm, service, scope } = challenge else {
             return basic.ok_or_else(|| self.refused(StatusCode::UNAUTHORIZED));
         };
-        let is_safe = realm.starts_with("https://") || self.reference.scheme() == "http";
-        if !is_safe {
-            let said = "it wants credentials sent without encryption".to_owned();
+        if !self.reference.may_authorize_at(realm) {
+            let said = format!("it wants credentials sent without encryption, to {realm}");
             return Err(Problem::Registry { host: self.reference.host.clone(), said });
         }
         let own_scope = format!("repository:{}:pull", self.reference.repository);
@@ -173,9 +180,10 @@ impl Registry {
                 ("client_id", "everett"),
                 ("refresh_token", token.as_str()),
             ];
-            self.agent.post(realm).send_form(form)
+            self.agent.post(realm).config().max_redirects(0).build().send_form(form)
         } else {
-            let mut request = self.agent.get(realm).query("service", service).query("scope", scope);
+            let request = self.agent.get(realm).config().max_redirects(0).build();
+            let mut request = request.query("service", service).query("scope", scope);
             if let Some(basic) = basic {
                 request = request.header("Authorization", basic);
             }
@@ -200,19 +208,16 @@ impl Registry {
             }),
         }
     }
+}
 
-    /// Returns the operator's credentials: docker's, else podman's.
-    fn credential(&self) -> Option<DockerCredential> {
-        // Docker keeps the credentials of Docker Hub under the Hub's former address.
-        let server = if self.reference.is_docker_hub() {
-            "https://index.docker.io/v1/"
-        } else {
-            self.reference.host.as_str()
-        };
-        let podman_server = if self.reference.is_docker_hub() { "docker.io" } else { server };
-        let found = docker_credential::get_credential(server).ok();
-        found.or_else(|| docker_credential::get_podman_credential(podman_server).ok())
-    }
+/// Returns the operator's credentials for a registry: docker's, else podman's.
+fn credential(registry: &Reference) -> Option<DockerCredential> {
+    // Docker keeps the credentials of Docker Hub under the Hub's former address.
+    let is_hub = registry.is_docker_hub();
+    let server = if is_hub { "https://index.docker.io/v1/" } else { registry.host.as_str() };
+    let podman_server = if is_hub { "docker.io" } else { server };
+    let found = docker_credential::get_credential(server).ok();
+    found.or_else(|| docker_credential::get_podman_credential(podman_server).ok())
 }
 
 /// The document with a token.

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use ureq::http::Uri;
+
 use super::super::digest::Digest;
 use super::super::error::Problem;
 
@@ -83,6 +85,23 @@ impl Reference {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if is_loopback { "http" } else { "https" }
     }
+
+    /// True if credentials may be sent to the server of tokens at `realm`: over https to any, over http only to the registry
+    /// itself.
+    pub(super) fn may_authorize_at(&self, realm: &str) -> bool {
+        let Ok(realm) = realm.parse::<Uri>() else { return false };
+        let Some(authority) = realm.authority().filter(|authority| !authority.as_str().contains('@')) else {
+            return false;
+        };
+        let (host, port) = self.host.split_once(':').unwrap_or((&self.host, "80"));
+        let is_own = authority.host().eq_ignore_ascii_case(host)
+            && port.parse().is_ok_and(|port: u16| authority.port_u16().unwrap_or(80) == port);
+        match realm.scheme_str() {
+            Some("https") => true,
+            Some("http") => self.scheme() == "http" && is_own,
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +131,35 @@ mod tests {
         }
         assert_eq!(Reference::parse("127.0.0.2:5000/x").unwrap().scheme(), "http");
         assert_eq!(Reference::parse("127.0.0.2.example/x").unwrap().scheme(), "https");
+    }
+
+    #[test]
+    fn tokens_come_over_https_or_from_the_registry_itself() {
+        let own = |name: &str, realm: &str| Reference::parse(name).unwrap().may_authorize_at(realm);
+        for realm in ["https://auth.docker.io/token", "https://h:5000/token"] {
+            assert!(own("redis", realm) && own("127.0.0.1:5000/x", realm), "{realm}");
+        }
+        for (name, realm) in [
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000/token"),
+            ("localhost:5000/x", "http://LOCALHOST:5000/token?a=b"),
+            ("localhost/x", "http://localhost/token"),
+            ("localhost/x", "http://localhost:80/token"),
+        ] {
+            assert!(own(name, realm), "{name} {realm}");
+        }
+        for (name, realm) in [
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5001/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.2:5000/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000@example.com/token"),
+            ("127.0.0.1:5000/x", "http://example.com/token"),
+            ("h.io:5000/x", "http://h.io:5000/token"),
+            ("redis", "http://registry-1.docker.io/token"),
+            ("127.0.0.1:5000/x", "ftp://127.0.0.1:5000/token"),
+            ("127.0.0.1:5000/x", "/token"),
+        ] {
+            assert!(!own(name, realm), "{name} {realm}");
+        }
     }
 
     #[test]

@@ -1,4 +1,8 @@
-//! Decompression of kernels, modules, and parts of packages.
+//! Decompression of kernels, modules, layers of images, and parts of packages.
+//!
+//! All of it is untrusted: [`expansion`] bounds what a stream becomes, and callers have bounds of their own.
+
+pub mod expansion;
 
 use std::io::{self, BufRead, Read};
 
@@ -67,33 +71,37 @@ impl Format {
     /// # Errors
     /// See [`Format::reader`].
     pub fn reader_of_all<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match self {
-            Format::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
-            Format::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
-            Format::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
-            other => return other.reader(packed),
-        })
+        use expansion::bounded;
+        match self {
+            Format::Gzip => bounded(packed, |packed| Ok(flate2::bufread::MultiGzDecoder::new(packed))),
+            Format::Zstd => bounded(packed, zstd::stream::read::Decoder::with_buffer),
+            Format::Bzip2 => bounded(packed, |packed| Ok(bzip2::bufread::MultiBzDecoder::new(packed))),
+            other => other.reader(packed),
+        }
     }
 
-    /// Returns a streaming decoder. Not for [`Format::Lz4Legacy`], which only kernels use.
+    /// Returns a streaming decoder. Not for [`Format::Lz4Legacy`], which only kernels use. Reading ends with the error
+    /// [`expansion::Expanded`] if the stream becomes too long.
     ///
     /// # Errors
     /// Returns an error if the decoder cannot be created, or if the format does not support streaming.
     pub fn reader<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match self {
-            Format::Gzip => Box::new(flate2::bufread::GzDecoder::new(packed)),
-            Format::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(LZMA_MEMORY_BYTES_MAX, 0)?;
-                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
+        use expansion::bounded;
+        use liblzma::{bufread::XzDecoder, stream::Stream};
+        match self {
+            Format::Gzip => bounded(packed, |packed| Ok(flate2::bufread::GzDecoder::new(packed))),
+            Format::Xz => bounded(packed, |packed| {
+                Ok(XzDecoder::new_stream(packed, Stream::new_stream_decoder(LZMA_MEMORY_BYTES_MAX, 0)?))
+            }),
+            Format::Lzma => bounded(packed, |packed| {
+                Ok(XzDecoder::new_stream(packed, Stream::new_lzma_decoder(LZMA_MEMORY_BYTES_MAX)?))
+            }),
+            Format::Zstd => {
+                bounded(packed, |packed| Ok(zstd::stream::read::Decoder::with_buffer(packed)?.single_frame()))
             }
-            Format::Lzma => {
-                let stream = liblzma::stream::Stream::new_lzma_decoder(LZMA_MEMORY_BYTES_MAX)?;
-                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
-            }
-            Format::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?.single_frame()),
-            Format::Bzip2 => Box::new(bzip2::bufread::BzDecoder::new(packed)),
-            Format::Lz4Legacy => return Err(io::Error::other("LZ4 legacy frames are not read as a stream")),
-        })
+            Format::Bzip2 => bounded(packed, |packed| Ok(bzip2::bufread::BzDecoder::new(packed))),
+            Format::Lz4Legacy => Err(io::Error::other("LZ4 legacy frames are not read as a stream")),
+        }
     }
 }
 
@@ -104,7 +112,7 @@ const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
 /// Decompresses legacy frames: a magic number, then blocks, each with a four-byte length and LZ4 data, until no
-/// complete block follows.
+/// complete block follows. A byte of LZ4 becomes at most 255.
 fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut rest = &packed[4..];
     let mut unpacked = Vec::new();
@@ -133,6 +141,7 @@ fn bounded(unpacked: Vec<u8>, bytes_max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::Format;
+    use super::expansion::{EXPANSION_MAX, Expanded, tests::FREE};
     use std::io::Write as _;
 
     fn text() -> Vec<u8> {
@@ -195,6 +204,62 @@ mod tests {
             data.extend((u32::try_from(text().len()).unwrap()).to_le_bytes());
             assert_eq!(format.unpack(&data, 1 << 20).unwrap(), text(), "{format:?} with its length appended");
         }
+    }
+
+    /// Bytes that are free in these tests.
+    const FREE_BYTES: u64 = 1 << 20;
+
+    /// Returns more equal bytes than a short stream may become, packed in each format that packs them well enough.
+    fn bombs() -> Vec<(Format, Vec<u8>)> {
+        let bytes = || std::io::Read::take(std::io::repeat(1), 16 * FREE_BYTES);
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        std::io::copy(&mut bytes(), &mut xz).unwrap();
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        std::io::copy(&mut bytes(), &mut bzip2).unwrap();
+        let mut options = liblzma::stream::LzmaOptions::new_preset(0).unwrap();
+        options.dict_size(1 << 20);
+        let alone = liblzma::stream::Stream::new_lzma_encoder(&options).unwrap();
+        let mut lzma = liblzma::write::XzEncoder::new_stream(Vec::new(), alone);
+        std::io::copy(&mut bytes(), &mut lzma).unwrap();
+        vec![
+            (Format::Xz, xz.finish().unwrap()),
+            (Format::Lzma, lzma.finish().unwrap()),
+            (Format::Bzip2, bzip2.finish().unwrap()),
+            (Format::Zstd, zstd::encode_all(bytes(), 1).unwrap()),
+        ]
+    }
+
+    #[test]
+    fn a_short_stream_does_not_become_a_long_one() {
+        FREE.set(FREE_BYTES);
+        for (format, packed) in bombs() {
+            let readers = [format.reader(packed.as_slice()), format.reader_of_all(packed.as_slice())];
+            for reader in readers {
+                let mut given = 0;
+                let mut reader = reader.unwrap();
+                let error = loop {
+                    match std::io::Read::read(&mut reader, &mut [0; 64 << 10]) {
+                        Ok(0) => panic!("{format:?}: {given} bytes from {}", packed.len()),
+                        Ok(length) => given += length as u64,
+                        Err(error) => break error,
+                    }
+                };
+                assert!(Expanded::is(&error), "{format:?}: {error}");
+                assert!(given <= FREE_BYTES + EXPANSION_MAX * packed.len() as u64, "{format:?}: {given}");
+            }
+        }
+    }
+
+    #[test]
+    fn gzip_is_never_refused() {
+        FREE.set(FREE_BYTES);
+        let bytes = FREE_BYTES * 16;
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::copy(&mut std::io::Read::take(std::io::repeat(0), bytes), &mut gzip).unwrap();
+        let packed = gzip.finish().unwrap();
+        assert!(bytes / packed.len() as u64 > EXPANSION_MAX * 9 / 10, "{}", packed.len());
+        let mut reader = Format::Gzip.reader_of_all(packed.as_slice()).unwrap();
+        assert_eq!(std::io::copy(&mut reader, &mut std::io::sink()).unwrap(), bytes);
     }
 
     #[test]

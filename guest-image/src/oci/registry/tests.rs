@@ -1,0 +1,109 @@
+//! Tests with servers on this host: which of them get the operator's credentials.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use docker_credential::DockerCredential;
+
+use super::{Reference, Registry};
+
+/// `everett:secret` in base64.
+const SECRET: &str = "ZXZlcmV0dDpzZWNyZXQ=";
+/// Fields of all answers.
+const CLOSE: &str = "Connection: close\r\nContent-Length:";
+
+/// A server that answers each request with what `answer` returns for its own address and the request's head.
+struct Server {
+    address: String,
+    /// Heads of the requests so far.
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(&str, &str) -> String + Send + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (own, kept) = (address.clone(), Arc::clone(&heads));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let head: Vec<String> =
+                    lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+                let head = head.join("\n");
+                let said = answer(&own, &head);
+                kept.lock().unwrap().push(head);
+                let _ = stream.write_all(said.as_bytes());
+            }
+        });
+        Server { address, heads }
+    }
+
+    fn heads(&self) -> String {
+        self.heads.lock().unwrap().join("\n\n")
+    }
+
+    /// Returns the error of asking this registry for an image that it does not have.
+    fn refuses(&self) -> String {
+        let reference = Reference::parse(&format!("{}/x:1", self.address)).unwrap();
+        let mut registry = Registry::new(reference);
+        registry.credential =
+            |_| Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()));
+        registry.digest().unwrap_err().to_string()
+    }
+}
+
+fn token(_: &str, _: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{CLOSE} 13\r\n\r\n{{\"token\":\"T\"}}")
+}
+
+fn demand(realm: &str) -> String {
+    format!("HTTP/1.1 401 Unauthorized\r\n{CLOSE} 0\r\nWww-Authenticate: Bearer realm=\"{realm}\"\r\n\r\n")
+}
+
+#[test]
+fn another_server_without_encryption_gets_nothing() {
+    let other = Server::start(token);
+    let realm = format!("http://{}/token", other.address);
+    let registry = {
+        let realm = realm.clone();
+        Server::start(move |_, _| demand(&realm))
+    };
+    let said = registry.refuses();
+    assert!(said.ends_with(&format!("it wants credentials sent without encryption, to {realm}")), "{said}");
+    assert_eq!(other.heads(), "");
+    assert!(!registry.heads().contains(SECRET), "{}", registry.heads());
+}
+
+#[test]
+fn a_redirection_of_a_request_for_a_token_is_not_followed() {
+    let other = Server::start(token);
+    let at = other.address.clone();
+    let registry = Server::start(move |own, head| match head.starts_with("GET /token") {
+        true => {
+            format!("HTTP/1.1 307 Temporary Redirect\r\n{CLOSE} 0\r\nLocation: http://{at}/token\r\n\r\n")
+        }
+        false => demand(&format!("http://{own}/token")),
+    });
+    let said = registry.refuses();
+    assert!(said.contains("307"), "{said}");
+    assert_eq!(other.heads(), "");
+}
+
+#[test]
+fn the_registry_itself_gets_the_credentials() {
+    let registry = Server::start(|own, head| {
+        if head.starts_with("GET /token") {
+            token(own, head)
+        } else if head.to_ascii_lowercase().contains("authorization: bearer t") {
+            format!("HTTP/1.1 404 Not Found\r\n{CLOSE} 0\r\n\r\n")
+        } else {
+            demand(&format!("http://{own}/token"))
+        }
+    });
+    let said = registry.refuses();
+    assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
+    assert!(registry.heads().contains(SECRET), "{}", registry.heads());
+}
