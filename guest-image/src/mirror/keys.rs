@@ -31,7 +31,7 @@ const CERTIFICATES_MAX: usize = 200;
 const SIGNATURES_MAX: usize = 16;
 /// Maximum number of lines of a signed text. Debian's have 2,000. The reader of signed texts takes time that grows with
 /// the product of length and lines.
-const LINES_MAX: usize = 20_000;
+const LINES_MAX: usize = 8_000;
 /// How far in the future a signature may have been made, in seconds, because clocks differ.
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
