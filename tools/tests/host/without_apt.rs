@@ -201,14 +201,24 @@ fn said(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Returns the lines of a run that depend on no host: all but the figures of speed.
+/// Returns what a run says about its timeline: the lines with a vtime, its name, and the digest of its trail.
 fn timeline(output: &str) -> Vec<String> {
+    // A timeline's name begins with the machine version: `e3:`.
+    let is_name = |line: &str| {
+        let version = line.split(':').next().and_then(|word| word.strip_prefix('e'));
+        version.is_some_and(|version| version.parse::<u32>().is_ok())
+    };
     let without_speed = |line: &str| match line.split_once(" in ") {
-        Some((counted, _)) if line.starts_with('e') => counted.to_owned(),
+        Some((counted, _)) if is_name(line) => counted.to_owned(),
         _ => line.to_owned(),
     };
-    let lines = output.lines().map(without_speed);
-    lines.filter(|line| !line.contains("image built in") && !line.contains("world.lock")).collect()
+    let is_of_timeline = |line: &&str| {
+        let start = line.trim_start();
+        start.starts_with(|c: char| c.is_ascii_digit()) || start.starts_with("trail ") || is_name(start)
+    };
+    let lines: Vec<String> = output.lines().filter(is_of_timeline).map(without_speed).collect();
+    assert!(lines.iter().any(|line| line.starts_with("trail ")), "{output}");
+    lines
 }
 
 fn text(bytes: &[u8]) -> String {
