@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new("boot", options.json);
-    let mut spec = ImageSpec::of_packages("bookworm", Vec::new());
+    let mut spec = ImageSpec::of_packages("bookworm", Vec::new(), everett_host::time::unix_s());
     spec.root = RootSource::None;
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
     let image = build(&spec, &cache, &mut NoMachine, &mut Silent).map_err(|error| error.to_string())?;

@@ -4,8 +4,8 @@
 //! machines boot ([`image::Image`]). The modules, from the outside in:
 //!
 //! - [`image`]: the stages of a build, which use the [`cache`] and the [`lock`].
-//! - [`apt`]: choice and download of packages. [`debian`]: reading and unpacking of packages, and dpkg's records of
-//!   them.
+//! - [`apt`]: choice and download of packages. [`mirror`]: kernels and packages of known versions, on hosts without apt.
+//! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
 //! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
 //! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`]: the archive that the
 //!   kernel boots with. [`agent`]: PID 1 in it.
@@ -37,6 +37,7 @@ pub mod image;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;
+pub mod mirror;
 pub mod oci;
 pub mod programs;
 pub mod progress;

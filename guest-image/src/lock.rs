@@ -177,22 +177,30 @@ impl Lock {
     }
 }
 
-/// Checks name, version and digest. They are used in commands and paths, so only Debian's characters are allowed
-/// (deb-version(7)).
+/// Checks name, version and digest, which are used in commands and paths.
 fn check(package: &Locked) -> Result<(), String> {
-    let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
-    let version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');
-    let starts = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !starts(&package.name) || !package.name.chars().all(name) {
+    if !is_name(&package.name) {
         return Err(format!("{:?} is not a package name", package.name));
     }
-    if !starts(&package.version) || !package.version.chars().all(version) {
+    if !is_version(&package.version) {
         return Err(format!("{:?} is not a valid version of {}", package.version, package.name));
     }
     if package.sha256.len() != 64 || !package.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
         return Err(format!("the SHA-256 of {} is not 64 hexadecimal digits", package.name));
     }
     Ok(())
+}
+
+/// True if the text has only the characters of a package's name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(of_name)
+}
+
+/// True if the text has only the characters of a version (deb-version(7)).
+pub(crate) fn is_version(text: &str) -> bool {
+    let of_version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(of_version)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Lab {
             kernel: KernelSource::File { path: self.path("vmlinux"), modules: None },
             root,
             time_s: DEFAULT_TIME_S,
-            ..ImageSpec::of_packages("bookworm", Vec::new())
+            ..ImageSpec::of_packages("bookworm", Vec::new(), 0)
         }
     }
 
@@ -215,7 +215,7 @@ fn options_and_extra_lines_for_apt_are_refused() {
     assert!(message(suite).ends_with("is not a suite"));
     for mirror in ["http://a b", "nothing", "http://a\nSigned-By: /x"] {
         let spec = ImageSpec { mirror: Some(mirror.to_owned()), ..lab.spec(RootSource::None) };
-        assert!(message(spec).ends_with("is not a mirror address"));
+        assert!(message(spec).ends_with("is not a mirror address (key mirror, or EVERETT_MIRROR)"));
     }
 }
 

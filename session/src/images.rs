@@ -13,7 +13,7 @@ use everett_guest_image::{
     Cache, ImageSpec, KernelSource, Progress, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
 use everett_host::interrupt::Interrupt;
-use everett_host::time::Stopwatch;
+use everett_host::time::{Stopwatch, unix_s};
 use everett_input::units::{show_bytes, show_duration_ns};
 use everett_world_file::init::ImageFacts;
 use everett_world_file::{ContainerImage, Root, World};
@@ -226,7 +226,7 @@ fn spec(world: &World) -> ImageSpec {
         Root::Path(path) if path.is_dir() => (SUITE_DEFAULT.to_owned(), RootSource::Folder(path.clone())),
         Root::Path(path) => (SUITE_DEFAULT.to_owned(), RootSource::Tar(path.clone())),
     };
-    let mut spec = ImageSpec::of_packages(&suite, Vec::new());
+    let mut spec = ImageSpec::of_packages(&suite, Vec::new(), unix_s());
     // If every node has a container image, no root filesystem is made.
     spec.root = if world.nodes.iter().all(|node| node.image.is_some()) { RootSource::None } else { root };
     if let Some(path) = &world.image.kernel {
@@ -236,11 +236,19 @@ fn spec(world: &World) -> ImageSpec {
     spec.modules.extend(world.filesystems().filter_map(|fs| fs.module()).map(str::to_owned));
     spec.modules.sort();
     spec.modules.dedup();
-    spec.mirror.clone_from(&world.image.mirror);
+    spec.mirror = world.image.mirror.clone().or_else(mirror_of_user);
     spec.lock = Some(world.file.with_extension("lock"));
     spec.time_s = world.epoch_unix_s;
     spec
 }
+
+/// Returns the mirror of worlds that name none, if the environment names one.
+fn mirror_of_user() -> Option<String> {
+    std::env::var(MIRROR_VARIABLE).ok().filter(|mirror| !mirror.is_empty())
+}
+
+/// Environment variable with the address of the only mirror of worlds that name none.
+const MIRROR_VARIABLE: &str = "EVERETT_MIRROR";
 
 /// Debian suite of the kernel if the root filesystem is not made from packages.
 const SUITE_DEFAULT: &str = "bookworm";

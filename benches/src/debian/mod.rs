@@ -52,7 +52,11 @@ impl Debian {
     /// Returns a one-line message if the guest cannot be built.
     pub fn of_user() -> Result<Debian, String> {
         let cache = Cache::of_user().map_err(|error| error.to_string())?;
-        let mut spec = ImageSpec::of_packages("bookworm", PACKAGES.map(String::from).to_vec());
+        let mut spec = ImageSpec::of_packages(
+            "bookworm",
+            PACKAGES.map(String::from).to_vec(),
+            everett_host::time::unix_s(),
+        );
         spec.modules.push(String::from(PEERS_BUS));
         let interrupt = Interrupt::default();
         let mut machine = SoftConfigure::new(&cache, &interrupt);

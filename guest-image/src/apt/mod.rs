@@ -26,8 +26,8 @@ pub const ARCHITECTURE: &str = "amd64";
 pub enum Error {
     /// The host has no apt.
     #[error(
-        "{program} is not on this host: install the package apt, or name a kernel by path (image.kernel and \
-         image.kernel_modules), and for nodes without a container image a root (image.rootfs)"
+        "{program} is not on this host, and only apt resolves the dependencies of Debian packages: install apt, take a \
+         world.lock from a host that has it, or give each node a container image or the world a root (image.rootfs)"
     )]
     NoApt {
         /// Name of the missing program.
@@ -132,6 +132,14 @@ pub struct Apt {
 }
 
 impl Apt {
+    /// True if the host has apt.
+    #[must_use]
+    pub fn is_on_host() -> bool {
+        let mut command = Command::new("apt-get");
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok()
+    }
+
     /// Opens the state in `folder` for packages from these sources. Waits while another process has it open.
     ///
     /// # Errors
@@ -356,7 +364,8 @@ fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
     text
 }
 
-fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
+/// Returns the error of a file in a state folder.
+pub(crate) fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| {
         let path = path.display().to_string();
         if source.kind() == io::ErrorKind::StorageFull {

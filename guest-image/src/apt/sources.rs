@@ -8,8 +8,9 @@ use std::process::Command;
 /// Debian's mirrors, used if the host has no sources of the suite.
 const MIRROR: &str = "http://deb.debian.org/debian";
 const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
-/// Keys of Debian's archives, at the path where the package debian-archive-keyring installs them.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Keys of Debian's archives, at the paths where the package debian-archive-keyring installs them.
+pub const KEYRINGS: [&str; 2] =
+    ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
 /// Maximum length of a sources file, in bytes.
 const SOURCES_BYTES_MAX: u64 = 1 << 20;
@@ -72,8 +73,14 @@ impl fmt::Display for Sources {
     }
 }
 
+/// True if this is the path of the keys of Debian's archives.
+#[must_use]
+pub fn is_keyring(signed_by: &str) -> bool {
+    KEYRINGS.contains(&signed_by.trim())
+}
+
 fn source(uri: &str, suites: &[&str]) -> Source {
-    let signed_by = Path::new(KEYRING).exists().then(|| KEYRING.to_owned());
+    let signed_by = KEYRINGS.iter().find(|path| Path::new(path).exists()).map(|&path| path.to_owned());
     Source { uri: uri.to_owned(), suites: suites.iter().map(ToString::to_string).collect(), signed_by }
 }
 
@@ -198,7 +205,7 @@ fn deb822(text: &str, suite: &str) -> Vec<Source> {
 
 /// Returns the settings with which the host's apt reaches the network.
 fn transport() -> Vec<(String, String)> {
-    // Without apt there are no settings; the first apt command reports that it is missing.
+    // Without apt there are no settings.
     let output = Command::new("apt-config").args(["dump", "--format", "%F %v%n", "Acquire"]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     settings(&text)

@@ -8,6 +8,7 @@
 pub mod usage;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -239,6 +240,19 @@ pub(crate) fn digest(file: &mut impl Read) -> io::Result<(u64, String)> {
             0 => return Ok((hasher.count(), hasher.finalize().to_hex().to_string())),
             length => hasher.update(&buffer[..length]),
         };
+    }
+}
+
+/// Returns the SHA-256 of a file, in hexadecimal.
+pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            length => hasher.update(&buffer[..length]),
+        }
     }
 }
 

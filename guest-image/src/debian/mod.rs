@@ -2,6 +2,7 @@
 //!
 //! - [`ar`], [`package`]: the format of one package (deb(5)).
 //! - [`control`]: its control fields.
+//! - [`version`]: the order of versions.
 //! - [`unpack`]: unpacking of packages into a tree: files, owners, hard links, merged `/usr`.
 //! - [`database`]: dpkg's own records of them, from which `dpkg --configure` in the guest continues the installation.
 //!
@@ -13,6 +14,7 @@ pub mod control;
 pub mod database;
 pub mod package;
 pub mod unpack;
+pub mod version;
 
 use std::io;
 
@@ -60,4 +62,4 @@ pub enum Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,7 +9,7 @@ use tar::{Builder, Header};
 use tempfile::TempDir;
 
 /// Makes a package with these control files and data files.
-fn package(
+pub(crate) fn package(
     folder: &TempDir,
     name: &str,
     control: &str,

@@ -3,13 +3,14 @@
 mod kernel;
 mod layers;
 mod packages;
+mod provider;
 mod root;
 
 use crate::cache::{self, Cache, Entry};
 use crate::configure::{self, Configure};
 use crate::lock::{self, Lock, LockedImage};
 use crate::progress::Progress;
-use crate::{apt, archive, debian, squashfs};
+use crate::{apt, archive, debian, mirror, squashfs};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -39,12 +40,14 @@ pub struct ImageSpec {
     pub images: Vec<LockedImage>,
     /// Clock during the configuration of packages, and latest modification time of a file, in seconds since 1970.
     pub time_s: u64,
+    /// The host's clock in seconds since 1970, by which signatures expire. It has no effect on an image.
+    pub clock_s: u64,
 }
 
 impl ImageSpec {
     /// Returns the specification of an image with Debian's default kernel and these packages.
     #[must_use]
-    pub fn of_packages(suite: &str, packages: Vec<String>) -> Self {
+    pub fn of_packages(suite: &str, packages: Vec<String>, clock_s: u64) -> Self {
         ImageSpec {
             suite: suite.to_owned(),
             mirror: None,
@@ -54,6 +57,7 @@ impl ImageSpec {
             lock: None,
             images: Vec::new(),
             time_s: DEFAULT_TIME_S,
+            clock_s,
         }
     }
 }
@@ -106,6 +110,8 @@ pub struct Image {
 pub enum Error {
     #[error(transparent)]
     Apt(#[from] apt::Error),
+    #[error(transparent)]
+    Mirror(#[from] mirror::Error),
     #[error(transparent)]
     Cache(#[from] cache::Error),
     #[error(transparent)]
@@ -181,7 +187,7 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
     if let Some(mirror) = &spec.mirror
         && !(plain(mirror, "-._~:/?#@!$&()*+,;=%") && mirror.contains(":/"))
     {
-        return fail(mirror, "mirror address");
+        return fail(mirror, "mirror address (key mirror, or EVERETT_MIRROR)");
     }
     let kernel = match &spec.kernel {
         KernelSource::Package(name) => Some(name),
@@ -212,6 +218,7 @@ pub fn build(
     let old = spec.lock.as_deref().map(Lock::read).transpose()?.flatten();
     let old = old.filter(|lock| lock.suite == spec.suite);
     let mut packages = packages::Packages::new(spec, cache, old);
+    packages.check()?;
 
     let kernel = kernel::build(spec, cache, &mut packages, progress)?;
     let root = root::build(spec, cache, &mut packages, &kernel, machine, progress)?;

@@ -1,16 +1,16 @@
 //! Choice and download of packages, from the world's request, the lock, the cache and the mirror.
 
-use super::{Error, ImageSpec};
-use crate::apt::{self, Apt, Exact, Remote, sources::Sources};
+use super::provider::Provider;
+use super::{Error, ImageSpec, RootSource};
+use crate::apt::{self, Apt, Exact, Remote};
 use crate::cache::{self, Cache};
 use crate::lock::{self, Lock, Locked};
 use crate::progress::{Progress, Stage};
-use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-/// Number of packages that one apt command downloads; small enough for progress to be visible.
+/// Number of packages that are downloaded at a time; small enough for progress to be visible.
 const BATCH: usize = 8;
 
 /// A package whose file is in the cache.
@@ -27,17 +27,32 @@ pub(super) struct Packages<'a> {
     old: Option<Lock>,
     new: Lock,
     /// Opened with fresh lists at the first use; not needed with a lock and a complete cache.
-    apt: Option<Apt>,
+    provider: Option<Provider>,
 }
 
 impl<'a> Packages<'a> {
     pub(super) fn new(spec: &'a ImageSpec, cache: &'a Cache, old: Option<Lock>) -> Self {
-        Packages { spec, cache, old, new: Lock::new(&spec.suite), apt: None }
+        Packages { spec, cache, old, new: Lock::new(&spec.suite), provider: None }
     }
 
     /// Returns the lock of the packages that were used.
     pub(super) fn into_lock(self) -> Lock {
         self.new
+    }
+
+    /// Checks that all packages can be chosen on this host, before any is fetched.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let RootSource::Packages(names) = &self.spec.root else { return Ok(()) };
+        if self.locked_closure(&sorted(names)).is_some() || Apt::is_on_host() {
+            return Ok(());
+        }
+        Err(apt::Error::NoApt { program: "apt-get" }.into())
+    }
+
+    /// Returns the packages of the lock, if these were requested when it was written.
+    fn locked_closure(&self, requested: &[String]) -> Option<&[Locked]> {
+        let old = self.old.as_ref().filter(|old| old.requested == requested && !old.packages.is_empty())?;
+        Some(&old.packages)
     }
 
     /// Fetches the kernel package: `requested` itself, or the kernel package that it depends on.
@@ -49,15 +64,8 @@ impl<'a> Packages<'a> {
         let locked = match locked {
             Some(locked) => vec![locked],
             None => {
-                let names = [requested.to_owned()];
-                let closure = self.resolve(&names, progress)?;
-                let is_image =
-                    |package: &&Exact| package.name != requested && package.name.starts_with("linux-image-");
-                let chosen = closure.iter().find(is_image);
-                let chosen = chosen.or_else(|| closure.iter().find(|package| package.name == requested));
-                let unknown =
-                    || apt::Error::Unknown { package: requested.to_owned(), suite: self.spec.suite.clone() };
-                let chosen = chosen.cloned().ok_or_else(unknown)?;
+                let (pins, suite) = (self.pins(), &self.spec.suite);
+                let chosen = self.provider(progress)?.kernel(requested, &pins, suite)?;
                 self.located(&[chosen], progress)?
             }
         };
@@ -73,15 +81,14 @@ impl<'a> Packages<'a> {
         requested: &[String],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Fetched>, Error> {
-        let mut requested = requested.to_vec();
-        requested.sort();
-        requested.dedup();
-        let locked = match &self.old {
-            Some(old) if old.requested == requested && !old.packages.is_empty() => old.packages.clone(),
-            _ => {
+        let requested = sorted(requested);
+        let locked = match self.locked_closure(&requested) {
+            Some(locked) => locked.to_vec(),
+            None => {
                 let names: Vec<String> =
                     BASE.iter().map(ToString::to_string).chain(requested.iter().cloned()).collect();
-                let closure = self.resolve(&names, progress)?;
+                let pins = self.pins();
+                let closure = self.provider(progress)?.closure(&names, &pins)?;
                 self.located(&closure, progress)?
             }
         };
@@ -91,35 +98,26 @@ impl<'a> Packages<'a> {
         Ok(fetched)
     }
 
-    /// Returns apt, after updating its lists at the first call.
-    fn apt(&mut self, progress: &mut dyn Progress) -> Result<&Apt, Error> {
-        let apt = match self.apt.take() {
-            Some(apt) => apt,
+    /// Returns the provider of packages, after updating its lists at the first call.
+    fn provider(&mut self, progress: &mut dyn Progress) -> Result<&mut Provider, Error> {
+        let provider = match self.provider.take() {
+            Some(provider) => provider,
             None => {
                 progress.at(Stage::Resolve, 0, 0);
-                let sources = Sources::of_host(&self.spec.suite, self.spec.mirror.as_deref());
-                // One state folder for each set of sources, so that lists of another mirror are never used.
-                let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
-                let folder = self.cache.folder().join("apt").join(&name.as_str()[..16]);
-                let apt = Apt::open(&folder, &sources)?;
-                apt.update()?;
-                apt
+                Provider::open(self.spec, self.cache)?
             }
         };
-        Ok(self.apt.insert(apt))
+        Ok(self.provider.insert(provider))
     }
 
-    fn resolve(&mut self, names: &[String], progress: &mut dyn Progress) -> Result<Vec<Exact>, Error> {
-        let pins: Vec<Exact> = match &self.old {
-            Some(old) => old.packages.iter().chain(&old.kernel).map(Locked::exact).collect(),
-            None => Vec::new(),
-        };
-        Ok(self.apt(progress)?.resolve(names, &pins)?)
+    /// Returns the versions in the lock, which are preferred.
+    fn pins(&self) -> Vec<Exact> {
+        self.old.iter().flat_map(|old| old.packages.iter().chain(&old.kernel)).map(Locked::exact).collect()
     }
 
     /// Returns the packages with their digests from the mirror's signed lists.
     fn located(&mut self, packages: &[Exact], progress: &mut dyn Progress) -> Result<Vec<Locked>, Error> {
-        let remotes = self.apt(progress)?.locate(packages)?;
+        let remotes = self.provider(progress)?.locate(packages)?;
         let locked = remotes.into_iter().map(|remote| {
             let Remote { package: Exact { name, version }, sha256, .. } = remote;
             Locked { name, version, sha256 }
@@ -133,11 +131,11 @@ impl<'a> Packages<'a> {
         let path_of = |locked: &Locked| folder.join(format!("{}.deb", locked.sha256));
         let missing: Vec<&Locked> = locked
             .iter()
-            .filter(|locked| sha256_of(&path_of(locked)).ok().as_ref() != Some(&locked.sha256))
+            .filter(|locked| cache::sha256_of(&path_of(locked)).ok().as_ref() != Some(&locked.sha256))
             .collect();
         if !missing.is_empty() {
             let exact: Vec<Exact> = missing.iter().map(|locked| locked.exact()).collect();
-            let remotes = self.apt(progress)?.locate(&exact)?;
+            let remotes = self.provider(progress)?.locate(&exact)?;
             for (locked, remote) in missing.iter().zip(&remotes) {
                 same(locked, &remote.sha256)?;
             }
@@ -148,20 +146,22 @@ impl<'a> Packages<'a> {
     }
 
     fn download(&mut self, remotes: &[Remote], progress: &mut dyn Progress) -> Result<(), Error> {
-        let temporary = self.cache.temporary();
+        let (temporary, folder) = (self.cache.temporary(), self.cache.packages());
         let failed = |source: io::Error| cache::Error::of(&temporary, source);
         let into = tempfile::tempdir_in(&temporary).map_err(failed)?;
         let total = remotes.iter().map(|remote| remote.bytes).sum();
         let mut done = 0;
+        let provider = self.provider(progress)?;
         for batch in remotes.chunks(BATCH) {
             progress.at(Stage::Download, done, total);
-            self.apt(progress)?.download(batch, into.path())?;
+            let mut arrived = |bytes| progress.at(Stage::Download, done + bytes, total);
+            provider.download(batch, into.path(), &mut arrived)?;
             for remote in batch {
                 let from = into.path().join(&remote.file);
-                let found = sha256_of(&from).map_err(failed)?;
+                let found = cache::sha256_of(&from).map_err(failed)?;
                 let Remote { package: Exact { name, version }, sha256, .. } = remote.clone();
                 same(&Locked { name, version, sha256 }, &found)?;
-                let to = self.cache.packages().join(format!("{found}.deb"));
+                let to = folder.join(format!("{found}.deb"));
                 File::open(&from).and_then(|file| file.sync_all()).map_err(failed)?;
                 fs::rename(&from, &to).map_err(failed)?;
                 done += remote.bytes;
@@ -177,22 +177,18 @@ impl<'a> Packages<'a> {
 /// `e2fsprogs` to make filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
+/// Returns the names sorted, each once.
+fn sorted(names: &[String]) -> Vec<String> {
+    let mut names = names.to_vec();
+    names.sort();
+    names.dedup();
+    names
+}
+
 fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {
     if locked.sha256 == found {
         return Ok(());
     }
     let Locked { name, version, sha256 } = locked.clone();
     Err(lock::Error::Mismatch { package: name, version, expected: sha256, found: found.to_owned() })
-}
-
-fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            length => hasher.update(&buffer[..length]),
-        }
-    }
 }

@@ -90,20 +90,18 @@ pub fn cache_folder() -> Option<PathBuf> {
 }
 
 fn tools() -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (program, use_) in
-        [("apt-get", "fetches Debian packages"), ("apt-config", "reports the settings for mirrors")]
-    {
-        findings.push(match find_program(program) {
-            Some(path) => Finding::new(program, Verdict::Ok, path.display().to_string()),
-            None => {
-                let what =
-                    format!("not found ({use_}); install apt, or give worlds image.kernel and image.rootfs");
-                Finding::new(program, Verdict::Bad, what)
-            }
-        });
-    }
-    findings
+    let programs =
+        [("apt-get", "resolves Debian packages"), ("apt-config", "reports the settings for mirrors")];
+    let finding = |(program, use_)| match find_program(program) {
+        Some(path) => Finding::new(program, Verdict::Ok, path.display().to_string()),
+        None => {
+            let what = format!(
+                "not found ({use_}); worlds of container images, and worlds with a world.lock, need no apt"
+            );
+            Finding::new(program, Verdict::Note, what)
+        }
+    };
+    programs.into_iter().map(finding).collect()
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {

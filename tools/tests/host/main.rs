@@ -3,6 +3,7 @@
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
+mod without_apt;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     let trials = vec![
         trial(a_guest_that_does_not_end_is_ended),
         trial(command_lines_where_kvm_is_not_exact),
+        trial(without_apt::a_root_without_apt_runs_the_same_world),
         trial(no_test_is_left_out),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

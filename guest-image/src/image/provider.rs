@@ -1,0 +1,77 @@
+//! Where packages come from: the host's apt or, on a host without it, the mirror itself.
+
+use std::path::Path;
+
+use super::{Error, ImageSpec};
+use crate::apt::{self, Apt, Exact, Remote, sources::Sources};
+use crate::cache::Cache;
+use crate::mirror::Mirror;
+
+/// A provider of packages with fresh lists.
+pub(super) enum Provider {
+    Apt(Apt),
+    Mirror(Mirror),
+}
+
+impl Provider {
+    /// Opens the provider for the image's sources, and updates its lists.
+    pub(super) fn open(spec: &ImageSpec, cache: &Cache) -> Result<Provider, Error> {
+        let sources = Sources::of_host(&spec.suite, spec.mirror.as_deref());
+        // One state folder for each set of sources, so that lists of another mirror are never used.
+        let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
+        let folder = cache.folder().join("apt").join(&name.as_str()[..16]);
+        if Apt::is_on_host() {
+            let apt = Apt::open(&folder, &sources)?;
+            apt.update()?;
+            return Ok(Provider::Apt(apt));
+        }
+        let mut mirror = Mirror::open(&folder.join("mirror"), &sources)?;
+        mirror.update(&sources, spec.clock_s)?;
+        Ok(Provider::Mirror(mirror))
+    }
+
+    /// Returns the kernel package that `requested` is or depends on. `pins` are preferred versions.
+    pub(super) fn kernel(&self, requested: &str, pins: &[Exact], suite: &str) -> Result<Exact, Error> {
+        let apt = match self {
+            Provider::Apt(apt) => apt,
+            Provider::Mirror(mirror) => return Ok(mirror.kernel(requested, pins)?),
+        };
+        let closure = apt.resolve(&[requested.to_owned()], pins)?;
+        let is_image =
+            |package: &&Exact| package.name != requested && package.name.starts_with("linux-image-");
+        let chosen = closure.iter().find(is_image);
+        let chosen = chosen.or_else(|| closure.iter().find(|package| package.name == requested));
+        let unknown = || apt::Error::Unknown { package: requested.to_owned(), suite: suite.to_owned() };
+        Ok(chosen.cloned().ok_or_else(unknown)?)
+    }
+
+    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
+    pub(super) fn closure(&self, names: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
+        match self {
+            Provider::Apt(apt) => Ok(apt.resolve(names, pins)?),
+            Provider::Mirror(_) => Err(apt::Error::NoApt { program: "apt-get" }.into()),
+        }
+    }
+
+    /// Finds the file and the digest of each package.
+    pub(super) fn locate(&mut self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
+        match self {
+            Provider::Apt(apt) => Ok(apt.locate(packages)?),
+            Provider::Mirror(mirror) => Ok(mirror.locate(packages)?),
+        }
+    }
+
+    /// Downloads these packages into `into`, each under its [`Remote::file`]. Passes the number of bytes that have
+    /// arrived to `progress`, if it is known.
+    pub(super) fn download(
+        &mut self,
+        packages: &[Remote],
+        into: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        match self {
+            Provider::Apt(apt) => Ok(apt.download(packages, into)?),
+            Provider::Mirror(mirror) => Ok(mirror.download(packages, into, progress)?),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Fetching of a mirror's files, up to a bound.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use ureq::{Agent, Proxy};
+
+use super::error::Error;
+use super::release::Named;
+
+/// Time limit for a connection, and for the head of an answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// Time limit for each piece of a file.
+const READ_WITHIN: Duration = Duration::from_secs(120);
+/// Time limit for a whole file. A file of 300 MB takes that long at 85 KB/s.
+const FILE_WITHIN: Duration = Duration::from_secs(3_600);
+/// Maximum number of redirections of a request. Mirrors redirect to other mirrors.
+const REDIRECTIONS_MAX: u32 = 5;
+/// Length of the pieces in which a file is read, in bytes.
+const PIECE_BYTES: usize = 1 << 18;
+
+/// Fetches files of archives.
+pub(super) struct Fetcher {
+    /// Never leaves https, also not by a redirection.
+    https: Agent,
+    any: Agent,
+    proxy: Option<Proxy>,
+}
+
+impl Fetcher {
+    /// Uses the proxy of the environment (`all_proxy`, `https_proxy`, `http_proxy`, `no_proxy`).
+    pub(super) fn new() -> Fetcher {
+        let proxy = Proxy::try_from_env();
+        let agent = |https_only| {
+            let config = Agent::config_builder()
+                .http_status_as_error(false)
+                .https_only(https_only)
+                .max_redirects(REDIRECTIONS_MAX)
+                .proxy(proxy.clone())
+                .timeout_connect(Some(ANSWER_WITHIN))
+                .timeout_recv_response(Some(ANSWER_WITHIN))
+                .timeout_per_read(Some(READ_WITHIN))
+                .timeout_global(Some(FILE_WITHIN))
+                .user_agent("everett")
+                .build();
+            Agent::from(config)
+        };
+        Fetcher { https: agent(true), any: agent(false), proxy: proxy.clone() }
+    }
+
+    /// True if a request to this address goes through a proxy.
+    pub(super) fn is_proxied(&self, address: &str) -> bool {
+        let uri = address.parse::<ureq::http::Uri>();
+        self.proxy.as_ref().is_some_and(|proxy| uri.is_ok_and(|uri| !proxy.is_no_proxy(&uri)))
+    }
+
+    /// Reads a file of at most `most` bytes.
+    pub(super) fn read(&self, address: &str, most: u64) -> Result<Vec<u8>, Error> {
+        let mut content = Vec::new();
+        self.copy(address, most, &mut |piece| {
+            content.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(content)
+    }
+
+    /// Fetches the file that an index names, into `to`. After each piece, passes the number of bytes so far to
+    /// `progress`.
+    pub(super) fn fetch(
+        &self,
+        address: &str,
+        named: &Named,
+        to: (&mut File, &Path),
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let (file, path) = to;
+        let mut hasher = Sha256::new();
+        let mut bytes = 0;
+        self.copy(address, named.bytes, &mut |piece| {
+            hasher.update(piece);
+            bytes += piece.len() as u64;
+            progress(bytes);
+            file.write_all(piece).map_err(super::error::file_error(path))
+        })?;
+        let differs = |what, expected: String, found: String| {
+            Err(Error::Mismatch { address: address.to_owned(), what, expected, found })
+        };
+        if bytes != named.bytes {
+            return differs("length", named.bytes.to_string(), bytes.to_string());
+        }
+        let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        if found != named.sha256 {
+            return differs("SHA-256", named.sha256.clone(), found);
+        }
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        address: &str,
+        most: u64,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let unreachable = |reason: String| Error::Unreachable { address: address.to_owned(), reason };
+        let body: Box<dyn Read> = if let Some(path) = address.strip_prefix("file:") {
+            let path = format!("/{}", path.trim_start_matches('/'));
+            let opened = everett_input::file::open(Path::new(&path));
+            Box::new(opened.map_err(|error| unreachable(error.reason.to_string()))?.0)
+        } else {
+            let agent = if address.starts_with("https:") { &self.https } else { &self.any };
+            let response = agent.get(address).call().map_err(|error| unreachable(error.to_string()))?;
+            if !response.status().is_success() {
+                return Err(unreachable(format!("the mirror answers {}", response.status())));
+            }
+            Box::new(response.into_body().into_with_config().limit(most.saturating_add(1)).reader())
+        };
+        // One byte beyond the bound shows that there is more.
+        let mut body = body.take(most.saturating_add(1));
+        let (mut piece, mut bytes) = (vec![0; PIECE_BYTES], 0);
+        loop {
+            let length = body.read(&mut piece).map_err(|error| unreachable(error.to_string()))?;
+            bytes += length as u64;
+            if bytes > most {
+                return Err(Error::TooLong { address: address.to_owned(), most });
+            }
+            match length {
+                0 => return Ok(()),
+                length => take(&piece[..length])?,
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! OpenPGP certificates that sign archives, and the check of a signed text.
+//!
+//! The crate `pgp` reads packets and verifies signatures. The rules are here: which key of a certificate may sign, and
+//! until when.
+
+use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey, SignedPublicSubKey};
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::{Signature, SignatureType};
+use pgp::types::{Duration, KeyDetails, Tag, Timestamp};
+
+/// Fingerprints of the primary keys with which Debian signs its archives, from bullseye to trixie. They are in Debian's
+/// package `debian-archive-keyring` and at <https://ftp-master.debian.org/keys.html>.
+const DEBIAN: [&str; 9] = [
+    // Archive, security archive and stable release of Debian 11.
+    "1f89983e0081fde018f3cc9673a4f27b8dd47936",
+    "ac530d520f2f3269f5e98313a48449044aad5c5d",
+    "a4285295fc7b1a81600062a9605c66f00d6c9793",
+    // The same of Debian 12.
+    "b8b80b5b623eab6ad8775c45b7c5d7d6350947f8",
+    "05ab90340c0c5e797f44a8c8254cf3b5aec0a8f0",
+    "4d64fec119c2029067d6e791f8d2585b8783d481",
+    // The same of Debian 13.
+    "04b54c3cdca79751b16bc6b5225629df75b188bd",
+    "5e04a1e3223a19a20706e20f9904613d4cce68c6",
+    "41587f7db8c774bccf131416762f67a0b2c39de4",
+];
+
+/// Maximum number of certificates in a file. Debian's has nine.
+const CERTIFICATES_MAX: usize = 200;
+/// Maximum number of signatures of a text. Debian's have two or three.
+const SIGNATURES_MAX: usize = 16;
+/// Maximum number of lines of a signed text. Debian's have 2,000. The reader of signed texts takes time that grows with
+/// the product of length and lines.
+const LINES_MAX: usize = 8_000;
+/// How far in the future a signature may have been made, in seconds, because clocks differ.
+const CLOCKS_DIFFER_S: u64 = 3_600;
+
+/// Certificates whose signatures are trusted.
+#[derive(Debug, Default)]
+pub(super) struct Keys(Vec<SignedPublicKey>);
+
+impl Keys {
+    /// Reads certificates, in ASCII armor or not.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Keys, String> {
+        let (certificates, _) =
+            SignedPublicKey::from_reader_many(bytes).map_err(|error| format!("no OpenPGP keys: {error}"))?;
+        let mut found = Vec::new();
+        for certificate in certificates {
+            // A certificate that cannot be read signs nothing, and others may.
+            let Ok(certificate) = certificate else { break };
+            found.push(certificate);
+            if found.len() > CERTIFICATES_MAX {
+                return Err(format!("more than {CERTIFICATES_MAX} keys"));
+            }
+        }
+        if found.is_empty() {
+            return Err("it has no OpenPGP keys".to_owned());
+        }
+        Ok(Keys(found))
+    }
+
+    /// Removes all certificates but Debian's own.
+    pub(super) fn of_debian(mut self) -> Keys {
+        self.0.retain(|key| DEBIAN.contains(&fingerprint(&key.primary_key).as_str()));
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the text that one of these keys has signed. `now_s` is the host's clock.
+    pub(super) fn verify(&self, signed: &Signed, now_s: u64) -> Result<(), String> {
+        let mut refusals = Vec::new();
+        for signature in signed.0.signatures() {
+            match self.verify_one(signature, &signed.text(), now_s) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        if refusals.is_empty() {
+            refusals.push("it has no signature".to_owned());
+        }
+        Err(refusals.join("; "))
+    }
+
+    fn verify_one(&self, signature: &Signature, text: &str, now_s: u64) -> Result<(), String> {
+        let mut refusal = format!("the key {} is unknown", issuer(signature));
+        for certificate in &self.0 {
+            let Some(signer) = signer_of(certificate, signature) else { continue };
+            match verify_with(certificate, &signer, signature, text, now_s) {
+                Ok(()) => return Ok(()),
+                Err(why) => refusal = format!("the key {}: {why}", issuer(signature)),
+            }
+        }
+        Err(refusal)
+    }
+}
+
+/// A text in the cleartext signature framework (RFC 9580, 7).
+pub(super) struct Signed(CleartextSignedMessage);
+
+impl Signed {
+    /// Reads a signed text; verifies nothing.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Signed, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+        if text.lines().nth(LINES_MAX).is_some() {
+            return Err(format!("it has more than {LINES_MAX} lines"));
+        }
+        let (message, _) = CleartextSignedMessage::from_string(text)
+            .map_err(|error| format!("it is not a text with an OpenPGP signature: {error}"))?;
+        if message.signatures().len() > SIGNATURES_MAX {
+            return Err(format!("it has more than {SIGNATURES_MAX} signatures"));
+        }
+        Ok(Signed(message))
+    }
+
+    /// Returns the text that the signatures cover.
+    pub(super) fn text(&self) -> String {
+        self.0.signed_text()
+    }
+}
+
+/// Key of a certificate.
+enum Signer<'k> {
+    Primary,
+    Subkey(&'k SignedPublicSubKey),
+}
+
+/// Returns the key of this certificate that claims to have made the signature.
+fn signer_of<'k>(certificate: &'k SignedPublicKey, signature: &Signature) -> Option<Signer<'k>> {
+    let made_by = |key: &dyn KeyDetails| {
+        signature.issuer_fingerprint().iter().any(|known| **known == key.fingerprint())
+            || signature.issuer_key_id().iter().any(|known| **known == key.legacy_key_id())
+    };
+    if made_by(&certificate.primary_key) {
+        return Some(Signer::Primary);
+    }
+    certificate.public_subkeys.iter().find(|subkey| made_by(&subkey.key)).map(Signer::Subkey)
+}
+
+fn verify_with(
+    certificate: &SignedPublicKey,
+    signer: &Signer<'_>,
+    signature: &Signature,
+    text: &str,
+    now_s: u64,
+) -> Result<(), String> {
+    if !matches!(signature.typ(), Some(SignatureType::Text | SignatureType::Binary)) || !is_strong(signature)
+    {
+        return Err("its signature has a form that is not accepted".to_owned());
+    }
+    if made_s(signature) > now_s.saturating_add(CLOCKS_DIFFER_S) {
+        return Err("its signature was made in the future: is this host's clock wrong?".to_owned());
+    }
+    if is_over(made_s(signature), signature.signature_expiration_time(), now_s) {
+        return Err("its signature has expired".to_owned());
+    }
+    let own = own_signature(certificate, now_s).ok_or("it has no valid signature of its own")?;
+    let primary = &certificate.primary_key;
+    if certificate.details.revocation_signatures.iter().any(|one| one.verify_key(primary).is_ok()) {
+        return Err("it is revoked".to_owned());
+    }
+    if is_over(seconds(primary.created_at()), own.key_expiration_time(), now_s) {
+        return Err("it has expired".to_owned());
+    }
+    let (may_sign, verified) = match signer {
+        Signer::Primary => (own.key_flags().sign(), signature.verify(primary, text.as_bytes())),
+        Signer::Subkey(subkey) => {
+            check_subkey(certificate, subkey, now_s)?;
+            (true, signature.verify(&subkey.key, text.as_bytes()))
+        }
+    };
+    if !may_sign {
+        return Err("it may not sign".to_owned());
+    }
+    verified.map_err(|_| "its signature does not match the text".to_owned())
+}
+
+/// Checks that the primary key has bound the subkey for signing, and that this holds now.
+fn check_subkey(
+    certificate: &SignedPublicKey,
+    subkey: &SignedPublicSubKey,
+    now_s: u64,
+) -> Result<(), String> {
+    let primary = &certificate.primary_key;
+    let verified = |kind| {
+        subkey
+            .signatures
+            .iter()
+            .filter(move |one: &&Signature| one.typ() == Some(kind))
+            .filter(|one| one.verify_subkey_binding(primary, &subkey.key).is_ok())
+    };
+    if verified(SignatureType::SubkeyRevocation).next().is_some() {
+        return Err("it is revoked".to_owned());
+    }
+    let bindings = verified(SignatureType::SubkeyBinding);
+    let binding =
+        newest(bindings.filter(|one| is_strong(one)), now_s).ok_or("it is bound to no primary key")?;
+    let back = binding.embedded_signature().filter(|back| is_strong(back));
+    let agreed = back.is_some_and(|back| back.verify_primary_key_binding(&subkey.key, primary).is_ok());
+    if !binding.key_flags().sign() || !agreed {
+        return Err("it may not sign".to_owned());
+    }
+    if is_over(seconds(subkey.key.created_at()), binding.key_expiration_time(), now_s) {
+        return Err("it has expired".to_owned());
+    }
+    Ok(())
+}
+
+/// Returns the newest valid signature of a certificate over itself, which holds its flags and its expiry.
+fn own_signature(certificate: &SignedPublicKey, now_s: u64) -> Option<&Signature> {
+    use SignatureType::{CertCasual, CertGeneric, CertPersona, CertPositive, Key};
+    let primary = &certificate.primary_key;
+    let direct = certificate.details.direct_signatures.iter();
+    let direct = direct.filter(|one| one.typ() == Some(Key) && one.verify_key(primary).is_ok());
+    let of_users = certificate.details.users.iter().flat_map(|user| {
+        user.signatures.iter().filter(|one| {
+            matches!(one.typ(), Some(CertGeneric | CertPersona | CertCasual | CertPositive))
+                && one.verify_certification(primary, Tag::UserId, &user.id).is_ok()
+        })
+    });
+    newest(direct.chain(of_users).filter(|one| is_strong(one)), now_s)
+}
+
+/// Returns the newest of these signatures that was not made in the future.
+fn newest<'s>(signatures: impl Iterator<Item = &'s Signature>, now_s: u64) -> Option<&'s Signature> {
+    signatures
+        .filter(|one| made_s(one) <= now_s.saturating_add(CLOCKS_DIFFER_S))
+        .max_by_key(|one| made_s(one))
+}
+
+/// True if no collisions are known for the signature's hash.
+fn is_strong(signature: &Signature) -> bool {
+    use HashAlgorithm::{Sha3_256, Sha3_512, Sha256, Sha384, Sha512};
+    matches!(signature.hash_alg(), Some(Sha256 | Sha384 | Sha512 | Sha3_256 | Sha3_512))
+}
+
+/// True if the time of `lasts` after `from_s` has passed; a length of 0 or none lasts for ever.
+fn is_over(from_s: u64, lasts: Option<Duration>, now_s: u64) -> bool {
+    let lasts_s = lasts.map_or(0, |lasts| u64::from(lasts.as_secs()));
+    lasts_s != 0 && from_s.saturating_add(lasts_s) <= now_s
+}
+
+/// Returns when a signature was made; a signature without a time is of no use, and never was.
+fn made_s(signature: &Signature) -> u64 {
+    signature.created().map_or(u64::MAX, seconds)
+}
+
+fn seconds(time: Timestamp) -> u64 {
+    u64::from(time.as_secs())
+}
+
+/// Returns a key's fingerprint in hexadecimal.
+fn fingerprint(key: &dyn KeyDetails) -> String {
+    hex(key.fingerprint().as_bytes())
+}
+
+/// Returns the fingerprint or the identifier of the key that claims to have made a signature.
+fn issuer(signature: &Signature) -> String {
+    let fingerprint = signature.issuer_fingerprint().first().map(|known| hex(known.as_bytes()));
+    let id = || signature.issuer_key_id().first().map(|known| hex(known.as_ref()));
+    fingerprint.or_else(id).unwrap_or_else(|| "without a name".to_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,180 @@
+//! Packages of known versions and kernels, straight from a mirror: for hosts without `apt-get`.
+//!
+//! - this file: the state in a folder, and the packages of all sources together.
+//! - [`update`]: the index of a suite is fetched and verified, then its list of packages.
+//! - [`trust`]: which keys may sign an index. [`keys`]: the check of a signature.
+//! - [`suite`]: the list of a suite in the state folder. [`release`]: the index, [`list`]: the packages.
+//! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
+//!
+//! **Invariants.** Everything that a mirror answers is untrusted until the signature of the index or a digest that
+//! follows from it has been verified, and is read up to a named bound. What is fetched has the versions and the bytes
+//! that apt would have fetched from the same sources.
+//!
+//! Not here: the dependencies of packages, which only apt resolves ([`crate::apt`]).
+
+mod error;
+mod fetch;
+mod kernel;
+mod keys;
+mod list;
+mod release;
+mod suite;
+mod trust;
+mod update;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+pub use error::Error;
+
+use crate::apt::sources::Sources;
+use crate::apt::{self, ARCHITECTURE, Exact, Remote};
+use error::file_error;
+use fetch::Fetcher;
+use list::Listed;
+use suite::Suite;
+
+/// Maximum length of a package's file, in bytes. Debian's kernels have 30 MB, and its longest packages 1.5 GB.
+const PACKAGE_BYTES_MAX: u64 = 4 << 30;
+
+/// Packages from mirrors, with state in a folder.
+pub struct Mirror {
+    folder: PathBuf,
+    suite: String,
+    fetcher: Fetcher,
+    suites: Vec<Suite>,
+    /// Packages that were located, each with the base address of its archive.
+    located: Vec<(String, Listed)>,
+    /// Lock of the state folder, held for the life of this value.
+    _lock: File,
+}
+
+impl Mirror {
+    /// Opens the state in `folder`. Waits while another process has it open.
+    ///
+    /// # Errors
+    /// Returns an error if a file in the folder cannot be created or locked.
+    pub fn open(folder: &Path, sources: &Sources) -> Result<Mirror, Error> {
+        fs::create_dir_all(folder).map_err(file_error(folder))?;
+        let path = folder.join("everett.lock");
+        let lock = File::create(&path).map_err(file_error(&path))?;
+        lock.lock().map_err(file_error(&path))?;
+        let suite = sources.suite.clone();
+        Ok(Mirror {
+            folder: folder.to_owned(),
+            suite,
+            fetcher: Fetcher::new(),
+            suites: Vec::new(),
+            located: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// Fetches and verifies the list of every suite of the sources. `now_s` is the host's clock, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Returns an error if a mirror cannot be reached, or if an index is not signed by a trusted key, is of another
+    /// suite, has expired, or is older than one that this mirror had before.
+    pub fn update(&mut self, sources: &Sources, now_s: u64) -> Result<(), Error> {
+        let mut suites = Vec::new();
+        let all = || {
+            sources.sources.iter().flat_map(|source| source.suites.iter().map(move |named| (source, named)))
+        };
+        // The suite itself first: its archive has the keys, and the others need not.
+        let (first, others): (Vec<_>, Vec<_>) = all().partition(|(_, named)| **named == sources.suite);
+        for (source, named) in first.into_iter().chain(others) {
+            suites.extend(update::update(&self.folder, &self.fetcher, source, named, now_s)?);
+        }
+        if suites.is_empty() {
+            let reason = String::from("none of its sources has an index of packages");
+            return Err(apt::Error::Lists { suite: self.suite.clone(), reason }.into());
+        }
+        Suite::sweep(&self.folder, &suites);
+        self.suites = suites;
+        Ok(())
+    }
+
+    /// Returns the kernel package that `requested` is or depends on: the newest, unless one of `pins` is there.
+    ///
+    /// # Errors
+    /// Returns an error if the suite has no such package.
+    pub fn kernel(&self, requested: &str, pins: &[Exact]) -> Result<Exact, Error> {
+        let found = self.find(&|name| name == requested || name.starts_with(kernel::PREFIX))?;
+        let packages: Vec<&Listed> = found.iter().map(|(_, listed)| listed).collect();
+        let chosen = kernel::choose(&packages, requested, pins);
+        let chosen = chosen.ok_or_else(|| apt::Error::Unknown {
+            package: requested.to_owned(),
+            suite: self.suite.clone(),
+        })?;
+        Ok(chosen.package.clone())
+    }
+
+    /// Finds the file and the digest of each package.
+    ///
+    /// # Errors
+    /// Returns an error if the mirrors do not have a version (any more).
+    pub fn locate(&mut self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
+        let names: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
+        self.located = self.find(&|name| names.contains(name))?;
+        packages.iter().map(|wanted| self.located(wanted).map(|(_, listed)| remote(listed))).collect()
+    }
+
+    /// Downloads packages that were located into `into`, each under its [`Remote::file`]. Passes the number of bytes
+    /// that have arrived to `progress`.
+    ///
+    /// # Errors
+    /// Returns an error if a mirror cannot be reached, or if a file does not match its digest.
+    pub fn download(
+        &self,
+        packages: &[Remote],
+        into: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let mut done = 0;
+        for package in packages {
+            let (base, listed) = self.located(&package.package)?;
+            let path = into.join(&package.file);
+            let address = format!("{base}/{}", listed.file.path);
+            if listed.file.bytes > PACKAGE_BYTES_MAX {
+                return Err(Error::TooLong { address, most: PACKAGE_BYTES_MAX });
+            }
+            let mut file = File::create(&path).map_err(file_error(&path))?;
+            let mut arrived = |bytes| progress(done + bytes);
+            self.fetcher.fetch(&address, &listed.file, (&mut file, &path), &mut arrived)?;
+            done += listed.file.bytes;
+        }
+        Ok(())
+    }
+
+    fn located(&self, wanted: &Exact) -> Result<&(String, Listed), Error> {
+        let found = self.located.iter().find(|(_, listed)| listed.package == *wanted).ok_or_else(|| {
+            let Exact { name: package, version } = wanted.clone();
+            apt::Error::Gone { package, version, suite: self.suite.clone() }
+        })?;
+        if !matches!(found.1.architecture.as_str(), ARCHITECTURE | "all") {
+            let (package, architecture) = (wanted.name.clone(), found.1.architecture.clone());
+            return Err(apt::Error::Architecture { package, architecture }.into());
+        }
+        Ok(found)
+    }
+
+    /// Returns the packages of all suites that `wants` names, each with the base address of its archive.
+    fn find(&self, wants: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Listed)>, Error> {
+        let mut found = Vec::new();
+        for suite in &self.suites {
+            found.extend(suite.find(wants)?.into_iter().map(|listed| (suite.base.clone(), listed)));
+        }
+        Ok(found)
+    }
+}
+
+/// Returns a package as apt describes it.
+fn remote(listed: &Listed) -> Remote {
+    let Listed { package, architecture, file, .. } = listed;
+    let name = format!("{}_{}_{architecture}.deb", package.name, package.version.replace(':', "%3a"));
+    Remote { package: package.clone(), file: name, bytes: file.bytes, sha256: file.sha256.clone() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! An archive of kernel packages, signed by a key of the test, on a server of the test.
+
+use std::io::Write as _;
+
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use super::server::{Answer, Server};
+use super::signing::{Recipe, Signer};
+use crate::apt::sources::{Source, Sources};
+use crate::mirror::{Error, Mirror};
+
+/// The host's clock in these tests: 2027-01-15 08:00:00 UTC.
+pub(super) const NOW_S: u64 = 1_800_000_000;
+
+/// Paths of the index and of the list.
+pub(super) const INDEX: &str = "dists/test/InRelease";
+pub(super) const FOLDER: &str = "dists/test/main/binary-amd64";
+
+/// The date and the end of an index.
+#[derive(Clone, Copy)]
+pub(super) struct Dates {
+    pub(super) date: &'static str,
+    pub(super) until: Option<&'static str>,
+}
+
+impl Default for Dates {
+    fn default() -> Dates {
+        Dates { date: "Fri, 15 Jan 2027 07:00:00 UTC", until: Some("Fri, 22 Jan 2027 07:00:00 UTC") }
+    }
+}
+
+/// The archive, and the state of a mirror that reads it.
+pub(super) struct Lab {
+    pub(super) folder: TempDir,
+    pub(super) server: Server,
+    pub(super) signer: Signer,
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+/// Returns the entry of a package whose file has this content.
+pub(super) fn entry(name: &str, version: &str, depends: &str, content: &[u8]) -> String {
+    format!(
+        "Package: {name}\nArchitecture: amd64\nVersion: {version}\nDepends: {depends}\nFilename: pool/{name}_{version}.deb\n\
+         Size: {}\nSHA256: {}\n\n",
+        content.len(),
+        sha256(content)
+    )
+}
+
+/// Content of the kernel package in these tests.
+pub(super) const KERNEL: &[u8] = b"the newest kernel";
+
+/// Returns the list of a suite with two kernels.
+pub(super) fn list() -> String {
+    [
+        entry("linux-image-6.1.0-9-cloud-amd64", "6.1.9-1", "kmod", b"an old kernel"),
+        entry("linux-image-6.1.0-10-cloud-amd64", "6.1.10-1", "kmod", KERNEL),
+        entry("linux-image-cloud-amd64", "6.1.10-1", "linux-image-6.1.0-10-cloud-amd64 (= 6.1.10-1)", b""),
+    ]
+    .concat()
+}
+
+/// Returns the text of an index of a list, as it is and packed.
+pub(super) fn index(dates: Dates, list: &[u8], packed: &[u8]) -> String {
+    let until = dates.until.map(|until| format!("Valid-Until: {until}\n")).unwrap_or_default();
+    format!(
+        "Origin: Test\nSuite: test\nCodename: test\nDate: {}\n{until}Acquire-By-Hash: yes\nSHA256:\n \
+         {} {} main/binary-amd64/Packages\n {} {} main/binary-amd64/Packages.xz\n",
+        dates.date,
+        sha256(list),
+        list.len(),
+        sha256(packed),
+        packed.len()
+    )
+}
+
+impl Lab {
+    /// Makes an archive that is all right.
+    pub(super) fn new() -> Lab {
+        let lab = Lab {
+            folder: tempfile::tempdir().unwrap(),
+            server: Server::start(),
+            signer: Signer::new(Recipe::new(1)),
+        };
+        std::fs::write(lab.folder.path().join("keys.pgp"), lab.signer.file()).unwrap();
+        lab.publish(Dates::default(), &list());
+        lab.server.put("pool/linux-image-6.1.0-10-cloud-amd64_6.1.10-1.deb", Answer::File(KERNEL.to_vec()));
+        lab
+    }
+
+    /// Publishes a list under a new index.
+    pub(super) fn publish(&self, dates: Dates, list: &str) {
+        let packed = xz(list.as_bytes());
+        let text = index(dates, list.as_bytes(), &packed);
+        self.server.put(INDEX, Answer::File(self.signer.sign(&text, NOW_S - 3_000)));
+        self.server.put(&format!("{FOLDER}/by-hash/SHA256/{}", sha256(&packed)), Answer::File(packed));
+    }
+
+    /// Publishes an index with another text, and nothing else.
+    pub(super) fn publish_index(&self, text: &str) {
+        self.server.put(INDEX, Answer::File(self.signer.sign(text, NOW_S - 3_000)));
+    }
+
+    pub(super) fn sources(&self, uri: &str, with_keys: bool) -> Sources {
+        let keys = self.folder.path().join("keys.pgp").display().to_string();
+        let signed_by = with_keys.then_some(keys);
+        let source = Source { uri: uri.to_owned(), suites: vec!["test".to_owned()], signed_by };
+        Sources { suite: "test".to_owned(), sources: vec![source], transport: Vec::new() }
+    }
+
+    /// Opens a mirror with fresh lists.
+    pub(super) fn mirror(&self) -> Result<Mirror, Error> {
+        self.mirror_of(&self.sources(&self.server.address, true), NOW_S)
+    }
+
+    pub(super) fn mirror_of(&self, sources: &Sources, now_s: u64) -> Result<Mirror, Error> {
+        let mut mirror = Mirror::open(&self.folder.path().join("state"), sources)?;
+        mirror.update(sources, now_s)?;
+        Ok(mirror)
+    }
+
+    /// Downloads the newest kernel package; returns its content.
+    pub(super) fn kernel(&self, mirror: &mut Mirror) -> Result<Vec<u8>, Error> {
+        let chosen = mirror.kernel("linux-image-cloud-amd64", &[])?;
+        let remotes = mirror.locate(&[chosen])?;
+        mirror.download(&remotes, self.folder.path(), &mut |_| ())?;
+        Ok(std::fs::read(self.folder.path().join(&remotes[0].file)).unwrap())
+    }
+
+    /// Returns the error of fetching the newest kernel, which is one line.
+    pub(super) fn refusal(&self) -> String {
+        let result = self.mirror().and_then(|mut mirror| self.kernel(&mut mirror));
+        let error = result.expect_err("it was not refused").to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        error
+    }
+}

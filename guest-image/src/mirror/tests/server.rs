@@ -1,0 +1,78 @@
+//! A web server on loopback, with the files that a test gives it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// Answer to a request.
+#[derive(Clone)]
+pub(super) enum Answer {
+    File(Vec<u8>),
+    /// Announces the whole file, sends half of it, and closes the connection.
+    Half(Vec<u8>),
+    Redirect(String),
+}
+
+#[derive(Default)]
+struct State {
+    answers: BTreeMap<String, Answer>,
+    /// Paths that were requested.
+    requests: Vec<String>,
+}
+
+/// A server that answers until the test ends.
+pub(super) struct Server {
+    state: Arc<Mutex<State>>,
+    /// Base address.
+    pub(super) address: String,
+}
+
+impl Server {
+    pub(super) fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A client that closes the connection early is part of the tests.
+                let _ = answer(&stream, &shared);
+            }
+        });
+        Server { state, address }
+    }
+
+    pub(super) fn put(&self, path: &str, answer: Answer) {
+        self.state.lock().unwrap().answers.insert(format!("/{path}"), answer);
+    }
+
+    pub(super) fn remove(&self, path: &str) {
+        self.state.lock().unwrap().answers.remove(&format!("/{path}"));
+    }
+
+    /// Returns the paths that were requested since the last call.
+    pub(super) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().unwrap().requests)
+    }
+}
+
+fn answer(mut stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream).lines();
+    let request = lines.next().transpose()?.unwrap_or_default();
+    while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
+    let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+    let answer = {
+        let mut state = state.lock().unwrap();
+        state.requests.push(path.clone());
+        state.answers.get(&path).cloned()
+    };
+    let (status, more, length, body) = match &answer {
+        Some(Answer::File(file)) => ("200 OK", String::new(), file.len(), &file[..]),
+        Some(Answer::Half(file)) => ("200 OK", String::new(), file.len(), &file[..file.len() / 2]),
+        Some(Answer::Redirect(to)) => ("302 Found", format!("Location: {to}\r\n"), 0, &b""[..]),
+        None => ("404 Not Found", String::new(), 0, &b""[..]),
+    };
+    write!(stream, "HTTP/1.1 {status}\r\n{more}Content-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    stream.write_all(body)
+}

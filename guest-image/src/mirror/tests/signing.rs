@@ -1,0 +1,148 @@
+//! OpenPGP keys that tests make, and texts that they sign.
+
+use pgp::composed::{
+    CleartextSignedMessage, KeyType, SecretKeyParamsBuilder, SignedPublicKey, SignedSecretKey,
+    SubkeyParamsBuilder,
+};
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::{KeyFlags, Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData, UserId};
+use pgp::ser::Serialize as _;
+use pgp::types::{Duration, Password, SignedUser, SigningKey, Tag, Timestamp};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+/// When keys of tests are made, in seconds since 1970.
+pub(super) const MADE_S: u64 = 1_700_000_000;
+
+/// How a key is made.
+#[derive(Clone, Copy)]
+pub(super) struct Recipe {
+    pub(super) seed: u64,
+    /// How long the key is valid, in seconds.
+    pub(super) lasts_s: Option<u32>,
+    pub(super) may_sign: bool,
+    pub(super) is_revoked: bool,
+    /// True if a subkey signs, and not the primary key.
+    pub(super) has_subkey: bool,
+    /// True for RSA; Ed25519 never signs with a weak hash.
+    pub(super) is_rsa: bool,
+    /// Hash of the key's signatures over itself.
+    pub(super) hash: HashAlgorithm,
+}
+
+impl Recipe {
+    pub(super) fn new(seed: u64) -> Recipe {
+        let hash = HashAlgorithm::Sha512;
+        Recipe {
+            seed,
+            lasts_s: None,
+            may_sign: true,
+            is_revoked: false,
+            has_subkey: false,
+            is_rsa: false,
+            hash,
+        }
+    }
+}
+
+/// A key with its secret.
+pub(super) struct Signer {
+    secret: SignedSecretKey,
+    pub(super) certificate: SignedPublicKey,
+}
+
+fn timestamp(at_s: u64) -> Timestamp {
+    Timestamp::from_secs(u32::try_from(at_s).unwrap())
+}
+
+fn config(
+    key: &impl SigningKey,
+    kind: SignatureType,
+    hash: HashAlgorithm,
+    made_s: u64,
+    more: Vec<SubpacketData>,
+) -> SignatureConfig {
+    let mut config = SignatureConfig::v4(kind, key.algorithm(), hash);
+    let made = SubpacketData::SignatureCreationTime(timestamp(made_s));
+    let issuer = SubpacketData::IssuerFingerprint(key.fingerprint());
+    let all = [made, issuer].into_iter().chain(more);
+    config.hashed_subpackets = all.map(|data| Subpacket::regular(data).unwrap()).collect();
+    config
+}
+
+impl Signer {
+    pub(super) fn new(recipe: Recipe) -> Signer {
+        let mut params = SecretKeyParamsBuilder::default();
+        let kind = if recipe.is_rsa { KeyType::Rsa(2048) } else { KeyType::Ed25519Legacy };
+        params.key_type(kind).can_certify(true).can_sign(true);
+        params.created_at(timestamp(MADE_S)).primary_user_id("Archive <archive@example.org>".to_owned());
+        if recipe.has_subkey {
+            let mut subkey = SubkeyParamsBuilder::default();
+            subkey.key_type(KeyType::Ed25519Legacy).can_sign(true).created_at(timestamp(MADE_S));
+            params.subkey(subkey.build().unwrap());
+        }
+        let rng = StdRng::seed_from_u64(recipe.seed);
+        let secret = params.build().unwrap().generate(rng).unwrap();
+        let mut certificate = secret.to_public_key();
+        let (primary, public, password) =
+            (&secret.primary_key, secret.primary_key.public_key(), Password::empty());
+        let mut flags = KeyFlags::default();
+        flags.set_certify(true);
+        flags.set_sign(recipe.may_sign);
+        let mut more = vec![SubpacketData::KeyFlags(flags)];
+        more.extend(
+            recipe.lasts_s.map(|lasts_s| SubpacketData::KeyExpirationTime(Duration::from_secs(lasts_s))),
+        );
+        let user = UserId::from_str(Default::default(), "Archive <archive@example.org>").unwrap();
+        let own = config(primary, SignatureType::CertPositive, recipe.hash, MADE_S, more);
+        let own = own.sign_certification(primary, public, &password, Tag::UserId, &user).unwrap();
+        certificate.details.users = vec![SignedUser::new(user, vec![own])];
+        certificate.details.direct_signatures.clear();
+        if recipe.is_revoked {
+            let revocation = config(primary, SignatureType::KeyRevocation, recipe.hash, MADE_S, Vec::new());
+            certificate.details.revocation_signatures =
+                vec![revocation.sign_key(primary, &password, public).unwrap()];
+        }
+        Signer { secret, certificate }
+    }
+
+    /// Returns the public key as a file of keys.
+    pub(super) fn file(&self) -> Vec<u8> {
+        self.certificate.to_bytes().unwrap()
+    }
+
+    /// Signs a text at a time, in seconds since 1970.
+    pub(super) fn sign(&self, text: &str, at_s: u64) -> Vec<u8> {
+        self.sign_with(text, HashAlgorithm::Sha256, at_s, Vec::new())
+    }
+
+    /// Signs a text. `more` is added to what the signature says.
+    pub(super) fn sign_with(
+        &self,
+        text: &str,
+        hash: HashAlgorithm,
+        at_s: u64,
+        more: Vec<SubpacketData>,
+    ) -> Vec<u8> {
+        let message =
+            CleartextSignedMessage::new_many(text, |text| Ok(vec![self.signature(text, hash, at_s, more)]));
+        message.unwrap().to_armored_bytes(None.into()).unwrap()
+    }
+
+    /// Returns a signature of a text with line endings of two characters.
+    fn signature(&self, text: &str, hash: HashAlgorithm, at_s: u64, more: Vec<SubpacketData>) -> Signature {
+        let password = Password::empty();
+        match self.secret.secret_subkeys.first() {
+            Some(subkey) => {
+                let config = config(&subkey.key, SignatureType::Text, hash, at_s, more);
+                config.sign(&subkey.key, &password, text.as_bytes()).unwrap()
+            }
+            None => {
+                let primary = &self.secret.primary_key;
+                config(primary, SignatureType::Text, hash, at_s, more)
+                    .sign(primary, &password, text.as_bytes())
+                    .unwrap()
+            }
+        }
+    }
+}

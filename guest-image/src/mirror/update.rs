@@ -1,0 +1,61 @@
+//! The update of a suite: its index is fetched and verified, then its list of packages.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::{Error, file_error};
+use super::fetch::Fetcher;
+use super::release::Release;
+use super::suite::Suite;
+use super::trust;
+use crate::apt::sources::Source;
+
+/// Maximum length of an index, in bytes. Debian's have up to 240 KB.
+const RELEASE_BYTES_MAX: u64 = 1 << 20;
+/// Maximum length of a file with a date, in bytes.
+const DATE_BYTES_MAX: u64 = 64;
+
+/// Debian's mirrors, which answer on both schemes.
+const DEBIAN: &str = "http://deb.debian.org/";
+const DEBIAN_HTTPS: &str = "https://deb.debian.org/";
+
+/// Fetches a suite's index and, if it is a new one, its list. `None` if the suite has no list.
+pub(super) fn update(
+    folder: &Path,
+    fetcher: &Fetcher,
+    source: &Source,
+    named: &str,
+    now_s: u64,
+) -> Result<Option<Suite>, Error> {
+    let base = base(&source.uri, fetcher)?;
+    let address = format!("{base}/dists/{named}/InRelease");
+    let bytes = fetcher.read(&address, RELEASE_BYTES_MAX)?;
+    let place = trust::Place { folder, fetcher, base: &base, suite: named, address: &address };
+    let text = trust::verify(&place, source.signed_by.as_deref(), &bytes, now_s)?;
+    let release = Release::parse(&text, &address)?;
+    release.check(named, &address, now_s)?;
+
+    let name = blake3::hash(address.as_bytes()).to_hex();
+    let seen = folder.join(format!("{}.date", &name.as_str()[..16]));
+    let older =
+        everett_input::file::read_text(&seen, DATE_BYTES_MAX).ok().and_then(|text| text.trim().parse().ok());
+    if older.is_some_and(|older: u64| release.date_s < older) {
+        return Err(Error::Older { address, date: release.date().to_owned() });
+    }
+    let suite = Suite::open(folder, fetcher, &base, named, &release)?;
+    fs::write(&seen, release.date_s.to_string()).map_err(file_error(&seen))?;
+    Ok(suite)
+}
+
+/// Returns the base address of an archive, without a slash at its end. Debian's own mirrors are asked over https if a
+/// proxy is between: it passes that on unread, and need not know how to.
+fn base(uri: &str, fetcher: &Fetcher) -> Result<String, Error> {
+    let uri = uri.trim_end_matches('/');
+    if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {
+        return Err(Error::Scheme(uri.to_owned()));
+    }
+    match uri.strip_prefix(DEBIAN) {
+        Some(rest) if fetcher.is_proxied(uri) => Ok(format!("{DEBIAN_HTTPS}{rest}")),
+        _ => Ok(uri.to_owned()),
+    }
+}
