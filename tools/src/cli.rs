@@ -643,7 +643,7 @@ pub struct Demo {
     /// The seed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub seed: u64,
-    /// Run directory [default: a temporary folder]
+    /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 }
