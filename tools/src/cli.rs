@@ -492,7 +492,7 @@ pub struct Show {
                             the run leaves the recorded trail or a recorded finding does not show."
 )]
 pub struct Replay {
-    /// The run directory, or a regression file
+    /// The run directory, a finding file or a regression file
     pub run: PathBuf,
     /// Number of a finding, or of a branch as in b17
     pub id: Option<Id>,
