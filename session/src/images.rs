@@ -1,10 +1,14 @@
 //! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
+//!
+//! - `sealed`: images that came in a finding file
+
+mod sealed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use everett_guest_image::cache::Entry;
 use everett_guest_image::lock::{Lock, LockedImage};
 use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
@@ -16,7 +20,8 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::{Stopwatch, unix_s};
 use everett_input::units::{show_bytes, show_duration_ns};
 use everett_world_file::init::ImageFacts;
-use everett_world_file::{ContainerImage, Root, World};
+use everett_world_file::seal::SealedImages;
+use everett_world_file::{ContainerImage, Node, Root, World};
 use tempfile::NamedTempFile;
 
 use crate::configure::SoftConfigure;
@@ -39,9 +44,35 @@ pub struct Image {
     pub bytes: u64,
     /// Path of the lock file with the versions of its packages, if it has packages.
     pub lock: Option<PathBuf>,
+    /// Its files, as the seal of a world names them.
+    pub sealed: SealedImages,
+    /// Its files.
+    pub entries: Vec<Entry>,
 }
 
 impl Image {
+    /// Adds the container images of nodes. Without any, nothing changes.
+    fn add(&mut self, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
+        if images.is_empty() {
+            return;
+        }
+        for Made { name, image, nodes } in made {
+            self.entries.extend(image.entries().cloned());
+            self.sealed.containers.push(sealed::of_container(name, &image.files, nodes));
+        }
+        // Images share layers.
+        self.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        self.entries.dedup();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.digest.as_bytes()).update(blake3::hash(SHIM).as_bytes());
+        for (node, own) in &images {
+            hasher.update(format!("\n{node} {}", own.digest).as_bytes());
+        }
+        self.digest = hasher.finalize().to_hex().to_string();
+        self.bytes = self.entries.iter().map(|entry| entry.bytes).sum();
+        self.files.images = images;
+    }
+
     /// Returns the identity of `world` on this image.
     #[must_use]
     pub fn identity(&self, world: &World) -> Identity {
@@ -58,15 +89,29 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
         progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
     }
     let cache = Cache::of_user()?;
+    if let Some(images) = world.seal.as_ref().and_then(|seal| seal.images.as_ref()) {
+        return sealed::get(world, images, &cache);
+    }
+    let made = make(progress, world, &cache, interrupt);
+    if world.seal.is_some() { made.map_err(|error| sealed::without_images(&error)) } else { made }
+}
+
+/// Makes the image of a world, or takes its parts from the cache.
+fn make(
+    progress: &dyn progress::Progress,
+    world: &World,
+    cache: &Cache,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Image> {
     let mut spec = spec(world);
     let gate = cache.enter()?;
-    let mut machine = SoftConfigure::new(&cache, interrupt);
+    let mut machine = SoftConfigure::new(cache, interrupt);
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
     // Container images first: their errors show in a moment, and a kernel takes longer.
-    let containers = Containers::get(world, spec.lock.as_deref(), &cache, &mut stage_report)?;
+    let containers = Containers::get(world, spec.lock.as_deref(), cache, &mut stage_report)?;
     spec.images.clone_from(&containers.pinned);
-    let built = build(&spec, &cache, &mut machine, &mut stage_report);
+    let built = build(&spec, cache, &mut machine, &mut stage_report);
     let is_slow = stage_report.is_slow;
     drop(stage_report);
     let built = built.with_context(|| world.file.display().to_string())?;
@@ -80,7 +125,7 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
     cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
     let mut image = of_built(built, lock)?;
-    containers.add_to(&mut image);
+    image.add(containers.made, containers.images);
     Ok(image)
 }
 
@@ -90,8 +135,15 @@ struct Containers {
     images: BTreeMap<String, Arc<NodeImage>>,
     /// Images that came from registries.
     pinned: Vec<LockedImage>,
-    /// Each entry of the cache once, by its path.
-    entries: BTreeMap<PathBuf, Entry>,
+    /// Each image once, with its name and its nodes.
+    made: Vec<Made>,
+}
+
+/// A container image with its nodes.
+pub(crate) struct Made {
+    pub(crate) name: String,
+    pub(crate) image: ContainerOf,
+    pub(crate) nodes: Vec<String>,
 }
 
 impl Containers {
@@ -107,62 +159,59 @@ impl Containers {
             return Ok(containers);
         }
         let lock = lock.map(Lock::read).transpose()?.flatten();
-        let mut known: BTreeMap<&ContainerImage, ContainerOf> = BTreeMap::new();
+        let mut known: BTreeMap<&ContainerImage, usize> = BTreeMap::new();
         for node in &world.nodes {
             let Some(wanted) = &node.image else { continue };
             let at = || format!("{}: node \"{}\"", world.file.display(), node.name);
-            let source = source(wanted);
-            let image = match known.get(wanted) {
-                Some(image) => image,
+            let number = match known.get(wanted) {
+                Some(number) => *number,
                 None => {
+                    let source = source(wanted);
                     let name = source.to_string();
                     let locked = lock.as_ref().and_then(|lock| lock.image(&name));
+                    if world.seal.is_some() {
+                        sealed::check_source(&source, locked.is_some()).with_context(at)?;
+                    }
                     let image =
                         oci::get(&source, locked, world.epoch_unix_s, cache, progress).with_context(at)?;
-                    let pinned = image.pinned.clone().map(|digest| LockedImage { name, digest });
+                    let pinned = image.pinned.clone();
+                    let pinned = pinned.map(|digest| LockedImage { name: name.clone(), digest });
                     containers.pinned.extend(pinned);
-                    known.entry(wanted).or_insert(image)
+                    containers.made.push(Made { name, image, nodes: Vec::new() });
+                    known.insert(wanted, containers.made.len() - 1);
+                    containers.made.len() - 1
                 }
             };
-            let node_image = NodeImage {
-                name: source.to_string(),
-                disk: image.disk.clone(),
-                config: image.config.clone(),
-                digest: image.digest.clone(),
-            };
-            for service in &node.services {
-                if node_image.argv(service).first().is_none_or(String::is_empty) {
-                    let (service, image) = (&service.name, &node_image.name);
-                    return Err(anyhow!(
-                        "the image {image} has no command; add argv to the service \"{service}\""
-                    ))
-                    .with_context(at);
-                }
-            }
-            containers.entries.extend(image.entries.iter().map(|entry| (entry.path.clone(), entry.clone())));
+            let Some(made) = containers.made.get_mut(number) else { continue };
+            made.nodes.push(node.name.clone());
+            let node_image = node_image(&made.name, &made.image, node).with_context(at)?;
             containers.images.insert(node.name.clone(), Arc::new(node_image));
         }
         Ok(containers)
     }
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
+        // Images share layers.
+        let all = self.made.iter().flat_map(|made| made.image.entries());
+        all.map(|entry| (&entry.path, entry)).collect::<BTreeMap<_, _>>().into_values()
     }
+}
 
-    /// Adds the images to the image of the world. Without any, nothing changes.
-    fn add_to(self, image: &mut Image) {
-        if self.images.is_empty() {
-            return;
+/// Returns a container image as the image of a node.
+fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<NodeImage> {
+    let node_image = NodeImage {
+        name: name.to_owned(),
+        disk: image.disk.clone(),
+        config: image.config.clone(),
+        digest: image.digest.clone(),
+    };
+    for service in &node.services {
+        if node_image.argv(service).first().is_none_or(String::is_empty) {
+            let (service, image) = (&service.name, &node_image.name);
+            bail!("the image {image} has no command; add argv to the service \"{service}\"");
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(image.digest.as_bytes()).update(blake3::hash(SHIM).as_bytes());
-        for (node, own) in &self.images {
-            hasher.update(format!("\n{node} {}", own.digest).as_bytes());
-        }
-        image.digest = hasher.finalize().to_hex().to_string();
-        image.bytes += self.entries.values().map(|entry| entry.bytes).sum::<u64>();
-        image.files.images = self.images;
     }
+    Ok(node_image)
 }
 
 /// Returns what an image says about its process, for a first world file.
@@ -196,20 +245,19 @@ fn source(image: &ContainerImage) -> oci::Source {
 }
 
 fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image> {
-    let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
-    let bytes = entries.into_iter().flatten().map(|entry| entry.bytes).sum();
-    let root = match built.root {
-        None => None,
-        Some(entry) => {
-            let digest = blake3::Hash::from_hex(&entry.blake3)
-                .map_err(|e| anyhow!("{}: its digest is damaged: {e}", entry.path.display()))?;
-            Some((entry.path, *digest.as_bytes()))
-        }
-    };
-    let (kernel, initramfs) = (built.vmlinux.path, Some(built.initramfs.path));
-    let files = BootFiles { kernel, initramfs, root, images: BTreeMap::new() };
     let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
-    Ok(Image { files, digest: built.digest, packages, bytes, lock })
+    let image::Image { vmlinux, initramfs, root, digest, .. } = built;
+    let entries: Vec<Entry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    let sealed = sealed::of_boot(&vmlinux, &initramfs, root.as_ref(), packages);
+    let root = root.map(|entry| {
+        let digest = blake3::Hash::from_hex(&entry.blake3)
+            .map_err(|e| anyhow!("{}: its digest is damaged: {e}", entry.path.display()))?;
+        anyhow::Ok((entry.path, *digest.as_bytes()))
+    });
+    let (kernel, initramfs) = (vmlinux.path, Some(initramfs.path));
+    let files = BootFiles { kernel, initramfs, root: root.transpose()?, images: BTreeMap::new() };
+    Ok(Image { files, digest, packages, bytes, lock, sealed, entries })
 }
 
 /// Returns the image specification of a world. `world.lock` lies beside `world.toml`.

@@ -20,6 +20,7 @@
 //! - [`booted`] boots worlds or loads stored boots; [`moments`] stores booted and saved worlds; [`run_folder`] writes
 //!   the output folder of a run
 //! - [`explore`] explores with machines: workers, branches, replay, shrinking
+//! - [`finding_file`] packs a finding with its world into one file, and unpacks it
 //! - [`verify`] compares runs; [`bound`] computes the leak probability that a number of clean runs rules out
 //! - [`symbols`] names addresses of a guest's kernel; [`edges`] names executed code
 //!
@@ -41,6 +42,7 @@ pub mod edges;
 pub mod engines;
 pub mod event;
 pub mod explore;
+pub mod finding_file;
 pub mod identity;
 pub mod images;
 pub mod launch;

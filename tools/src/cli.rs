@@ -492,7 +492,7 @@ pub struct Show {
                             the run leaves the recorded trail or a recorded finding does not show."
 )]
 pub struct Replay {
-    /// The run directory, or a regression file
+    /// The run directory, a finding file or a regression file
     pub run: PathBuf,
     /// Number of a finding, or of a branch as in b17
     pub id: Option<Id>,
@@ -643,7 +643,7 @@ pub struct Demo {
     /// The seed
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub seed: u64,
-    /// Run directory [default: a temporary folder]
+    /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 }

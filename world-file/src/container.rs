@@ -9,7 +9,7 @@ use everett_input::file::in_words;
 
 use super::cursor::Item;
 use super::error::Error;
-use super::{confines, paths};
+use super::{confines, paths, seal};
 
 /// Maximum number of files of an OCI layout whose places are looked at.
 const LAYOUT_FILES_MAX: usize = 4_096;
@@ -146,19 +146,22 @@ fn path_and_tag(folder: &Path, text: &str) -> Result<(PathBuf, Option<String>), 
 }
 
 fn host(folder: &Path, text: &str) -> Result<PathBuf, String> {
-    let path = paths::within(folder, folder, text)?;
+    if seal::has_images() {
+        return Ok(PathBuf::from(text));
+    }
+    let path = seal::unlisted(|| paths::within(folder, folder, text))?;
     path.canonicalize().map_err(|error| format!("{}: {}", path.display(), in_words(&error)))
 }
 
 fn layout(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
-    if !path.join("oci-layout").is_file() {
+    if !path.join("oci-layout").is_file() && !seal::has_images() {
         return Err(format!("{} is not an OCI layout, a folder with a file oci-layout", path.display()));
     }
     Ok(ContainerImage::Layout { path, tag })
 }
 
 fn archive(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
-    if !Path::new(&path).is_file() {
+    if !Path::new(&path).is_file() && !seal::has_images() {
         return Err(format!("{} is not a file; name an archive of an image", path.display()));
     }
     Ok(ContainerImage::Archive { path, tag })
@@ -178,6 +181,9 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 /// the host's stores and of registries.
 pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), String> {
     let outside = |_| OUTSIDE.to_owned();
+    if seal::has_images() {
+        return Ok(());
+    }
     match image {
         ContainerImage::Archive { path, .. } => confines::check(folder, path).map_err(outside),
         ContainerImage::Layout { path, .. } => {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cursor::{Item, Table};
 use super::error::Error;
-use super::{confines, paths};
+use super::{confines, paths, seal};
 
 /// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
@@ -56,8 +56,8 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
     let kernel = match table.get("kernel") {
         None => None,
         Some(item) => {
-            let path = paths::host(&item)?;
-            if !path.is_file() {
+            let path = paths::of_image(&item)?;
+            if !path.is_file() && !seal::has_images() {
                 return Err(
                     item.error(format!("{} is not a file; name a vmlinux or a bzImage", path.display()))
                 );
@@ -71,8 +71,8 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
             return Err(item.error("this has no effect without kernel; remove it"));
         }
         Some(item) => {
-            let path = paths::host(&item)?;
-            if !path.is_dir() {
+            let path = paths::of_image(&item)?;
+            if !path.is_dir() && !seal::has_images() {
                 return Err(
                     item.error(format!("{} is not a folder; name a lib/modules/RELEASE", path.display()))
                 );
@@ -88,7 +88,7 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
                     return Err(other.error("this has no effect with rootfs; remove one of them"));
                 }
             }
-            Root::Path(paths::host(&item)?)
+            Root::Path(paths::of_image(&item)?)
         }
         None => {
             let suite = match table.get("suite") {
@@ -122,6 +122,9 @@ fn mirror(item: &Item<'_>) -> Result<String, Error> {
         return Err(item.error(format!(
             "\"{text}\" is not the address of a mirror, such as \"https://deb.debian.org/debian\""
         )));
+    }
+    if !text.starts_with("http") && seal::is_sealed() {
+        return Err(item.error("a finding file takes packages from mirrors with http:// or https:// alone"));
     }
     if text.starts_with("file:") && confines::is_compose(item.source_file()) {
         return Err(item.error("a mirror outside of the compose file's folder; name it in a world file"));

@@ -5,6 +5,7 @@
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
 //! - `compose`: compose files; `composed`: what they add to a node; `confines`: where their paths may lead
 //! - [`init`]: first world files
+//! - [`seal`]: worlds of finding files, and the list of what a world file names
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -30,11 +31,13 @@ mod link;
 mod node;
 mod paths;
 mod sdk;
+pub mod seal;
 mod talk;
 mod workload;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::plan::draw::FaultConfig;
@@ -54,6 +57,7 @@ pub use image::{Image, Root};
 pub use link::Links;
 pub use node::{FileEntry, Node};
 pub use sdk::Sdk;
+pub use seal::Seal;
 pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
@@ -148,6 +152,9 @@ pub struct World {
     /// Lines for the operator about parts of the file that have no effect.
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// Seal of a world that came in a finding file.
+    #[serde(skip)]
+    pub seal: Option<Arc<Seal>>,
 }
 
 impl World {
@@ -182,7 +189,17 @@ impl World {
 /// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
 /// file.
 pub fn load(file: &Path) -> Result<World, Error> {
-    parse(&read_file(file)?, file)
+    load_listed(file).map(|(world, _)| world)
+}
+
+/// Reads the world file at `file`, and lists what it names on its host.
+///
+/// # Errors
+/// See [`load`].
+pub fn load_listed(file: &Path) -> Result<(World, seal::Inputs), Error> {
+    let (mut world, seal, inputs) = seal::reading(file, || parse(&read_file(file)?, file))?;
+    world.seal = seal;
+    Ok((world, inputs))
 }
 
 /// Reads the text of a world file or a compose file.
@@ -218,9 +235,9 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     read(&top, file, Some(compose))
 }
 
-/// Returns a variable of this process, for compose files.
+/// Returns a variable of this process, or of the seal, for compose files.
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    seal::variable(name)
 }
 
 /// Keys of a world.
@@ -331,6 +348,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         explore,
         properties,
         notes,
+        seal: None,
     };
     compose::complete(&mut world);
     if let Some(item) = top.get("faults")

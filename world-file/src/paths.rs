@@ -7,6 +7,7 @@ use everett_input::file::in_words;
 use super::confines;
 use super::cursor::Item;
 use super::error::Error;
+use super::seal;
 
 /// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
 const PATH_BYTES_MAX: usize = 4095;
@@ -28,6 +29,11 @@ pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
 }
 
+/// Returns the host path of a part of an image. A sealed world that has its images has no files at these paths.
+pub(super) fn of_image(item: &Item<'_>) -> Result<PathBuf, Error> {
+    if seal::has_images() { Ok(PathBuf::from(item.str()?)) } else { seal::unlisted(|| host(item)) }
+}
+
 /// Returns the folder of a file.
 pub(super) fn folder_of(file: &Path) -> &Path {
     match file.parent() {
@@ -43,8 +49,14 @@ pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathB
         return Err(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL"));
     }
     let named = Path::new(text);
-    let joined = folder.join(named);
-    if named.is_absolute() {
+    let is_moved = named.is_absolute() && seal::is_sealed();
+    let joined = match is_moved {
+        true => seal::place_of(named)
+            .ok_or_else(|| format!("\"{text}\" contains \"..\", which a sealed world may not have"))?,
+        false => folder.join(named),
+    };
+    seal::note(&joined, named);
+    if named.is_absolute() && !is_moved {
         return Ok(joined);
     }
     let escapes = || {
@@ -56,6 +68,8 @@ pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathB
         return Err(escapes());
     }
     if let Ok(real) = joined.canonicalize() {
+        let sealed = seal::folder().filter(|_| is_moved);
+        let confines = sealed.as_deref().unwrap_or(confines);
         let confines =
             confines.canonicalize().map_err(|e| format!("{}: {}", confines.display(), in_words(&e)))?;
         if !real.starts_with(confines) {

@@ -29,6 +29,14 @@ pub enum Error {
         /// Path on the full disk.
         path: String,
     },
+    /// A file does not have the content that its digest promises.
+    #[error("the file {expected} has another content: its BLAKE3 is {found}")]
+    Content {
+        /// Expected BLAKE3 in hexadecimal.
+        expected: String,
+        /// BLAKE3 of the content.
+        found: String,
+    },
     /// A file cannot be read or written.
     #[error("cannot use the cache at {path}: {source}")]
     File {
@@ -207,6 +215,28 @@ impl Cache {
         }
     }
 
+    /// Returns the entry with this content, which is given by its BLAKE3 in hexadecimal, if it exists and is intact.
+    #[must_use]
+    pub fn content(&self, blake3: &str) -> Option<Entry> {
+        self.get(CONTENT, &content_key(blake3)).filter(|entry| entry.blake3 == blake3)
+    }
+
+    /// Stores a content under its BLAKE3, or finds it. Entries that are made from inputs have other keys, so a content
+    /// from a stranger never takes the place of one of them.
+    ///
+    /// # Errors
+    /// Returns an error if the content has another digest, cannot be read, or cannot be written.
+    pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<Entry, Error> {
+        if let Some(entry) = self.content(blake3) {
+            return Ok(entry);
+        }
+        self.put(CONTENT, &content_key(blake3), |file| {
+            let found = copy_sparse(content, file).map_err(|source| Error::of(&self.temporary(), source))?;
+            let expected = blake3.to_owned();
+            if found == expected { Ok(()) } else { Err(Error::Content { expected, found }) }
+        })
+    }
+
     /// Creates a temporary file on the same filesystem as the entries.
     ///
     /// # Errors
@@ -221,6 +251,37 @@ impl Cache {
         let stem = format!("{}-{name}", key.hex());
         (entries.join(&stem), entries.join(format!("{stem}.json")))
     }
+}
+
+/// Name of the entries that are stored by their content.
+const CONTENT: &str = "content";
+
+fn content_key(blake3: &str) -> Key {
+    Key::new(CONTENT).with(blake3)
+}
+
+/// Length of the pieces that are written or, if they are zero, left out, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Copies to a file, with holes in place of zeros. Returns the BLAKE3 of the content, in hexadecimal.
+pub fn copy_sparse(from: &mut dyn Read, file: &mut File) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
+    loop {
+        piece.clear();
+        if (&mut *from).take(PIECE_BYTES as u64).read_to_end(&mut piece)? == 0 {
+            break;
+        }
+        hasher.update(&piece);
+        if piece.iter().all(|byte| *byte == 0) {
+            // The cast is exact: a piece has at most PIECE_BYTES.
+            file.seek(SeekFrom::Current(piece.len() as i64))?;
+        } else {
+            file.write_all(&piece)?;
+        }
+    }
+    file.set_len(hasher.count())?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// Flushes a written file to the disk and returns its length and BLAKE3.
@@ -332,6 +393,23 @@ mod tests {
         let key = Key::new("test");
         let result = cache.put::<Error>("name", &key, |_| Err(Error::NoPlace));
         assert!(result.is_err() && cache.get("name", &key).is_none());
+        assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_content_is_stored_under_its_digest_alone() {
+        let (_folder, cache) = cache();
+        let mut content = vec![7; 100];
+        content.resize(3 * super::PIECE_BYTES + 5, 0);
+        content.push(7);
+        let digest = blake3::hash(&content).to_hex().to_string();
+        let entry = cache.put_content(&digest, &mut &content[..]).unwrap();
+        assert_eq!(fs::read(&entry.path).unwrap(), content);
+        assert_eq!(cache.content(&digest), Some(entry));
+        let other = blake3::hash(b"other").to_hex().to_string();
+        let error = cache.put_content(&other, &mut &content[..]).unwrap_err();
+        assert!(matches!(&error, Error::Content { found, .. } if *found == digest), "{error}");
+        assert!(cache.content(&other).is_none());
         assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
     }
 

@@ -230,13 +230,19 @@ pub fn build(
         lock.write(path)?;
     }
     let kernel::Kernel { vmlinux, initramfs } = kernel;
+    let digest = digest(&vmlinux, &initramfs, root.as_ref());
+    Ok(Image { vmlinux, initramfs, root, digest, lock })
+}
+
+/// Returns the digest of an image that consists of these files.
+#[must_use]
+pub fn digest(vmlinux: &Entry, initramfs: &Entry, root: Option<&Entry>) -> String {
     let parts: BTreeMap<&str, Option<&Entry>> =
-        [("vmlinux", Some(&vmlinux)), ("initramfs", Some(&initramfs)), ("root", root.as_ref())].into();
+        [("vmlinux", Some(vmlinux)), ("initramfs", Some(initramfs)), ("root", root)].into();
     let mut hasher = blake3::Hasher::new();
     for (name, entry) in parts {
         let digest = entry.map_or("none", |entry| entry.blake3.as_str());
         hasher.update(format!("{name} {digest}\n").as_bytes());
     }
-    let digest = hasher.finalize().to_hex().to_string();
-    Ok(Image { vmlinux, initramfs, root, digest, lock })
+    hasher.finalize().to_hex().to_string()
 }

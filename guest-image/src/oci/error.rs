@@ -105,6 +105,9 @@ pub enum Problem {
         /// Position of the configuration's first layer that the manifest lacks, from 1.
         config: usize,
     },
+    /// The files of an image have lengths that a disk cannot have.
+    #[error("its files are not those of a root filesystem: their lengths do not fit")]
+    Parts,
     /// There are too many layers.
     #[error("more than {LAYERS_MAX} layers")]
     Layers,

@@ -115,20 +115,64 @@ pub struct ContainerImage {
     pub disk: RootDisk,
     /// What the image says about its process.
     pub config: ImageConfig,
-    /// Entries of the cache that the image consists of.
-    pub entries: Vec<Entry>,
+    /// Files that the image consists of.
+    pub files: ImageFiles,
     /// BLAKE3 of the root filesystem and of the configuration, in hexadecimal.
     pub digest: String,
     /// Digest of the manifest in the registry that the image came from, for the lock.
     pub pinned: Option<String>,
 }
 
+/// Files of a container image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFiles {
+    /// The configuration.
+    pub config: Entry,
+    /// The tables of the root filesystem.
+    pub tables: Entry,
+    /// The archives of the layers, the lowest first. A layer may occur twice.
+    pub layers: Vec<Entry>,
+}
+
 impl ContainerImage {
+    /// Returns the files that the image consists of.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let ImageFiles { config, tables, layers } = &self.files;
+        layers.iter().chain([tables, config])
+    }
+
     /// Returns the size of the image in the cache, in bytes, with layers that other images share.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.bytes).sum()
+        self.entries().map(|entry| entry.bytes).sum()
     }
+
+    /// Returns the image that consists of these files. `name` is for errors.
+    ///
+    /// # Errors
+    /// Returns an error of one line that names the image if its configuration cannot be read, or its layers are too
+    /// long.
+    pub fn of_files(name: &str, files: ImageFiles) -> Result<ContainerImage, Error> {
+        let named = |problem: Problem| Error { image: name.to_owned(), problem };
+        layers::check_total(&files.layers).map_err(named)?;
+        root::check(&files.tables, &files.layers).map_err(named)?;
+        let config = read_config(&files.config).map_err(named)?;
+        let disk = root::disk(&files.tables, &files.layers);
+        let digest = digest_of(&disk, &files.config);
+        Ok(ContainerImage { disk, config, files, digest, pinned: None })
+    }
+}
+
+/// Returns the digest of an image.
+fn digest_of(disk: &RootDisk, config: &Entry) -> String {
+    let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config.blake3).as_bytes());
+    digest.to_hex().to_string()
+}
+
+fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
+    let text = everett_input::file::read(&entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
+    let text = text.map_err(|source| cache::Error::of(&entry.path, source))?;
+    ImageConfig::parse(&text)
 }
 
 /// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
@@ -180,13 +224,9 @@ fn made(
     }
     progress.at(Stage::Image, total, total);
     let (disk, tables) = root::get(cache, &config.diff_ids, &layers, time_s, progress)?;
-    let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config_entry.blake3).as_bytes());
-    layers.extend([tables, config_entry]);
-    // A layer may occur twice.
-    layers.sort_by(|a, b| a.path.cmp(&b.path));
-    layers.dedup();
-    let (digest, pinned) = (digest.to_hex().to_string(), opened.pinned);
-    Ok(ContainerImage { disk, config, entries: layers, digest, pinned })
+    let digest = digest_of(&disk, &config_entry);
+    let files = ImageFiles { config: config_entry, tables, layers };
+    Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
 /// A source, opened as far as was necessary.
@@ -271,9 +311,7 @@ impl Opened {
     /// Returns the entry with the configuration, and the configuration.
     fn config_read(&mut self, cache: &Cache) -> Result<(Entry, ImageConfig), Problem> {
         let entry = self.config(cache)?;
-        let text = everett_input::file::read(&entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
-        let text = text.map_err(|source| cache::Error::of(&entry.path, source))?;
-        let config = ImageConfig::parse(&text)?;
+        let config = read_config(&entry)?;
         Ok((entry, config))
     }
 

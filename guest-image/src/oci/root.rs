@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::changeset;
 use super::digest::Digest;
 use super::error::{Problem, reading};
-use super::layers::IMAGE_BYTES_MAX;
+use super::layers::{IMAGE_BYTES_MAX, LAYERS_MAX};
 use crate::cache::{self, Cache, Entry, Key};
 use crate::progress::{Progress, Stage};
-use crate::squashfs::{self, HEAD_BYTES, Inserted};
+use crate::squashfs::{self, HEAD_BYTES, Inserted, PADDING_BYTES};
 use crate::tree::{Attributes, OnFolder, Spool, Tree};
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
@@ -76,6 +76,21 @@ pub(super) fn get(
         progress.at(Stage::Root, 1, 1);
         Ok::<(), Problem>(())
     })?;
+    Ok((disk(&tables, layers), tables))
+}
+
+/// Checks that files of these lengths can be the parts of a disk.
+pub(super) fn check(tables: &Entry, layers: &[Entry]) -> Result<(), Problem> {
+    let least = if layers.is_empty() { PADDING_BYTES } else { HEAD_BYTES };
+    let is_whole = |entry: &Entry| entry.bytes.is_multiple_of(PADDING_BYTES);
+    if layers.len() > LAYERS_MAX || tables.bytes < least || !layers.iter().chain([tables]).all(is_whole) {
+        return Err(Problem::Parts);
+    }
+    Ok(())
+}
+
+/// Returns the disk of these tables and layers.
+pub(super) fn disk(tables: &Entry, layers: &[Entry]) -> RootDisk {
     // An image without files has no layers, and its SquashFS has no gap for their archives.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
@@ -86,10 +101,10 @@ pub(super) fn get(
         parts.push(of_tables(head, tables.bytes - head));
     }
     let mut hasher = blake3::Hasher::new_derive_key("everett root disk");
-    for entry in std::iter::once(&tables).chain(layers) {
+    for entry in std::iter::once(tables).chain(layers) {
         hasher.update(entry.blake3.as_bytes());
     }
-    Ok((RootDisk { parts, digest: *hasher.finalize().as_bytes() }, tables))
+    RootDisk { parts, digest: *hasher.finalize().as_bytes() }
 }
 
 fn build(

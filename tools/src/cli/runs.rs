@@ -30,6 +30,31 @@ pub enum RunsCommand {
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
     },
+    /// Write a finding with everything that replays it elsewhere into one file
+    ///
+    /// The file has the world, what its file names, the lock, the records and the evidence; `everett replay FILE` runs
+    /// it again on any host.
+    Export {
+        /// The run directory
+        run: PathBuf,
+        /// Number of the finding
+        id: u32,
+        /// The file to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Carry the kernel and the root file systems, too: for a replay without a network, of images that only this
+        /// host has, and of packages that an archive has dropped
+        #[arg(long)]
+        with_images: bool,
+    },
+    /// Unpack a finding file into a run directory with its world, for all commands
+    Import {
+        /// The finding file
+        file: PathBuf,
+        /// The run directory, which must not exist, or be empty [default: the name of the file without its end]
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
     /// Remove old run directories and their records; never one in which a process explores
     ///
     /// In a run directory, only files that Everett wrote are removed.

@@ -1,6 +1,8 @@
 //! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates
 //! the finding.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -29,6 +31,10 @@ const WORLD: &str = "examples/redis-sentinel/world.toml";
 const CONTROL: &str = "examples/redis-sentinel/alone.toml";
 /// Number of branches after which the demo gives up.
 const BRANCHES_MAX: u64 = 600;
+/// Name of the run directory without `-o`; further ones get a number.
+const FOLDER: &str = "everett-demo";
+/// Maximum number of such folders in one place.
+const FOLDERS_MAX: u32 = 1000;
 /// Number of replays of the finding.
 const REPLAYS: u32 = 3;
 /// Messages of Sentinel that belong to the story.
@@ -53,7 +59,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     let world = common::load(&find(WORLD)?)?;
     let control = common::load(&find(CONTROL)?)?;
     let place = tempfile::tempdir()?;
-    let folder = args.output.clone().unwrap_or_else(|| place.path().join("run"));
+    let own = args.output.is_none().then(|| NewFolder::in_folder(Path::new(""))).transpose()?;
+    let folder = own.as_ref().map(|own| &own.0).or(args.output.as_ref()).context("no run directory")?;
     let interrupt = Interrupt::install()?;
     heading(
         ui,
@@ -71,18 +78,18 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         workers: explore::cores(),
         memory_bytes: explore::default_memory(),
     };
-    let outcome = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {}, args.output.is_some())?;
+    let outcome = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, true)?;
     let branches = outcome.merged.branches();
     if interrupt.wanted() {
         bail!("interrupted");
     }
-    let run = Run::open(&folder)?;
+    let run = Run::open(folder)?;
     let Some(finding) = run.merged.findings().first().cloned() else {
         bail!("nothing was found on {branches} branches under seed {}: try another --seed", args.seed);
     };
 
     heading(ui, 3, &format!("Run its path again, {REPLAYS} times, each on machines of its own"))?;
-    let trail = replays(ui, &explored.setting, (&folder, &run), &finding)?;
+    let trail = replays(ui, &explored.setting, (folder, &run), &finding)?;
 
     heading(ui, 4, "The fewest faults that show it")?;
     let wanted = Wanted::of(&finding.hit);
@@ -129,21 +136,11 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         host_seconds: seconds,
     })?;
     ui.say("")?;
-    match &args.output {
-        Some(_) => {
-            report::page_of(ui, &folder, None)?;
-            ui.say(format!(
-                "everett findings {0}, everett report {0} and others show more",
-                folder.display()
-            ))?;
-        }
-        None => {
-            // The run directory is temporary, and the page outlives it.
-            let file = tempfile::Builder::new().prefix("everett-demo-").suffix(".html").tempfile()?;
-            let (_, file) = file.keep()?;
-            report::page_of(ui, &folder, Some(&file))?;
-        }
-    }
+    report::page_of(ui, folder, None)?;
+    ui.say(format!(
+        "the run directory is {0}: everett findings {0}, everett report {0} and others show more",
+        folder.display()
+    ))?;
     if control_findings > 0 {
         ui.say(style::paint(style::BAD, "something was found in the control, where nothing should be"))?;
         return Ok(Outcome::Found);
@@ -156,6 +153,37 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         ),
     ))?;
     Ok(Outcome::Fine)
+}
+
+/// Run directory that the demo has created. It is removed if the demo ends before it writes anything there.
+#[derive(Debug)]
+struct NewFolder(PathBuf);
+
+impl NewFolder {
+    /// Creates a folder of a name that nothing has, so that nobody's files change: `everett-demo`, else
+    /// `everett-demo-2` and so on.
+    fn in_folder(place: &Path) -> anyhow::Result<NewFolder> {
+        for number in 1..=FOLDERS_MAX {
+            let name = if number == 1 { FOLDER.to_owned() } else { format!("{FOLDER}-{number}") };
+            let folder = place.join(name);
+            match fs::create_dir(&folder) {
+                Ok(()) => return Ok(NewFolder(folder)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    let what = format!("cannot create {}; name another folder with -o", folder.display());
+                    return Err(error).context(what);
+                }
+            }
+        }
+        bail!("{FOLDER} to {FOLDER}-{FOLDERS_MAX} exist already; remove some, or name a folder with -o")
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        // Fails if the folder has files, which stay.
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
@@ -243,4 +271,25 @@ fn story(ui: &Ui, setting: &Setting, shrunk: &Shrunk) -> anyhow::Result<()> {
     let hit = &shrunk.found.hit;
     let line = format!("{}: {}", printable(&hit.property), printable(&hit.text));
     Ok(ui.say(style::paint(style::BAD, line))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_demo_leaves_the_first_ones_folder_alone() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("everett-demo-2"), "a file of the user").unwrap();
+        let first = NewFolder::in_folder(place.path()).unwrap();
+        assert_eq!(first.0, place.path().join("everett-demo"));
+        fs::write(first.0.join("run.json"), "{}").unwrap();
+        let third = NewFolder::in_folder(place.path()).unwrap();
+        assert_eq!(third.0, place.path().join("everett-demo-3"));
+        let (kept, empty) = (first.0.clone(), third.0.clone());
+        drop((first, third));
+        assert!(kept.join("run.json").is_file(), "a folder with results stays");
+        assert!(!empty.exists(), "an empty one does not");
+        assert_eq!(fs::read(place.path().join("everett-demo-2")).unwrap(), b"a file of the user");
+    }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use everett_explorer::coverage::Gaps;
 use everett_explorer::fit::Fit;
 use everett_explorer::report::{About, Report};
-use everett_explorer::run::{Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName};
+use everett_explorer::run::{
+    Difference, Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName,
+};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_session::booted::{self, Wanted};
@@ -16,7 +18,8 @@ use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
 use everett_session::identity::{MACHINE_VERSION, check_version};
 use everett_session::machines::{EngineKind, EngineOptions};
-use everett_world_file::World;
+use everett_world_file::seal::{self, Inputs};
+use everett_world_file::{Seal, World};
 use serde_json::{Value, json};
 
 use super::common;
@@ -75,7 +78,7 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
 }
 
 /// Returns a world as run directories record it.
-fn recorded(world: &World) -> Value {
+pub(super) fn recorded(world: &World) -> Value {
     json!({
         "world": world,
         "faults": world.faults,
@@ -86,17 +89,18 @@ fn recorded(world: &World) -> Value {
 }
 
 /// Returns the world of a run directory, read again from its file, with the recorded values of the settings that the
-/// file leaves open.
-fn load_again(header: &Header) -> anyhow::Result<World> {
-    let mut world = common::load(Path::new(&header.world_file))?;
+/// file leaves open, and what the file names on this host.
+pub(super) fn load_again(header: &Header) -> anyhow::Result<(World, Inputs)> {
+    let (mut world, inputs) = everett_world_file::load_listed(Path::new(&header.world_file))?;
     world.explore.strategy = header.strategy.0.parse::<StrategyKind>()?;
     world.explore.fit(recorded_fit(header));
-    Ok(world)
+    Ok((world, inputs))
 }
 
 /// Returns the world of a run directory if its file can be read and still declares what was explored.
 fn unchanged(header: &Header) -> Option<World> {
-    load_again(header).ok().filter(|world| recorded(world) == header.world)
+    let (world, _) = load_again(header).ok()?;
+    (recorded(&world) == header.world).then_some(world)
 }
 
 /// Returns the recorded values of settings that the world file leaves open.
@@ -105,6 +109,30 @@ pub(super) fn recorded_fit(header: &Header) -> Fit {
     let checks = checks.and_then(|checks| u32::try_from(checks).ok());
     Fit { in_flight: header.in_flight, checks: checks.unwrap_or(Fit::default().checks) }
 }
+
+/// Returns the error of a world of a finding file that is not the one of the finding.
+fn changed_since_export(header: &Header, seal: &Seal, difference: &Difference) -> anyhow::Error {
+    let folder = seal::beside(Path::new(&header.world_file));
+    let is_other = |(name, digest): &(&String, &String)| {
+        let content = everett_input::file::read(&folder.join(name), SEALED_BYTES_MAX);
+        content.map_or(true, |content| blake3::hash(&content).to_hex().as_str() != digest.as_str())
+    };
+    if let Some((name, _)) = seal.files.iter().find(is_other) {
+        let file = folder.join(name);
+        return anyhow!("{}: this file is not the one of the finding: {difference}", file.display());
+    }
+    if difference.field == "image" && seal.images.is_none() {
+        return anyhow!(
+            "{}: the images that are made here are not those of the finding ({difference}): this Everett has another agent \
+             than the one that exported it; everett runs export --with-images carries the images",
+            header.world_file
+        );
+    }
+    anyhow!("{}: this Everett is not the one that made the finding: {difference}", header.world_file)
+}
+
+/// Maximum length of a file of a sealed world, in bytes.
+const SEALED_BYTES_MAX: u64 = 16 << 20;
 
 /// Run directory of an exploration, with its merged results.
 pub(super) struct Run {
@@ -154,13 +182,17 @@ impl Run {
         interrupt: &Interrupt,
     ) -> anyhow::Result<(Setting, Engine)> {
         let there = self.reading.header();
-        let world = load_again(there)?;
+        let (world, _) = load_again(there)?;
+        let sealed = world.seal.clone();
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
         // A branch may be examined by another engine than the one that ran it.
         header.exact = there.exact;
         if let Err(difference) = there.same_exploration(&header) {
+            if let Some(seal) = sealed {
+                return Err(changed_since_export(there, &seal, &difference));
+            }
             bail!("{}: the world has changed since it was explored: {difference}", there.world_file);
         }
         if !there.exact {

@@ -1,10 +1,12 @@
-//! `everett replay`: runs a branch again and compares it with its record, or runs a regression file.
+//! `everett replay`: runs a branch of a run directory or of a finding file again and compares it with its record, or runs a
+//! regression file.
 
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use everett_cpu::Edge;
 use everett_explorer::run::Record;
+use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
@@ -16,6 +18,7 @@ use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
 use everett_session::explore::witness::Found;
+use everett_session::finding_file::{self, ImagesTo};
 use everett_session::machines::EngineOptions;
 use everett_session::show;
 use everett_vmm::wire::log::Step;
@@ -45,7 +48,10 @@ struct Summary<'a> {
 pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     if args.run.is_file() {
-        return regression(ui, asked, args, &interrupt);
+        return match finding_file::is_finding_file(&args.run)? {
+            true => exported(ui, asked, args, &interrupt),
+            false => regression(ui, asked, args, &interrupt),
+        };
     }
     if args.world.is_some() {
         bail!(
@@ -59,10 +65,44 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
             args.run.display()
         );
     };
-    let run = Run::open(&args.run)?;
+    branch(ui, asked, args, &args.run, id, &interrupt)
+}
+
+/// Replays a finding file: unpacks it for as long as this takes. The cache keeps its images, by their digests.
+fn exported(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+    let file = args.run.display();
+    if args.world.is_some() {
+        bail!("--world: {file} is a finding file, which has its world");
+    }
+    if args.record {
+        bail!("--record: {file} is a finding file, which does not change; everett runs import unpacks it");
+    }
+    let finding = finding_file::about(&args.run)?.finding;
+    if let Some(id) = args.id
+        && !matches!(id, Id::Finding(id) if id == finding)
+    {
+        bail!("{file}: a finding file has one finding; leave out the number");
+    }
+    let cache = Cache::of_user()?;
+    let place = tempfile::tempdir_in(cache.temporary()).or_else(|_| tempfile::tempdir())?;
+    finding_file::unpack(&args.run, place.path(), place.path(), ImagesTo::Cache(&cache))?;
+    branch(ui, asked, args, place.path(), Id::Finding(finding), interrupt)
+        .with_context(|| args.run.display().to_string())
+}
+
+/// Replays a branch of a run directory.
+fn branch(
+    ui: &Ui,
+    asked: Asked,
+    args: &cli::Replay,
+    folder: &Path,
+    id: Id,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
+    let run = Run::open(folder)?;
     let record = run.record(id)?;
     let edges = EdgeFile::new(&args.instruments)?;
-    let (mut setting, engine) = run.setting(ui, asked, &interrupt)?;
+    let (mut setting, engine) = run.setting(ui, asked, interrupt)?;
     instruments::check(&args.instruments, &setting.launcher.world, &engine)?;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
     let recorded = Recorded::of(&run.reading, &record)?;
@@ -70,7 +110,7 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
         Id::Branch(_) => None,
     };
-    let mut reporter = Reporter::new(ui, &setting, args, edges, &interrupt, record.end_ns);
+    let mut reporter = Reporter::new(ui, &setting, args, edges, interrupt, record.end_ns);
     let file = match id {
         Id::Finding(id) if args.record => Some(recording::file_of(&args.run, id)),
         _ if args.record => {

@@ -9,6 +9,7 @@
 //!   power;
 //! * `containers`: worlds of container images; `sdk`: programs with the public SDKs;
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
+//! * `finding_file`: a finding as one file;
 //! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
@@ -26,6 +27,7 @@ mod exactness;
 mod exits;
 mod explore;
 mod faults;
+mod finding_file;
 mod instruments;
 mod joining;
 mod moments;

@@ -13,7 +13,7 @@ use super::value::Value;
 use super::variables::{self, Variables};
 use super::yaml::{self, Kind, Node};
 use crate::error::Error;
-use crate::{FILE_BYTES_MAX, confines, paths};
+use crate::{FILE_BYTES_MAX, confines, paths, seal};
 
 /// Maximum length of a chain of `extends`.
 const EXTENDS_MAX: usize = 16;
@@ -54,6 +54,7 @@ impl<'p> Document<'p> {
         let tree = yaml::parse(text, &shared)?;
         let mut variables = Variables::new(process);
         let dotenv = paths::folder_of(file).join(".env");
+        seal::note(&dotenv, Path::new(".env"));
         if dotenv.is_file() {
             confines::check(paths::folder_of(file), &dotenv).map_err(|what| Error::whole(file, what))?;
             let found = read_variables(&dotenv, Some(&variables))?;

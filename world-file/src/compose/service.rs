@@ -18,7 +18,7 @@ use crate::files::Reader;
 use crate::node::{
     MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN, PAGE_BYTES, VOLUMES_BYTES_DEFAULT,
 };
-use crate::{NODES_MAX, paths};
+use crate::{NODES_MAX, paths, seal};
 
 /// Memory that a machine has besides the limit of its service, in bytes: for the kernel and the initramfs.
 const KERNEL_BYTES: u64 = 96 << 20;
@@ -247,7 +247,10 @@ fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Er
     let name = container::name(name).map_err(|what| value.error(what))?;
     let confines = paths::folder_of(&document.file);
     let folder = |value: &Value, text: &str| -> Result<std::path::PathBuf, Error> {
-        let path = below(value, confines, text)?;
+        let path = seal::unlisted(|| below(value, confines, text))?;
+        if seal::has_images() {
+            return Ok(path);
+        }
         path.canonicalize().map_err(|error| {
             value.error(format!("{}: {}", path.display(), everett_input::file::in_words(&error)))
         })

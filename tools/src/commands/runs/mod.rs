@@ -2,9 +2,12 @@
 //!
 //! - `list`: the table, and the records of `--json`; `prune`: which runs are removed; `removal`: removal of a run
 //!   directory
+//! - `export`, `import`: a finding as one file
 //!
 //! Not here: the database (`everett_history`), and the records that explorations make (`super::history`).
 
+mod export;
+mod import;
 mod list;
 mod prune;
 mod removal;
@@ -25,6 +28,10 @@ pub(super) fn run(ui: &Ui, args: &cli::Runs) -> anyhow::Result<Outcome> {
     match &args.command {
         None => list::list(ui, args.world.as_deref(), args.all),
         Some(RunsCommand::Add { runs }) => add(ui, runs),
+        Some(RunsCommand::Export { run, id, output, with_images }) => {
+            export::export(ui, run, *id, output, *with_images)
+        }
+        Some(RunsCommand::Import { file, output }) => import::import(ui, file, output.as_deref()),
         Some(RunsCommand::Prune { world, keep, older_than, gone, dry_run }) => {
             let bounds =
                 prune::Bounds { keep: *keep, older_than_ns: *older_than, gone: *gone, dry_run: *dry_run };

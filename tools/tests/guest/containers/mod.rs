@@ -4,9 +4,11 @@
 //! * `scratch`: one static program that prints its environment; volumes; a loss of power;
 //! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
 //! * `compose`: compose files: order, networks, mounts, names, builds;
+//! * `finding`: a finding of a compose file, as one file;
 //! * `registry`: a registry on this host, names and locks.
 
 mod compose;
+mod finding;
 mod registry;
 mod scratch;
 mod tools;

@@ -1,0 +1,155 @@
+//! Images of sealed worlds: files that came in a finding file, found by their digests.
+//!
+//! The image's digest is computed from the files that are found, so a seal cannot promise an image that it does not
+//! have.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use everett_guest_image::cache::Entry;
+use everett_guest_image::image;
+use everett_guest_image::lock::Lock;
+use everett_guest_image::oci::{self, ContainerImage, ImageFiles};
+use everett_guest_image::{Cache, apt};
+use everett_input::file as input;
+use everett_world_file::World;
+use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages};
+
+use super::{Image, Made, node_image, of_built};
+
+/// Maximum length of a file of an image, in bytes: that of a layer.
+const IMAGE_FILE_BYTES_MAX: u64 = 16 << 30;
+
+/// Returns the seal's description of the files that machines boot from.
+pub(super) fn of_boot(
+    vmlinux: &Entry,
+    initramfs: &Entry,
+    root: Option<&Entry>,
+    packages: usize,
+) -> SealedImages {
+    let root = root.map(blob);
+    SealedImages {
+        vmlinux: blob(vmlinux),
+        initramfs: blob(initramfs),
+        root,
+        packages,
+        containers: Vec::new(),
+    }
+}
+
+/// Returns the seal's description of a container image.
+pub(super) fn of_container(name: String, files: &ImageFiles, nodes: Vec<String>) -> SealedContainer {
+    let layers = files.layers.iter().map(blob).collect();
+    SealedContainer { name, nodes, config: blob(&files.config), tables: blob(&files.tables), layers }
+}
+
+fn blob(entry: &Entry) -> Blob {
+    Blob { blake3: entry.blake3.clone(), bytes: entry.bytes }
+}
+
+/// Returns the image of a sealed world: from the folder beside its world file, or from the cache.
+pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<Image> {
+    let gate = cache.enter()?;
+    let folder = seal::beside(&world.file).join(IMAGES);
+    let find = |blob: &Blob| find(&folder, blob, cache);
+    let built = image::Image {
+        vmlinux: find(&images.vmlinux)?,
+        initramfs: find(&images.initramfs)?,
+        root: images.root.as_ref().map(find).transpose()?,
+        digest: String::new(),
+        lock: Lock::new(""),
+    };
+    let built = image::Image {
+        digest: image::digest(&built.vmlinux, &built.initramfs, built.root.as_ref()),
+        ..built
+    };
+    let mut made = Vec::new();
+    let mut of_nodes = BTreeMap::new();
+    let file = world.file.display();
+    for SealedContainer { name, nodes, config, tables, layers } in &images.containers {
+        let layers = layers.iter().map(find).collect::<anyhow::Result<_>>()?;
+        let files = ImageFiles { config: find(config)?, tables: find(tables)?, layers };
+        let image = ContainerImage::of_files(name, files)?;
+        for node in nodes {
+            let known = world.node(node).filter(|node| node.image.is_some());
+            let known = known.with_context(|| format!("{file}: it has no node \"{node}\" with an image"))?;
+            of_nodes.insert(node.clone(), Arc::new(node_image(name, &image, known)?));
+        }
+        made.push(Made { name: name.clone(), image, nodes: nodes.clone() });
+    }
+    for node in &world.nodes {
+        if node.image.is_some() && !of_nodes.contains_key(&node.name) {
+            bail!("{file}: its seal has no image for the node \"{}\"", node.name);
+        }
+    }
+    let mut image = of_built(built, None)?;
+    image.packages = images.packages;
+    image.sealed.packages = images.packages;
+    image.add(made, of_nodes);
+    let paths: Vec<&Path> = image.entries.iter().map(|entry| entry.path.as_path()).collect();
+    cache.note(&gate, &world.file, &paths)?;
+    Ok(image)
+}
+
+/// Returns a file of an image, after a check of its content.
+fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
+    let path = folder.join(&blob.blake3);
+    let (mut file, metadata) = match input::open(&path) {
+        Ok(opened) => opened,
+        Err(error) if error.is_missing() => {
+            let entry = cache.content(&blob.blake3);
+            return entry.with_context(|| {
+                format!(
+                    "{} is missing, and is not in the cache; import the finding file again",
+                    path.display()
+                )
+            });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if metadata.len() > IMAGE_FILE_BYTES_MAX {
+        bail!("{}: longer than {IMAGE_FILE_BYTES_MAX} bytes", path.display());
+    }
+    let blake3 = digest_of(&mut file).with_context(|| path.display().to_string())?;
+    if blake3 != blob.blake3 {
+        bail!("{}: its content has changed; import the finding file again", path.display());
+    }
+    Ok(Entry { path, bytes: metadata.len(), blake3 })
+}
+
+fn digest_of(file: &mut File) -> std::io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// Refuses an image that a sealed world without images would take from its host: building it would run commands of a
+/// stranger.
+pub(super) fn check_source(source: &oci::Source, is_locked: bool) -> anyhow::Result<()> {
+    match source {
+        oci::Source::Registry(_) => Ok(()),
+        oci::Source::Named(_) if is_locked => Ok(()),
+        _ => bail!(
+            "the image {source} is not of a registry, and is not taken from this host for a finding file; export it with \
+             --with-images"
+        ),
+    }
+}
+
+/// Returns the error of a sealed world whose images cannot be made here.
+pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
+    let gone = error.chain().find_map(|cause| match cause.downcast_ref::<image::Error>()? {
+        image::Error::Apt(apt::Error::Gone { package, version, suite }) => {
+            Some(format!("{package} {version} is not in {suite} any more"))
+        }
+        _ => None,
+    });
+    let why = gone.unwrap_or_else(|| format!("{error:#}"));
+    anyhow!(
+        "the images are not in the finding file, and cannot be made here: {why}; everett runs export --with-images would \
+         have carried them"
+    )
+}

@@ -1,0 +1,159 @@
+//! Findings as one file: exported, replayed elsewhere without a network, imported.
+//!
+//! *Elsewhere* is this host with a cache of its own and without the network, after everything that the world came from
+//! is gone.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::explore::Place;
+use crate::support::{image, shown};
+
+/// World whose program counts aloud. Its words come from a file beside the world file, its script from elsewhere.
+const WORLD: &str = r#"
+[[node]]
+name = "db"
+memory = "96M"
+files = { "/etc/words" = "conf/words", "/opt/count.sh" = "SCRIPT" }
+[[workload.driver]]
+name = "counts"
+argv = ["sh", "/opt/count.sh"]
+[[property]]
+name = "no five"
+never = "^number 5$"
+[explore]
+segment = "200ms"
+horizon = "1s"
+in_flight = 4
+checks = 200000
+[faults]
+only = ["reseed"]
+"#;
+const SCRIPT: &str = ". /etc/words; n=0; while :; do n=$((n+1)); echo $word $n; sleep 0.01; done";
+
+/// Returns the words before a command that cut it off from the network: as root, or as a user who may make namespaces.
+pub(crate) fn offline() -> &'static [&'static str] {
+    static WORDS: OnceLock<&'static [&'static str]> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let ways: [&[&str]; 2] = [&["unshare", "-n"], &["unshare", "-rn"]];
+        let works = |way: &&&[&str]| {
+            Command::new(way[0])
+                .args(&way[1..])
+                .arg("true")
+                .output()
+                .is_ok_and(|output| output.status.success())
+        };
+        ways.iter().find(works).copied().expect("unshare makes a namespace without a network")
+    })
+}
+
+/// Runs a command elsewhere. `cache` is its cache.
+pub(crate) fn elsewhere(cache: &Path, arguments: &[&str]) -> Output {
+    let way = offline();
+    let mut command = Command::new(way[0]);
+    command.args(&way[1..]).arg(env!("CARGO_BIN_EXE_everett")).args(arguments);
+    command.env("EVERETT_CACHE", cache).output().expect("the program starts")
+}
+
+/// Returns the trail of a replay that shows the finding.
+pub(crate) fn trail(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{}", shown(output));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let end = records.into_iter().find(|record| record["kind"] == "replay").expect("a summary");
+    assert_eq!(end["same"], true);
+    end["trail"].as_str().expect("a trail").to_owned()
+}
+
+fn refused(output: &Output) -> String {
+    let error = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{}", shown(output));
+    error
+}
+
+/// Explores the world, exports its finding twice, and removes everything else. Returns the two files and the trail.
+fn exported(place: &Place) -> (String, String, String) {
+    let script = tempfile::NamedTempFile::new().unwrap();
+    fs::write(script.path(), SCRIPT).unwrap();
+    let world = place.path("world.toml");
+    let text = fs::read_to_string(&world).unwrap().replace("SCRIPT", &script.path().display().to_string());
+    fs::write(&world, text).unwrap();
+    fs::create_dir(place.path("conf")).unwrap();
+    fs::write(place.path("conf/words"), "word=number").unwrap();
+    let run = place.path("run");
+    let output = place.everett(&["explore", &world, "--branches", "20", "--until-found", "-o", &run]);
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let trail = trail(&place.everett(&["--json", "replay", &run, "1", "-q"]));
+    let shrunk = place.everett(&["shrink", &run, "1"]);
+    assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
+
+    let (with, without) = (place.path("with"), place.path("without"));
+    let output = place.everett(&["runs", "export", &run, "1", "-o", &with, "--with-images"]);
+    assert!(output.status.success(), "{}", shown(&output));
+    let output = place.everett(&["runs", "export", &run, "1", "-o", &without]);
+    assert!(output.status.success(), "{}", shown(&output));
+    let bytes = |file: &str| fs::metadata(file).unwrap().len();
+    assert!(bytes(&without) < 1 << 20 && bytes(&with) > 1 << 20, "{} and {}", bytes(&without), bytes(&with));
+    // The same export makes the same file.
+    let again = place.path("again");
+    let output = place.everett(&["runs", "export", &run, "1", "-o", &again]);
+    assert!(output.status.success(), "{}", shown(&output));
+    assert_eq!(fs::read(&again).unwrap(), fs::read(&without).unwrap());
+
+    // A world that changed is not exported as the one that was explored.
+    fs::write(place.path("conf/words"), "word=other").unwrap();
+    let changed = refused(&place.everett(&["runs", "export", &run, "1", "-o", &again]));
+    assert!(changed.contains("the world has changed since it was explored"), "{changed}");
+
+    for gone in ["run", "conf"] {
+        fs::remove_dir_all(place.path(gone)).unwrap();
+    }
+    for gone in ["world.toml", "world.lock", "again"] {
+        fs::remove_file(place.path(gone)).unwrap();
+    }
+    (with, without, trail)
+}
+
+#[test]
+fn a_finding_is_found_again_elsewhere_from_one_file() {
+    image();
+    let place = Place::new(WORLD);
+    let (with, without, recorded) = exported(&place);
+    let caches = tempfile::tempdir().unwrap();
+    let cache = caches.path().join("with");
+    assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &with, "-q"])), recorded);
+    assert_eq!(fs::read_dir(cache.join("temporary")).unwrap().count(), 0, "it leaves nothing but the cache");
+
+    // With the archive's packages the images are made again; here they are in the cache of the tests.
+    assert_eq!(trail(&place.everett(&["--json", "replay", &without, "-q"])), recorded);
+    // Without them, one line says what is missing and what would have helped.
+    let error = refused(&elsewhere(&caches.path().join("without"), &["replay", &without, "-q"]));
+    assert!(error.contains("cannot be made here") && error.contains("--with-images"), "{error}");
+
+    // An import is a run directory for every command.
+    let run = place.path("imported");
+    let output = elsewhere(&cache, &["runs", "import", &with, "-o", &run]);
+    assert!(output.status.success(), "{}", shown(&output));
+    let listed = elsewhere(&cache, &["runs"]);
+    assert!(shown(&listed).contains("imported"), "{}", shown(&listed));
+    let again = refused(&elsewhere(&cache, &["runs", "import", &with, "-o", &run]));
+    assert!(again.contains("the folder is not empty"), "{again}");
+    fs::remove_dir_all(&cache).unwrap();
+    assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &run, "1", "-q"])), recorded);
+    let regression = format!("{run}/regression-1.json");
+    let commands: [&[&str]; 5] = [
+        &["replay", &regression, "-q"],
+        &["findings", &run],
+        &["shrink", &run, "1"],
+        &["report", &run, "--html"],
+        &["causality", &run, "1", "--budget", "2s"],
+    ];
+    for command in commands {
+        let output = elsewhere(&cache, command);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{command:?}: {}", shown(&output));
+    }
+}
