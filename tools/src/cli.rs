@@ -111,6 +111,8 @@ pub enum Command {
     Causality(Causality),
     /// Report what an exploration covered, found and never reached
     Report(Report),
+    /// Show the report of a run in a browser while the run goes on
+    Serve(Serve),
     /// List the explorations of a world, and prune them
     Runs(Runs),
     /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
@@ -446,6 +448,11 @@ pub struct Explore {
     /// Memory for moments [default: a quarter of the host's]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
+    /// Print lines instead of the live view
+    ///
+    /// Lines are also printed if standard input or output is no terminal, and with --json.
+    #[arg(long)]
+    pub plain: bool,
     /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,
@@ -604,6 +611,20 @@ pub struct Report {
     /// File for --html or --data; without them, folder for report.md and report.json
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+}
+
+/// `everett serve`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The server listens on 127.0.0.1 only, and ends with Ctrl-C. The page is that of everett report --html, and \
+                        takes over what the run has done meanwhile."
+)]
+pub struct Serve {
+    /// The run directory; an exploration may be writing to it
+    pub run: PathBuf,
+    /// The port [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
 }
 
 /// Parses a confidence in percent.
