@@ -114,6 +114,7 @@ impl Feed {
             model.log(Tone::Note, &format!("a worker stopped: {why}"));
         }
         self.absent = absent.len();
+        model.merged = sight.merged.branches();
         if let Some(Slow { rows, states, unchecked, disk }) = slow {
             model.subtrees = rows;
             model.subtrees_all = self.subtrees.all().len() as u64;
@@ -149,7 +150,11 @@ impl Feed {
         Slow {
             rows: rows.collect(),
             states: CoveredKind::of(sight.merged.coverage(), Kind::State),
-            unchecked: unreached(&self.header, sight.merged, &self.sometimes),
+            // Before the first branch is merged, no property was checked, which says nothing.
+            unchecked: match sight.merged.branches() {
+                0 => Vec::new(),
+                _ => unreached(&self.header, sight.merged, &self.sometimes),
+            },
             disk: disk::measure(&self.run),
         }
     }

@@ -140,6 +140,8 @@ pub(super) struct Model {
     pub(super) subtrees: Vec<Row>,
     pub(super) subtrees_all: u64,
     pub(super) workers: Vec<Worker>,
+    /// Number of branches whose results were merged; the lists of subtrees and properties cover these.
+    pub(super) merged: u64,
     /// Properties that were never checked, each with the reason.
     pub(super) unchecked: Vec<(String, String)>,
     /// Estimated share of new states among those that come next, in parts of a million.
@@ -203,7 +205,9 @@ impl Model {
         let depth = record.path.forks().len().clamp(1, everett_explorer::search::subtrees::DEPTH_MAX);
         if self.by_depth.len() < depth {
             self.by_depth.resize(depth, 0);
-            self.log(Tone::Plain, &format!("b{} is the first branch at depth {depth}", record.choice));
+            if depth > 1 {
+                self.log(Tone::Plain, &format!("b{} is the first branch at depth {depth}", record.choice));
+            }
         }
         if let Some(branches) = self.by_depth.get_mut(depth - 1) {
             *branches += 1;

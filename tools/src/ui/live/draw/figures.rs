@@ -119,8 +119,13 @@ pub(super) fn coverage(model: &Model, width: usize, look: Look) -> Vec<Line<'sta
     };
     let (bytes, moments) = model.progress.moments.map_or((0, 0), |stats| (stats.bytes, stats.present));
     let share = bytes as f64 / (model.about.memory_bytes as f64).max(1.0);
-    let memory = format!("{} of {} ", show_bytes(bytes), show_bytes(model.about.memory_bytes));
-    let memory_room = 10.min(width / 5);
+    let memory = format!(
+        "{} of {} in {} moments",
+        show_bytes(bytes),
+        show_bytes(model.about.memory_bytes),
+        count(moments as u64)
+    );
+    let memory_room = width.saturating_sub(memory.chars().count() + 1).min(10);
     let low = model.disk.free_bytes < 10 * model.disk.run_bytes.max(64 << 20);
     let style = if low { look.tone(Tone::Note) } else { Style::new() };
     let findings = model.progress.search.findings;
@@ -133,7 +138,7 @@ pub(super) fn coverage(model: &Model, width: usize, look: Look) -> Vec<Line<'sta
         Line::from(Span::styled(unseen, look.faint())),
         Line::from(vec![
             Span::styled(bar(share, memory_room), look.curve()),
-            Span::raw(format!(" {memory}in {} moments", count(moments as u64))),
+            Span::raw(format!(" {memory}")),
         ]),
         Line::from(Span::styled(
             format!(

@@ -12,6 +12,8 @@ use super::words::{bar, clock, curve, wrapped};
 
 /// Maximum number of lines of a finding's text.
 const TEXT_LINES: usize = 4;
+/// What lists say that cover the merged branches, before there are any.
+const WAITING: &str = "Shown when the first results are merged.";
 /// Width of the curve of a subtree.
 const TREE_WIDTH: usize = 12;
 
@@ -122,7 +124,7 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
 /// Returns the subtrees with the most new points: the branches by depth as a curve, and figures.
 fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.subtrees.is_empty() {
-        return vec![Line::from(Span::styled("No branch has ended so far.", look.faint()))];
+        return vec![Line::from(Span::styled(WAITING, look.faint()))];
     }
     let deepest = model.subtrees.iter().map(|row| row.figures.by_depth.len()).max().unwrap_or(0);
     let shown = deepest.min(TREE_WIDTH).min(width / 4);
@@ -167,7 +169,7 @@ fn faults(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
             Span::styled(bar(n as f64 / most as f64, room).replace('░', " "), look.curve()),
         ])
     };
-    let head = Line::from(Span::styled("branches on which a fault began", look.faint()));
+    let head = Line::from(Span::styled("branches with such a fault", look.faint()));
     std::iter::once(head).chain(kinds.into_iter().map(line)).collect()
 }
 
@@ -189,13 +191,16 @@ fn workers(model: &Model, look: Look) -> Vec<Line<'static>> {
             Span::raw(format!("{:<3}", number + 1)),
             Span::styled(format!("{:<8}", worker.activity.word()), style),
             Span::raw(format!("{branch}{vtime}")),
-            Span::styled(format!(", {:.1} s", worker.seconds), look.faint()),
+            Span::styled(format!("  {:.1} s", worker.seconds), look.faint()),
         ])
     };
     model.workers.iter().enumerate().map(line).collect()
 }
 
 fn unchecked(model: &Model, look: Look) -> Vec<Line<'static>> {
+    if model.merged == 0 {
+        return vec![Line::from(Span::styled(WAITING, look.faint()))];
+    }
     if model.unchecked.is_empty() {
         return vec![Line::from(Span::styled("Every property was checked.", look.faint()))];
     }
