@@ -108,6 +108,8 @@
     scrollTo({ left: place.x, top: place.y, behavior: "instant" });
     const block = place.anchor && again(place.anchor);
     if (block) scrollBy({ top: block.getBoundingClientRect().top - place.anchor.top, behavior: "instant" });
+    // The navigation marks the section in view, which scrolling back may not have told it.
+    dispatchEvent(new Event("scroll"));
     last = Date.now();
     performance.mark("everett-live");
   }
