@@ -1,6 +1,7 @@
-//! The arguments of every command. `runs` has those of one command.
+//! The arguments of every command. `runs` and `serve` have those of one command each.
 
 mod runs;
+mod serve;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ use everett_session::watching::Watched;
 use everett_world_file::NODES_MAX;
 
 pub use runs::{Runs, RunsCommand};
+pub use serve::Serve;
 
 /// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
 /// the bit.
@@ -611,20 +613,6 @@ pub struct Report {
     /// File for --html or --data; without them, folder for report.md and report.json
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-}
-
-/// `everett serve`
-#[derive(Debug, Args)]
-#[command(
-    after_help = "The server listens on 127.0.0.1 only, and ends with Ctrl-C. The page is that of everett report --html, and \
-                        takes over what the run has done meanwhile."
-)]
-pub struct Serve {
-    /// The run directory; an exploration may be writing to it
-    pub run: PathBuf,
-    /// The port [default: a free one]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
-    pub port: u16,
 }
 
 /// Parses a confidence in percent.
