@@ -82,7 +82,7 @@ fn model() -> Model {
     progress.search.findings = 1;
     progress.spent =
         Spent { guest_ns: 810, digest_ns: 90, moment_ns: 60, witness_ns: 40, ..Spent::default() };
-    progress.moments = Some(StoreStats { known: 600, present: 420, bytes: 1 << 30, evicted: 0, derived: 0 });
+    progress.moments = Some(StoreStats { known: 600, present: 420, bytes: 1 << 30, evicted: 0 });
     let lost = hit("lost write", "acknowledged 41, read 40", "n2/redis | promoted");
     let first = record(7, 1, vec![lost.clone()]);
     model.found(7, &lost);
