@@ -52,6 +52,10 @@ pub trait Workers {
 pub trait Watch {
     /// Called for each new finding. The record has no delta, trail or marks.
     fn found(&mut self, record: &Record, hit: &Hit);
+    /// Called for each branch with a result, in the order in which results arrive. `dictionary` has its points.
+    fn branch(&mut self, _: &Brief, _dictionary: &Dictionary) {}
+    /// Called before each [`Watch::at`] with the tree and the merged results, which may lack the latest branches.
+    fn look(&mut self, _: &Tree, _: &Merged) {}
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
     fn at(&mut self, progress: &Progress) -> Option<Why>;
 }
@@ -211,6 +215,7 @@ enum Handed {
 impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     fn lead(&mut self) -> Result<Why, ExpeditionError<W::Error>> {
         let why = loop {
+            self.watch.look(self.search.tree(), self.search.ledger());
             if let Some(why) = self.watch.at(&self.progress) {
                 break why;
             }
@@ -306,6 +311,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
             }
         }
         self.progress.findings = self.signatures.len() as u64;
+        self.watch.branch(brief, &self.dictionary);
         if self.until_found && !record.hits.is_empty() {
             let first = self.found_at.map_or(record.choice, |found| found.min(record.choice));
             self.found_at = Some(first);

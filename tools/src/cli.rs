@@ -1,6 +1,7 @@
-//! The arguments of every command. `runs` has those of one command.
+//! The arguments of every command. `runs` and `serve` have those of one command each.
 
 mod runs;
+mod serve;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ use everett_session::watching::Watched;
 use everett_world_file::NODES_MAX;
 
 pub use runs::{Runs, RunsCommand};
+pub use serve::Serve;
 
 /// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
 /// the bit.
@@ -111,6 +113,8 @@ pub enum Command {
     Causality(Causality),
     /// Report what an exploration covered, found and never reached
     Report(Report),
+    /// Show the report of a run in a browser while the run goes on
+    Serve(Serve),
     /// List the explorations of a world, and prune them
     Runs(Runs),
     /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
@@ -446,6 +450,11 @@ pub struct Explore {
     /// Memory for moments [default: a quarter of the host's]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
+    /// Print lines instead of the live view
+    ///
+    /// Lines are also printed if standard input or output is no terminal, and with --json.
+    #[arg(long)]
+    pub plain: bool,
     /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,

@@ -2,6 +2,7 @@
 //!
 //! - [`cli`] defines the arguments; [`commands`] executes them, one module per command
 //! - [`cache`] lists and removes files that images and boots left on disk
+//! - [`serve`] shows a report in a browser
 //! - [`ui`] writes text, JSON lines and progress bars
 //!
 //! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
@@ -9,4 +10,5 @@
 pub mod cache;
 pub mod cli;
 pub mod commands;
+pub mod serve;
 pub mod ui;

@@ -55,12 +55,26 @@ impl Browser {
     /// # Errors
     /// Returns an error if the host does not allow it.
     pub fn start(root: &Path, width: u32, height: u32) -> Result<Browser, Failure> {
+        Browser::with(root, (width, height), &["--net"])
+    }
+
+    /// Starts the browser with the host's network, so that it can visit servers on loopback.
+    ///
+    /// # Errors
+    /// Returns an error if the host does not allow it.
+    pub fn start_on_network(root: &Path, width: u32, height: u32) -> Result<Browser, Failure> {
+        Browser::with(root, (width, height), &[])
+    }
+
+    fn with(root: &Path, (width, height): (u32, u32), apart: &[&str]) -> Result<Browser, Failure> {
         let start = |error: std::io::Error| Failure::Start(error.to_string());
         let place = tempfile::tempdir_in(root.join("tmp")).map_err(start)?;
         let profile = format!("--user-data-dir={}", inside(root, &place.path().join("profile")));
         let size = format!("--window-size={width},{height}");
         let mut child = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--mount", "--net", "sh", "-c", ENTER, "sh"])
+            .args(["--user", "--map-root-user", "--mount"])
+            .args(apart)
+            .args(["sh", "-c", ENTER, "sh"])
             .arg(root)
             .args([
                 PROGRAM,
@@ -71,6 +85,7 @@ impl Browser {
             ])
             .args([
                 "--no-first-run",
+                "--no-proxy-server",
                 "--hide-scrollbars",
                 "--force-color-profile=srgb",
                 &profile,
@@ -105,7 +120,14 @@ impl Browser {
     pub fn open(&mut self, html: &[u8]) -> Result<(), Failure> {
         let file = self.place.path().join("page.html");
         std::fs::write(&file, html).map_err(|error| Failure::Start(error.to_string()))?;
-        let url = format!("file://{}", inside(&self.root, &file));
+        self.visit(&format!("file://{}", inside(&self.root, &file)))
+    }
+
+    /// Opens an address, and waits until its page is loaded.
+    ///
+    /// # Errors
+    /// Returns an error if the browser cannot load it.
+    pub fn visit(&mut self, url: &str) -> Result<(), Failure> {
         self.events.clear();
         self.call("Page.navigate", &json!({ "url": url }))?;
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {

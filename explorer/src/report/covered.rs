@@ -37,7 +37,9 @@ pub struct GrowthPoint {
 }
 
 impl CoveredKind {
-    pub(super) fn of(coverage: &Coverage, kind: Kind) -> CoveredKind {
+    /// Returns the figures of a kind.
+    #[must_use]
+    pub fn of(coverage: &Coverage, kind: Kind) -> CoveredKind {
         let incidence = coverage.incidence(kind);
         let Incidence { observed, hits, singletons, .. } = incidence;
         let growth: Vec<GrowthPoint> = coverage

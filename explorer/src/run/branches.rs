@@ -3,22 +3,18 @@
 //! Records are too large to keep all of them in memory. This list keeps about a hundred bytes of each.
 
 use super::brief::Brief;
+use super::fault_kinds::FaultKinds;
 use super::merged::Merged;
-use crate::coverage::{Dictionary, Kind, Point};
+use crate::coverage::Dictionary;
 use crate::search::Standing;
-
-/// Maximum number of kinds of faults that are told apart: one bit for each.
-pub const KINDS_MAX: usize = 32;
 
 /// Figures of all merged branches, in the order of choices.
 #[derive(Debug, Clone, Default)]
 pub struct Branches {
     /// The branches.
     pub all: Vec<Branch>,
-    /// Names of the kinds of faults, by their bit in [`Branch::kinds`]; at most [`KINDS_MAX`].
-    pub kinds: Vec<String>,
-    /// For each point, by its number: bit of its kind of fault, plus one; 0 if it is no fault, or if no bit was left.
-    bits: Vec<u8>,
+    /// Kinds of faults, by their bit in [`Branch::kinds`].
+    pub kinds: FaultKinds,
 }
 
 /// Figures of a branch.
@@ -38,7 +34,7 @@ pub struct Branch {
     pub instructions: u64,
     /// Number of faults that were applied.
     pub faults: u64,
-    /// Kinds of faults that began on it: bit i is set for the i-th of [`Branches::kinds`].
+    /// Kinds of faults that began on it: bit i is set for the i-th name of [`Branches::kinds`].
     pub kinds: u32,
     /// Number of messages that arrived on it.
     pub messages: u64,
@@ -72,7 +68,7 @@ impl Branches {
             cpu_ns: record.cpu_ns,
             instructions: record.instructions,
             faults: record.faults,
-            kinds: self.kinds_of(dictionary, &brief),
+            kinds: self.kinds.of(dictionary, &brief),
             messages: record.messages,
             new_points: 0,
             open: record.open_ns.is_some(),
@@ -87,47 +83,5 @@ impl Branches {
         branch.findings = hits.into_iter().filter_map(|key| merged.finding_of(&key)).collect();
         self.all.push(branch);
         Ok(())
-    }
-
-    /// Returns the kinds of faults that began on a branch.
-    fn kinds_of(&mut self, dictionary: &Dictionary, brief: &Brief) -> u32 {
-        let mut kinds = 0;
-        self.learn(dictionary, brief.numbers.end());
-        for number in brief.numbers.steps().flat_map(|(_, numbers)| numbers) {
-            let bit = self.bits.get(*number as usize).copied().unwrap_or_default();
-            if bit > 0 {
-                kinds |= 1 << (bit - 1);
-            }
-        }
-        for unnumbered in brief.numbers.unnumbered() {
-            kinds |= self.bit(&unnumbered.point).map_or(0, |bit| 1 << bit);
-        }
-        kinds
-    }
-
-    /// Notes the faults among the points with numbers below `end`.
-    fn learn(&mut self, dictionary: &Dictionary, end: u32) {
-        if self.bits.len() >= end as usize {
-            return;
-        }
-        let entries = dictionary.read();
-        for number in self.bits.len() as u64..u64::from(end) {
-            let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
-            let point = entry.filter(|entry| entry.kind == Kind::Fault).map(|entry| &*entry.point);
-            let bit = point.and_then(|point| self.bit(point));
-            self.bits.push(bit.map_or(0, |bit| bit + 1));
-        }
-    }
-
-    /// Returns the bit of a point's kind of fault. `None` if the point is no fault, or if no bit is left.
-    fn bit(&mut self, point: &Point) -> Option<u8> {
-        let Point::Fault { fault, .. } = point else { return None };
-        let place = self.kinds.iter().position(|kind| kind == fault).or_else(|| {
-            (self.kinds.len() < KINDS_MAX).then(|| {
-                self.kinds.push(fault.clone());
-                self.kinds.len() - 1
-            })
-        });
-        place.and_then(|place| u8::try_from(place).ok())
     }
 }

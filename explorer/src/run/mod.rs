@@ -21,7 +21,8 @@
 //! - `media`: the file itself; `bounded`: lists with a maximum length
 //! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
 //! - `journal`: the writer; `reading`: readers
-//! - `merged`: the summary of the records, merged in the order of choices; [`branches`]: figures of each branch
+//! - `merged`: the summary of the records, merged in the order of choices; [`branches`]: figures of each branch;
+//!   `fault_kinds`: the kinds of faults on it
 //!
 //! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
 //! ([`crate::report`]).
@@ -44,6 +45,7 @@ mod brief;
 mod difference;
 mod end;
 mod evidence;
+mod fault_kinds;
 mod folder;
 mod frame;
 mod header;
@@ -64,6 +66,7 @@ pub use brief::Brief;
 pub use difference::Difference;
 pub use end::{End, Why};
 pub(crate) use everett_input::text::one_line;
+pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use header::{Header, SCHEMA_VERSION, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::{Cut, Journal};

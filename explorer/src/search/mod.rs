@@ -3,6 +3,7 @@
 //!
 //! - `path`: position of a timeline in the tree, also as text
 //! - `tree`: the branches in the order of choices
+//! - [`subtrees`]: figures of subtrees, for displays
 //! - `weights`: weights of branches with running sums
 //! - `window`: the order of choices, and the results that each choice may use
 //! - [`strategy`]: the choice of where the next branch starts
@@ -15,6 +16,7 @@
 
 mod path;
 pub mod strategy;
+pub mod subtrees;
 mod tree;
 mod weights;
 mod window;

@@ -4,7 +4,7 @@ use everett_explorer::run::{Cost, Merged, Tally};
 use serde::Serialize;
 
 use super::limits::{GONE_MAX, NAME_CHARS, clip};
-use super::summary::world;
+use super::summary::world_name;
 use super::{Run, Sources};
 use crate::findability::{Observation, Outlook, outlook};
 
@@ -40,7 +40,7 @@ impl OlderRun {
 
 /// Returns a line for each older run whose world has another name: its findings say little about this world.
 pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
-    let of = |run: &Run<'_>| clip(&world(&run.header.world_file), NAME_CHARS);
+    let of = |run: &Run<'_>| clip(&world_name(&run.header.world_file), NAME_CHARS);
     let now = of(&sources.run);
     let others = sources.older.iter().filter(|run| of(run) != now);
     others

@@ -1,6 +1,7 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `summary`: the exploration and its verdict; `properties`; `finding`: findings with their scenes; `history`: older
+//! - `summary`: the exploration and its verdict; `properties`, and `unreached`: those that were
+//!   never reached; `finding`: findings with their scenes; `history`: older
 //!   runs, and what became of their findings; `tree`: figures of branches; `causality`: where findings
 //!   were decided; `coverage`: growth, estimates, the matrix of
 //!   faults and phases; `code`: executed code
@@ -18,6 +19,7 @@ pub mod limits;
 mod properties;
 mod summary;
 mod tree;
+mod unreached;
 
 use std::collections::BTreeMap;
 
@@ -32,8 +34,9 @@ pub use coverage::{Cell, CoverageData, Growth, OneWay, Row};
 pub use finding::{Finding, Plan};
 pub use history::{Gone, OlderRun, Status};
 pub use properties::{Property, State};
-pub use summary::Summary;
+pub use summary::{Summary, world_name};
 pub use tree::Tree;
+pub use unreached::unreached;
 
 use crate::findability::Terms;
 use crate::scene::Scene;

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use everett_explorer::property::builtin;
 use everett_explorer::run::Cost;
 use everett_explorer::sdk::{Asserted, Verdict};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::history::{Status, observed};
 use super::limits::{PATH_CHARS, clip};
+use super::unreached::{self, BUILT_IN, declared};
 use super::{Run, Sources};
 use crate::findability::outlook;
 
@@ -50,38 +49,16 @@ pub enum State {
     NeverReached,
 }
 
-/// Properties that only histories of operations can violate.
-const OF_HISTORIES: [&str; 3] = [builtin::LINEARIZABILITY, builtin::LOST_WRITE, builtin::BAD_HISTORY];
-/// Properties that only checks can violate.
-const OF_CHECKS: [&str; 2] = [builtin::FAILED_CHECK, builtin::NOT_CALM];
-
 /// Returns all properties: failures first, then those never reached, then those that failed in older runs, then the
 /// others.
 pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
     let world = &sources.run.header.world;
-    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let ignored: BTreeSet<&str> = world
-        .pointer("/explore/ignore")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let mut names: Vec<(String, String)> = builtin::names()
-        .filter(|name| !ignored.contains(name))
-        .map(|name| (name.to_owned(), "built in".to_owned()))
-        .collect();
-    for declared in world.get("property").and_then(Value::as_array).into_iter().flatten() {
-        let Some(name) = text(declared, "name") else { continue };
-        let kind =
-            ["never", "eventually"].into_iter().find(|kind| declared.get(kind).is_some_and(|v| !v.is_null()));
-        if let Some(kind) = kind {
-            names.push((name, kind.to_owned()));
-        }
-    }
+    let mut names = declared(world);
     let assertions: BTreeSet<&str> = sources.report.assertions.iter().map(|one| one.name.as_str()).collect();
     // A finding may be of a property that the header does not list.
     for name in runs.iter().flat_map(|run| run.merged.properties().keys()) {
         if names.iter().all(|(known, _)| known != name) && !assertions.contains(name.as_str()) {
-            names.push((name.clone(), "built in".to_owned()));
+            names.push((name.clone(), BUILT_IN.to_owned()));
         }
     }
     let mut all: Vec<Property> =
@@ -108,17 +85,8 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
     let first =
         merged.findings().iter().filter(|found| found.hit.property == name).map(|found| found.first).min();
     let branches = merged.properties().get(&name).map_or(0, |tally| tally.branches);
-    let built_in = kind == "built in";
-    let of_history = built_in && OF_HISTORIES.contains(&name.as_str());
-    let of_checks = kind == "eventually" || built_in && OF_CHECKS.contains(&name.as_str());
-    let totals = merged.totals();
-    let why = match () {
-        () if branches > 0 => "",
-        () if merged.branches() == 0 => "no branch was run",
-        () if of_history && totals.histories == 0 => "no branch had a history of operations",
-        () if of_checks && totals.checked == 0 => "no branch had checks",
-        () => "",
-    };
+    let of_checks = unreached::is_of_checks(&name, &kind);
+    let why = if branches > 0 { "" } else { unreached::why(&name, &kind, merged).unwrap_or("") };
     let state = match (branches > 0, why.is_empty()) {
         (true, _) => State::Failed,
         (false, true) => State::Passed,

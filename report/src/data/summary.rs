@@ -95,7 +95,7 @@ impl Summary {
         let per = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
         Summary {
             run: sources.run.name.to_owned(),
-            world: clip(&world(&header.world_file), NAME_CHARS),
+            world: clip(&world_name(&header.world_file), NAME_CHARS),
             world_file: clip(&header.world_file, PATH_CHARS),
             nodes: header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect(),
             seed: header.seed,
@@ -132,7 +132,8 @@ impl Summary {
 }
 
 /// Returns the name of a world: that of its file without the extension, or of the file's folder if that is `world`.
-pub(super) fn world(file: &str) -> String {
+#[must_use]
+pub fn world_name(file: &str) -> String {
     let path = std::path::Path::new(file);
     let name = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     match name(path.file_stem()) {

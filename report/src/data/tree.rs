@@ -86,7 +86,7 @@ impl Tree {
             instructions_m: column(all, |branch| branch.instructions / 1_000_000),
             faults: column(all, |branch| branch.faults),
             kinds: column(all, |branch| branch.kinds),
-            fault_kinds: branches.kinds.clone(),
+            fault_kinds: branches.kinds.names().to_vec(),
             new_points: column(all, |branch| branch.new_points),
             flags: column(all, flags),
             findings: hits.collect(),

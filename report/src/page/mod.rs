@@ -3,7 +3,7 @@
 //! - `summary`, `properties`, `findings` (with `history`: operations as a chart, and `logs`), `map`, `coverage`,
 //!   `findability`, `about`: the sections
 //! - `svg` and `text`: what they share
-//! - `assets/`: style and script, which are embedded
+//! - `assets/`: style and script, which are embedded; `live.js` and `live.css` are those of the served form
 //!
 //! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters and
 //! buttons. The script reads the same data that `everett report --data` prints.
@@ -33,6 +33,7 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Data;
 
+/// Style of the static page; [`LIVE_STYLE`] comes after it in the live one.
 const STYLE: &str = include_str!("assets/style.css");
 /// Parts of the script. Each is a function of its own; they share one object.
 const SCRIPT: [&str; 4] = [
@@ -42,32 +43,87 @@ const SCRIPT: [&str; 4] = [
     include_str!("assets/spacetime.js"),
 ];
 
+/// Style of the bar of the live page.
+const LIVE_STYLE: &str = include_str!("assets/live.css");
+/// What turns the script into a function that can begin anew, and the script that calls it.
+const LIVE_SCRIPT: [&str; 3] = [
+    "\"use strict\";\n",
+    "// The script of the page, so that it can begin anew with other data. `signal` ends what it hears.\n\
+     const everett = (signal) => {\n\
+     const addEventListener = (type, heard, options) => window.addEventListener(type, heard, { ...options, signal });\n\
+     const matchMedia = (query) => ({ addEventListener: (type, heard) => window.matchMedia(query).addEventListener(type, heard, { signal }) });\n",
+    "return Everett;\n};\n",
+];
+const LIVE: &str = include_str!("assets/live.js");
+
 /// Returns the page.
 ///
 /// # Errors
 /// Returns an error if the data cannot be serialized. No data is known to cause this.
 pub fn html(data: &Data) -> Result<String, serde_json::Error> {
     let script = SCRIPT.concat();
-    let policy = format!(
+    written(data, &script, STYLE, &policy(&script, STYLE), None)
+}
+
+/// Returns the page in a form that a server hands out: it asks the server for its state, and takes over a newer page
+/// without losing the reader's place. The server sets the empty attribute `data-version` of the document.
+///
+/// # Errors
+/// Returns an error if the data cannot be serialized. No data is known to cause this.
+pub fn live(data: &Data) -> Result<String, serde_json::Error> {
+    let (script, style) = (live_script(), [STYLE, LIVE_STYLE].concat());
+    let policy = format!("{}; connect-src 'self'", policy(&script, &style));
+    written(data, &script, &style, &policy, Some(""))
+}
+
+/// Returns the policy of the live page for a header: its own script and style, and requests to its server.
+#[must_use]
+pub fn live_policy() -> String {
+    let (script, style) = (live_script(), [STYLE, LIVE_STYLE].concat());
+    format!("{}; connect-src 'self'; frame-ancestors 'none'", policy(&script, &style))
+}
+
+fn live_script() -> String {
+    let [begin, open, close] = LIVE_SCRIPT;
+    [begin, open, &SCRIPT.concat(), close, LIVE].concat()
+}
+
+fn policy(script: &str, style: &str) -> String {
+    format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        hash(&script),
-        hash(STYLE)
-    );
+        hash(script),
+        hash(style)
+    )
+}
+
+fn written(
+    data: &Data,
+    script: &str,
+    style: &str,
+    policy: &str,
+    version: Option<&str>,
+) -> Result<String, serde_json::Error> {
     let json = embedded(&data.json()?);
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" data-version=[version] {
             head {
                 meta charset="utf-8";
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "Everett: " (text::plain(&data.summary.world)) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(style)) }
             }
             body {
                 a.skip href="#main" { "Skip to the report" }
                 (navigation(data))
+                @if version.is_some() {
+                    div #live {
+                        span #live-state role="status" {}
+                        button type="button" id="live-pause" aria-pressed="false" { "Pause updates" }
+                    }
+                }
                 main #main tabindex="-1" {
                     (summary::section(data))
                     (properties::section(data))

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use everett_explorer::coverage::Dictionary;
 use everett_explorer::expedition::{self, Aim, ExpeditionError, Job, Watch, Workers};
-use everett_explorer::run::{Hit, Journal, Merged, Record, Why};
+use everett_explorer::run::{Brief, Hit, Journal, Merged, Record, Why};
 use everett_explorer::search::Tree;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -20,6 +21,7 @@ use super::quarters::Quarters;
 use super::setting::Setting;
 use super::spent::Spent;
 use super::worker_pool::{Before, Done, WorkerPool};
+use super::working::Working;
 use crate::worker::joined;
 
 /// Longest time between two calls of [`Onlooker::at`].
@@ -57,8 +59,35 @@ pub struct Progress {
 pub trait Onlooker {
     /// Reports the first occurrence of a finding, and the branch's record.
     fn found(&mut self, record: &Record, hit: &Hit);
+    /// Reports a branch with a result, in the order in which results arrive. `dictionary` has its points.
+    fn branch(&mut self, _: &Brief, _dictionary: &Dictionary) {}
+    /// Allows a look at the exploration. Called before each [`Onlooker::at`].
+    fn look(&mut self, _: &Sight<'_>) {}
     /// Reports the progress. Called repeatedly.
     fn at(&mut self, progress: &Progress);
+}
+
+/// Inside of a running exploration.
+pub struct Sight<'s> {
+    /// Search tree so far.
+    pub tree: &'s Tree,
+    /// Merged results so far. They may lack the latest branches.
+    pub merged: &'s Merged,
+    pool: &'s WorkerPool<'s>,
+}
+
+impl Sight<'_> {
+    /// Returns what each worker does.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Working> {
+        self.pool.workers()
+    }
+
+    /// Returns the reason for each worker that could not be started.
+    #[must_use]
+    pub fn absent(&self) -> Vec<String> {
+        self.pool.absent()
+    }
 }
 
 /// Result of an exploration.
@@ -98,11 +127,11 @@ pub fn explore(
     let pool = WorkerPool::new(setting, &store, before, halt.clone(), workers)?;
     let (to_leader, results) = channel();
     thread::scope(|scope| {
-        let workers = (0..workers).map(|_| {
+        let workers = (0..workers).map(|worker| {
             let to_leader = to_leader.clone();
             let pool = &pool;
             scope.spawn(move || {
-                pool.work(&to_leader);
+                pool.work(worker, &to_leader);
                 Ok(())
             })
         });
@@ -208,6 +237,14 @@ struct Watcher<'w, 's> {
 impl Watch for Watcher<'_, '_> {
     fn found(&mut self, record: &Record, hit: &Hit) {
         self.onlooker.found(record, hit);
+    }
+
+    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
+        self.onlooker.branch(brief, dictionary);
+    }
+
+    fn look(&mut self, tree: &Tree, merged: &Merged) {
+        self.onlooker.look(&Sight { tree, merged, pool: self.pool });
     }
 
     fn at(&mut self, progress: &expedition::Progress) -> Option<Why> {

@@ -8,6 +8,7 @@
 //! - `moment_store`: moments of the tree within a budget of memory, derived again when they were dropped
 //! - `worker_pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over
 //!   time
+//! - [`working`]: what each worker does at the moment
 //! - [`expedition`]: the search, by workers on this host
 //! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that
 //!   show a finding; [`regression`]: regression files; [`causality`]: the step that decided a finding
@@ -39,3 +40,4 @@ pub mod verdict;
 mod wire;
 pub mod witness;
 pub mod worker_pool;
+pub mod working;

@@ -19,6 +19,7 @@ use super::path_runner::{Aim, Branch, Failed, Interrupted, PathRunner, Watch};
 use super::setting::Setting;
 use super::spent::Spent;
 use super::witness::{Found, Inherited};
+use super::working::{Activity, Desk, Working};
 use crate::launch::LaunchError;
 
 /// Result of a worker: the branch's number, and its record or the error that ended the worker's run.
@@ -37,6 +38,7 @@ pub struct WorkerPool<'s> {
     queue: Mutex<Queue>,
     worker_count: Mutex<WorkerCount>,
     spent: Mutex<Spent>,
+    desks: Vec<Desk>,
     changed: Condvar,
 }
 
@@ -77,6 +79,7 @@ impl<'s> WorkerPool<'s> {
             queue: Mutex::default(),
             worker_count: Mutex::new(WorkerCount { working: workers, absent: Vec::new() }),
             spent: Mutex::default(),
+            desks: (0..workers).map(|_| Desk::default()).collect(),
             changed: Condvar::new(),
         })
     }
@@ -110,12 +113,15 @@ impl<'s> WorkerPool<'s> {
         self.close();
     }
 
-    /// Runs jobs until the queue is closed and empty. An error or a panic of the worker is sent as the result of its
-    /// branch.
-    pub fn work(&self, results: &Sender<Done>) {
+    /// Runs jobs as the worker with this number, from 0, until the queue is closed and empty. An error or a panic of
+    /// the worker is sent as the result of its branch.
+    pub fn work(&self, worker: usize, results: &Sender<Done>) {
+        let unknown = Desk::default();
+        let desk = self.desks.get(worker).unwrap_or(&unknown);
         let mut own_runner = None;
         while let Some(job) = self.next() {
             let number = job.choice.number;
+            desk.begin(number, if own_runner.is_some() { Activity::Runs } else { Activity::Starts });
             let _panic_report = PanicReport { number, results };
             (self.before)(number);
             let runner = match &mut own_runner {
@@ -123,6 +129,7 @@ impl<'s> WorkerPool<'s> {
                 empty => match PathRunner::new(self.setting) {
                     Ok(made) => empty.insert(made),
                     Err(error) if self.stops(&error) => {
+                        desk.rest(Activity::Stopped);
                         self.ask_first(job);
                         return;
                     }
@@ -133,7 +140,8 @@ impl<'s> WorkerPool<'s> {
                     }
                 },
             };
-            let done = self.run(runner, &job);
+            let done = self.run(runner, desk, &job);
+            desk.rest(Activity::Waits);
             let failed = runner.failure().is_some();
             // An interrupted branch has no result.
             let called_off = done.as_ref().is_err_and(|error| error.is::<Interrupted>());
@@ -163,6 +171,12 @@ impl<'s> WorkerPool<'s> {
         true
     }
 
+    /// Returns what each worker does at the moment.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Working> {
+        self.desks.iter().map(Desk::look).collect()
+    }
+
     /// Returns the reasons of the workers that stopped because the host could not provide their machines.
     #[must_use]
     pub fn absent(&self) -> Vec<String> {
@@ -175,12 +189,13 @@ impl<'s> WorkerPool<'s> {
         self.changed.notify_one();
     }
 
-    fn run(&self, runner: &mut PathRunner<'s>, job: &Job) -> anyhow::Result<Record> {
-        let mut watch = Halt(&self.halt);
+    fn run(&self, runner: &mut PathRunner<'s>, desk: &Desk, job: &Job) -> anyhow::Result<Record> {
+        let mut watch = Halt { interrupt: &self.halt, desk };
         let clock = CpuClock::start();
         let (mut there, mut at_moment) = self.store.nearest(&job.way);
         let mut executed = 0u64;
         while let Some((_, path)) = job.way.get(there) {
+            desk.turn(Activity::Derives);
             let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
             let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Moment, &mut watch);
             let mut branch = branch.map_err(|error| self.described(error, path))?;
@@ -193,6 +208,7 @@ impl<'s> WorkerPool<'s> {
             let way = job.way.get(..there).unwrap_or_default();
             at_moment = Some(self.store.keep(way, branch.instructions, derived));
         }
+        desk.turn(Activity::Runs);
         let memory = at_moment.as_ref().map_or(&self.root, |at_moment| &at_moment.memory);
         let path = &job.choice.path;
         let branch = runner.branch(at_moment.as_deref(), path, memory, Aim::Whole, &mut watch);
@@ -266,12 +282,16 @@ impl Drop for PanicReport<'_> {
     }
 }
 
-/// Watch that ends a branch when the interrupt is raised.
-struct Halt<'h>(&'h Interrupt);
+/// Watch that ends a branch when the interrupt is raised, and notes the vtime.
+struct Halt<'h> {
+    interrupt: &'h Interrupt,
+    desk: &'h Desk,
+}
 
 impl Watch for Halt<'_> {
-    fn at(&mut self, _: u64) -> bool {
-        !self.0.wanted()
+    fn at(&mut self, vtime_ns: u64) -> bool {
+        self.desk.at(vtime_ns);
+        !self.interrupt.wanted()
     }
 }
 

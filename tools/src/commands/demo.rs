@@ -21,6 +21,7 @@ use everett_vmm::wire::log::Step;
 use serde::Serialize;
 
 use super::exploration::{self, Run};
+use super::explore::Form;
 use super::recording::{self, Recording};
 use super::{Outcome, common, explore, findings, report, shrink};
 use crate::cli;
@@ -78,7 +79,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         workers: explore::cores(),
         memory_bytes: explore::default_memory(),
     };
-    let outcome = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, true)?;
+    let form = Form { recorded: true, live: false };
+    let outcome = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, form)?;
     let branches = outcome.merged.branches();
     if interrupt.wanted() {
         bail!("interrupted");
@@ -114,8 +116,15 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     )?;
     let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
     let limits = Limits { branches, until_found: false, ..limits };
-    let clean =
-        explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {}, false)?;
+    let clean = explore::go(
+        ui,
+        &control,
+        &place.path().join("control"),
+        &limits,
+        &interrupt,
+        &|_| {},
+        Form::default(),
+    )?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
         findings::tell(ui, &control.header.nodes, finding)?;

@@ -5,15 +5,15 @@ use std::thread;
 
 use anyhow::Context;
 use everett_explorer::config::ExploreConfig;
-use everett_explorer::coverage::Kind;
+use everett_explorer::coverage::{Dictionary, Kind};
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::report::{Promise, TestCommand, Worth};
-use everett_explorer::run::{Header, Hit, Journal, Record, Why};
+use everett_explorer::run::{Brief, Header, Hit, Journal, Record, Why};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
 use everett_session::engines::{Asked, Engine};
-use everett_session::explore::expedition::{self, Limits, Onlooker, Progress};
+use everett_session::explore::expedition::{self, Limits, Onlooker, Progress, Sight};
 use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
 use everett_session::explore::worker_pool::Before;
@@ -27,6 +27,7 @@ use super::exploration::{self, Explored};
 use super::history::{self, Entry};
 use super::{common, findings, report};
 use crate::cli;
+use crate::ui::live::{self, Live, Subject};
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
 
@@ -107,7 +108,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
             Stopwatch::start().wait_for_ns(u64::MAX, || interrupt.wanted());
         }
     };
-    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before, true)?;
+    let form = Form { recorded: true, live: !ui.json && !args.plain && live::is_possible() };
+    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
     // The results are recorded, so a page that cannot be written is no failure of the exploration.
     if let Err(error) = report::page_of(ui, &args.output, None) {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
@@ -164,7 +166,16 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// Explores, or continues an exploration, in this run directory. If `recorded` is true, the history of runs has it.
+/// How an exploration is shown and kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Form {
+    /// True if the history of runs has it.
+    pub(super) recorded: bool,
+    /// True to show the live view while it goes on.
+    pub(super) live: bool,
+}
+
+/// Explores, or continues an exploration, in this run directory.
 pub(super) fn go(
     ui: &Ui,
     Explored { setting, header }: &Explored,
@@ -172,21 +183,22 @@ pub(super) fn go(
     limits: &Limits,
     interrupt: &Interrupt,
     before: Before<'_>,
-    recorded: bool,
+    form: Form,
 ) -> anyhow::Result<expedition::Outcome> {
     let resumed = findings::is_run(folder)?;
     let mut journal = match resumed {
         true => Journal::resume(folder, header)?,
         false => Journal::create(folder, header)?,
     };
-    let entry = if recorded { Entry::begin(ui, header, folder, limits, resumed)? } else { None };
+    let entry = if form.recorded { Entry::begin(ui, header, folder, limits, resumed)? } else { None };
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
-    let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
-    let bar = ExploreBar::new(ui, limits.host_ns, most);
-    let mut reporter = Reporter { ui, bar, clock, failed: None, interrupt };
+    let sometimes: Vec<String> = setting.abstractions.properties.sometimes().map(str::to_owned).collect();
+    let subject = Subject { header, run: folder, sometimes: &sometimes, limits };
+    let display = display(ui, &subject, interrupt, clock, form.live)?;
+    let mut reporter = Reporter { ui, display, clock, failed: None, interrupt };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
-    reporter.bar.clear();
+    let failed = reporter.finish();
     let outcome = outcome?;
     let host_seconds = clock.seconds();
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -195,9 +207,7 @@ pub(super) fn go(
     journal.finish(&end)?;
     let compared = entry.map(|entry| entry.finish(ui, &outcome.merged, &end)).transpose()?.flatten();
     // The run directory is complete, whatever became of the output.
-    if let Some(error) = reporter.failed {
-        return Err(error.into());
-    }
+    failed?;
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
     let promise = Promise::of(header, &outcome.merged);
@@ -419,33 +429,89 @@ fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow
     Ok(())
 }
 
+/// Display of a running exploration.
+enum Display {
+    /// A bar, and lines as they come.
+    Plain(ExploreBar),
+    /// The live view, and the lines that are printed when it ends.
+    Live(Box<Live>, Vec<String>),
+}
+
+/// Begins the display: the live view if it is wanted and the terminal allows it, else a bar.
+fn display(
+    ui: &Ui,
+    subject: &Subject<'_>,
+    interrupt: &Interrupt,
+    clock: Stopwatch,
+    live: bool,
+) -> anyhow::Result<Display> {
+    if live {
+        match Live::begin(subject, interrupt, clock) {
+            Ok(live) => return Ok(Display::Live(Box::new(live), Vec::new())),
+            Err(error) => ui.say(style::paint(style::NOTE, format!("there is no live view: {error}")))?,
+        }
+    }
+    let most = Some(subject.limits.branches).filter(|branches| *branches < u64::MAX);
+    Ok(Display::Plain(ExploreBar::new(ui, subject.limits.host_ns, most)))
+}
+
 /// Reports the progress of an exploration.
 struct Reporter<'u> {
     ui: &'u Ui,
-    bar: ExploreBar,
+    display: Display,
     clock: Stopwatch,
     /// Error of writing to the terminal. It also ends the exploration.
     failed: Option<std::io::Error>,
     interrupt: &'u Interrupt,
 }
 
+impl Reporter<'_> {
+    /// Ends the display, and prints the lines that it kept. Returns the first error of writing to the terminal.
+    fn finish(self) -> std::io::Result<()> {
+        let told = match self.display {
+            Display::Plain(bar) => {
+                bar.clear();
+                Ok(())
+            }
+            Display::Live(live, lines) => {
+                let ended = live.finish();
+                lines.iter().try_for_each(|line| self.ui.say(line)).and(ended)
+            }
+        };
+        self.failed.map_or(told, Err)
+    }
+}
+
+/// Returns the line of a finding at its first occurrence.
+fn found_line(record: &Record, hit: &Hit) -> String {
+    let place = match &hit.node {
+        Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
+        None => Vtime(hit.vtime_ns).to_string(),
+    };
+    format!(
+        "{} branch {} at {place}: {}: {}",
+        style::paint(style::BAD, "FOUND"),
+        record.choice,
+        style::paint(style::HEAD, printable(&hit.property)),
+        printable(&hit.text)
+    )
+}
+
 impl Onlooker for Reporter<'_> {
     fn found(&mut self, record: &Record, hit: &Hit) {
-        let path = record.path.to_string();
-        let told = self.bar.suspend(|| {
-            self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
-            let place = match &hit.node {
-                Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
-                None => Vtime(hit.vtime_ns).to_string(),
-            };
-            self.ui.say(format!(
-                "{} branch {} at {place}: {}: {}",
-                style::paint(style::BAD, "FOUND"),
-                record.choice,
-                style::paint(style::HEAD, printable(&hit.property)),
-                printable(&hit.text)
-            ))
-        });
+        let line = found_line(record, hit);
+        let told = match &mut self.display {
+            Display::Live(live, lines) => {
+                live.found(record, hit);
+                lines.push(line);
+                Ok(())
+            }
+            Display::Plain(bar) => bar.suspend(|| {
+                let path = record.path.to_string();
+                self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
+                self.ui.say(line)
+            }),
+        };
         if let Err(error) = told {
             self.failed.get_or_insert(error);
             // Nobody would see the rest: a pipe was closed, for example.
@@ -453,8 +519,23 @@ impl Onlooker for Reporter<'_> {
         }
     }
 
+    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
+        if let Display::Live(live, _) = &mut self.display {
+            live.branch(brief, dictionary);
+        }
+    }
+
+    fn look(&mut self, sight: &Sight<'_>) {
+        if let Display::Live(live, _) = &mut self.display {
+            live.look(sight);
+        }
+    }
+
     fn at(&mut self, progress: &Progress) {
-        self.bar.at(progress, self.clock.seconds());
+        match &mut self.display {
+            Display::Plain(bar) => bar.at(progress, self.clock.seconds()),
+            Display::Live(live, _) => live.at(progress),
+        }
     }
 }
 

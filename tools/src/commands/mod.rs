@@ -1,7 +1,7 @@
 //! The commands. Each takes its arguments and returns an [`Outcome`].
 //!
 //! - one command each: `boot`, `cache`, `demo`, `doctor`, `explore`, `image`, `init`, `moment`, `plan`, `replay`, `run`, `show`,
-//!   `shrink`, `causality`, `verify`, `findings`, `report`, `runs`; two each: `install` (`completions` and `man`)
+//!   `shrink`, `causality`, `verify`, `findings`, `report`, `runs`, `serve`; two each: `install` (`completions` and `man`)
 //! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
 //!   `engine_options`: engine switches; `instruments`: `--watch` and `--edges`
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`
@@ -35,12 +35,15 @@ mod report;
 mod reporter;
 mod run;
 mod runs;
+mod serve;
 mod show;
 mod shrink;
 mod verify;
 
 use std::io;
 use std::process::ExitCode;
+
+pub use report::live_page;
 
 use everett_input::text;
 use everett_session::timeline::BootError;
@@ -91,6 +94,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Shrink(args) => shrink::run(&ui, asked, args),
         Command::Causality(args) => causality::run(&ui, asked, args),
         Command::Report(args) => report::run(&ui, args),
+        Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
         Command::Demo(args) => demo::run(&ui, args),
         Command::Completions(args) => install::completions(args),

@@ -27,6 +27,7 @@ use super::history;
 use super::plans;
 use super::recording;
 use crate::cli;
+use crate::serve::Made;
 use crate::ui::{Ui, style};
 
 /// Name of the page in a run directory.
@@ -121,6 +122,16 @@ pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Re
     let file = file.map_or_else(|| folder.join(PAGE), Path::to_owned);
     replace(&file, &page::html(&data)?)?;
     tell_file(ui, &file)
+}
+
+/// Makes the page of a run directory for a [`Server`](crate::serve::Server).
+///
+/// # Errors
+/// Returns an error if there is no run, or if it is damaged.
+pub fn live_page(folder: &Path) -> anyhow::Result<Made> {
+    let whole = Whole::read(folder)?;
+    let data = data(&whole, &whole.report(), &[], None, Terms::default())?;
+    Ok(Made { html: page::live(&data)?, ended: whole.run.reading.end().is_some() })
 }
 
 fn data(

@@ -1,11 +1,13 @@
 //! Output: text or JSON lines on standard output, progress and errors on standard error.
 //!
-//! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars.
+//! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars; [`live`] the view of
+//!   an exploration.
 //!
 //! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
 //! terminals. Text that a guest wrote never reaches a terminal with control characters: commands pass it through
 //! [`printable`], and [`Ui`] removes every escape sequence except its own colours.
 
+pub mod live;
 pub mod progress;
 
 use std::io::{self, IsTerminal, Write};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::branches::{self, KINDS_MAX};
+use super::super::{KINDS_MAX, branches};
 use super::*;
 use crate::coverage::Reached;
 
@@ -60,12 +60,12 @@ fn kinds_of_faults_are_bits() {
     let names = |branch: &branches::Branch| -> BTreeSet<String> {
         (0..KINDS_MAX)
             .filter(|bit| branch.kinds >> bit & 1 == 1)
-            .map(|bit| figures.kinds[bit].clone())
+            .map(|bit| figures.kinds.names()[bit].clone())
             .collect()
     };
     assert_eq!(names(&figures.all[0]), ["loss".to_owned()].into());
     assert_eq!(names(&figures.all[1]), ["clog".to_owned(), "loss".to_owned()].into());
     assert_eq!(names(&figures.all[2]), BTreeSet::new());
     // Two bits are taken already. Kinds for which no bit is left are omitted.
-    assert_eq!((names(&figures.all[3]).len(), figures.kinds.len()), (KINDS_MAX - 2, KINDS_MAX));
+    assert_eq!((names(&figures.all[3]).len(), figures.kinds.names().len()), (KINDS_MAX - 2, KINDS_MAX));
 }

@@ -45,7 +45,7 @@ const Everett = (() => {
     return { all, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
   }
 
-  document.addEventListener("click", async (event) => {
+  addEventListener("click", async (event) => {
     const button = event.target.closest("button.copy");
     if (!button) return;
     const text = button.previousElementSibling.textContent;
@@ -63,7 +63,7 @@ const Everett = (() => {
     setTimeout(() => (button.textContent = "Copy"), 1500);
   });
 
-  document.addEventListener("input", (event) => {
+  addEventListener("input", (event) => {
     const table = event.target.dataset && document.getElementById(event.target.dataset.filter || "");
     if (!table) return;
     const wanted = event.target.value.toLowerCase();

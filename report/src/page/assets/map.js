@@ -302,7 +302,7 @@
     for (let n = 0; n < tree.count; n++) if (tree.path(n) === text) return pick(n, "zoom");
     counter.textContent = "There is no branch " + plain(text);
   }
-  document.addEventListener("click", (event) => {
+  addEventListener("click", (event) => {
     const link = event.target.closest("a[data-branch]");
     if (!link) return;
     if (link.closest("#map-branch")) event.preventDefault();
@@ -313,6 +313,8 @@
   paint();
   filter();
   size();
-  Everett.map = { pan, zoom, fit, pick, draw, view: () => ({ x0, x1, y0, y1, picked }) };
+  // Goes to a part of the map.
+  function look(view) { ({ x0, x1, y0, y1 } = view); bound(); if (view.picked >= 0) pick(view.picked); ask(); }
+  Everett.map = { pan, zoom, fit, pick, draw, look, view: () => ({ x0, x1, y0, y1, picked }) };
   performance.mark("everett-map");
 })();

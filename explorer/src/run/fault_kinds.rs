@@ -1,0 +1,67 @@
+//! Kinds of faults that began on a branch, as bits.
+
+use super::brief::Brief;
+use crate::coverage::{Dictionary, Kind, Point};
+
+/// Maximum number of kinds of faults that are told apart: one bit for each.
+pub const KINDS_MAX: usize = 32;
+
+/// Kinds of faults, in the order in which branches showed them.
+#[derive(Debug, Clone, Default)]
+pub struct FaultKinds {
+    /// Names by bit; at most [`KINDS_MAX`].
+    names: Vec<String>,
+    /// For each point, by its number: bit of its kind of fault, plus one; 0 if it is no fault, or if no bit was left.
+    bits: Vec<u8>,
+}
+
+impl FaultKinds {
+    /// Returns the names of the kinds, by their bit.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns the kinds of faults that began on a branch whose points are numbers of `dictionary`. All calls must have
+    /// the same dictionary.
+    pub fn of(&mut self, dictionary: &Dictionary, brief: &Brief) -> u32 {
+        let mut kinds = 0;
+        self.learn(dictionary, brief.numbers.end());
+        for number in brief.numbers.steps().flat_map(|(_, numbers)| numbers) {
+            let bit = self.bits.get(*number as usize).copied().unwrap_or_default();
+            if bit > 0 {
+                kinds |= 1 << (bit - 1);
+            }
+        }
+        for unnumbered in brief.numbers.unnumbered() {
+            kinds |= self.bit(&unnumbered.point).map_or(0, |bit| 1 << bit);
+        }
+        kinds
+    }
+
+    /// Notes the faults among the points with numbers below `end`.
+    fn learn(&mut self, dictionary: &Dictionary, end: u32) {
+        if self.bits.len() >= end as usize {
+            return;
+        }
+        let entries = dictionary.read();
+        for number in self.bits.len() as u64..u64::from(end) {
+            let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
+            let point = entry.filter(|entry| entry.kind == Kind::Fault).map(|entry| &*entry.point);
+            let bit = point.and_then(|point| self.bit(point));
+            self.bits.push(bit.map_or(0, |bit| bit + 1));
+        }
+    }
+
+    /// Returns the bit of a point's kind of fault. `None` if the point is no fault, or if no bit is left.
+    fn bit(&mut self, point: &Point) -> Option<u8> {
+        let Point::Fault { fault, .. } = point else { return None };
+        let place = self.names.iter().position(|name| name == fault).or_else(|| {
+            (self.names.len() < KINDS_MAX).then(|| {
+                self.names.push(fault.clone());
+                self.names.len() - 1
+            })
+        });
+        place.and_then(|place| u8::try_from(place).ok())
+    }
+}

@@ -1,0 +1,250 @@
+//! One request of a browser on this host, and its answer: enough of HTTP/1.1 for a page that asks for itself.
+//!
+//! `httparse` reads the head. The rest is here and not a server crate's, because every bound must hold: the size of a
+//! head, the time of a connection from its first byte to its last, and the number of connections. A connection has one
+//! request, which has no body.
+//!
+//! A page of another site cannot read the report. Its browser sends that site's name as host, also if the name resolves
+//! to this host (DNS rebinding), and such requests are refused.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use everett_host::time::Stopwatch;
+
+/// Maximum size of a request's head, in bytes.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Maximum number of its header lines.
+const HEADERS_MAX: usize = 64;
+/// Time within which the head must arrive.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+/// Time within which the answer must be taken.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+/// Bytes that are written at a time, between two looks at the clock.
+const PART_BYTES: usize = 64 << 10;
+/// Time and bytes for which the rest of a refused request is read, so that the answer is not lost.
+const REST_TIME: Duration = Duration::from_millis(200);
+const REST_BYTES_MAX: usize = 64 << 10;
+
+/// A request that is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Path, without a query.
+    pub(super) path: String,
+    /// True to answer without the body.
+    pub(super) head: bool,
+}
+
+/// Reason why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The client was too slow, or closed the connection.
+    Gone,
+    /// It is no request of HTTP/1.
+    Bad,
+    /// Its head is too long.
+    TooLong,
+    /// It has another method than GET and HEAD.
+    Method,
+    /// It names another host than this server.
+    Host,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(super) struct Answer<'b> {
+    pub(super) status: &'static str,
+    pub(super) content: &'static str,
+    pub(super) policy: &'b str,
+    pub(super) body: &'b [u8],
+}
+
+impl Answer<'_> {
+    /// Returns an answer of a line of text.
+    pub(super) fn text(status: &'static str, body: &'static str) -> Answer<'static> {
+        let policy = "default-src 'none'; frame-ancestors 'none'";
+        Answer { status, content: "text/plain; charset=utf-8", policy, body: body.as_bytes() }
+    }
+}
+
+impl Refused {
+    /// Returns the answer; `None` if nobody is there to take it.
+    pub(super) fn answer(self) -> Option<Answer<'static>> {
+        Some(match self {
+            Refused::Gone => return None,
+            Refused::Bad => Answer::text("400 Bad Request", "This is no request of HTTP/1.1.\n"),
+            Refused::TooLong => {
+                Answer::text("431 Request Header Fields Too Large", "The request is too long.\n")
+            }
+            Refused::Method => Answer::text("405 Method Not Allowed", "Only GET and HEAD are answered.\n"),
+            Refused::Host => Answer::text(
+                "403 Forbidden",
+                "This server answers only under its own address on this host.\n",
+            ),
+        })
+    }
+}
+
+/// Reads a request.
+pub(super) fn read(stream: &mut TcpStream, port: u16) -> Result<Request, Refused> {
+    let clock = Stopwatch::start();
+    let mut bytes = Vec::new();
+    let mut part = [0; 4 << 10];
+    loop {
+        let left = HEAD_TIME.saturating_sub(clock.elapsed());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return Err(Refused::Gone);
+        }
+        let read = match stream.read(&mut part) {
+            Ok(0) => return Err(Refused::Gone),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return Err(Refused::Gone),
+        };
+        bytes.extend_from_slice(part.get(..read).unwrap_or_default());
+        if let Some(request) = parse(&bytes, port)? {
+            return Ok(request);
+        }
+        if bytes.len() >= HEAD_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+    }
+}
+
+/// Parses a request's head. Returns `None` if it is not complete.
+fn parse(bytes: &[u8], port: u16) -> Result<Option<Request>, Refused> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Refused::TooLong),
+        Err(_) => return Err(Refused::Bad),
+    }
+    let mut hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) if is_own(host.value, port) => {}
+        (Some(_), None) => return Err(Refused::Host),
+        _ => return Err(Refused::Bad),
+    }
+    let head = match request.method {
+        Some("GET") => false,
+        Some("HEAD") => true,
+        _ => return Err(Refused::Method),
+    };
+    let target = request.path.unwrap_or_default();
+    let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
+    Ok(Some(Request { path, head }))
+}
+
+/// True if a host header names this server.
+fn is_own(host: &[u8], port: u16) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let (name, given) = match host.trim().rsplit_once(':') {
+        Some((name, given)) => (name, given.parse().ok()),
+        None => (host.trim(), Some(80)),
+    };
+    given == Some(port) && (name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost"))
+}
+
+/// Writes an answer and closes the connection.
+pub(super) fn write(stream: &mut TcpStream, answer: &Answer<'_>, head: bool) -> io::Result<()> {
+    let Answer { status, content, policy, body } = answer;
+    let mut bytes = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content}\r\nContent-Length: {}\r\nContent-Security-Policy: {policy}\r\n\
+         X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\nCache-Control: no-store\r\n\
+         Allow: GET, HEAD\r\nConnection: close\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    if !head {
+        bytes.extend_from_slice(body);
+    }
+    let clock = Stopwatch::start();
+    for part in bytes.chunks(PART_BYTES) {
+        let left = ANSWER_TIME.saturating_sub(clock.elapsed());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        stream.write_all(part)?;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    rest(stream)
+}
+
+/// Reads what the client still sends, within bounds.
+fn rest(stream: &mut TcpStream) -> io::Result<()> {
+    let clock = Stopwatch::start();
+    let (mut part, mut bytes) = ([0; 4 << 10], 0);
+    while bytes < REST_BYTES_MAX {
+        let left = REST_TIME.saturating_sub(clock.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => bytes += read,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Option<Request>, Refused> {
+        parse(text.as_bytes(), 8080)
+    }
+
+    #[test]
+    fn requests() {
+        let get = |path: &str, head| Ok(Some(Request { path: path.to_owned(), head }));
+        assert_eq!(parsed("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"), get("/", false));
+        assert_eq!(parsed("HEAD /state?x=1 HTTP/1.1\r\nhost: LOCALHOST:8080\r\n\r\n"), get("/state", true));
+        assert_eq!(parsed("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"), Ok(None));
+        assert_eq!(parsed("POST / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n"), Err(Refused::Method));
+        assert_eq!(parsed("nonsense\r\n\r\n"), Err(Refused::Bad));
+        let many = "X: y\r\n".repeat(HEADERS_MAX);
+        assert_eq!(
+            parsed(&format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{many}\r\n")),
+            Err(Refused::TooLong)
+        );
+    }
+
+    #[test]
+    fn other_hosts_are_refused() {
+        for host in [
+            "evil.example:8080",
+            "127.0.0.1:81",
+            "127.0.0.1",
+            "localhost.evil:8080",
+            "",
+            "127.0.0.1:8080:8080",
+        ] {
+            assert_eq!(
+                parsed(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")),
+                Err(Refused::Host),
+                "{host}"
+            );
+        }
+        assert_eq!(parsed("GET / HTTP/1.1\r\n\r\n"), Err(Refused::Bad));
+        let twice = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nHost: evil:8080\r\n\r\n";
+        assert_eq!(parsed(twice), Err(Refused::Bad));
+        assert!(is_own(b"localhost", 80) && !is_own(b"localhost", 81));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in any::<Vec<u8>>(), host in ".{0,20}", path in ".{0,20}") {
+            let _ = parse(&bytes, 80);
+            let _ = parse(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes(), 80);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The newest page of a run directory, made again when the directory has changed and somebody looks.
+//!
+//! The page of a large run takes seconds of CPU time, so the pause after making one grows with that time: at most
+//! [`SHARE`] of a core is used.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use everett_host::time::{Stopwatch, unix_s};
+
+/// Highest share of a core for making pages.
+const SHARE: f64 = 0.1;
+/// Least pause between two pages, in seconds.
+const PAUSE_S: f64 = 1.0;
+/// Maximum number of files of a run directory that are looked at for changes.
+const FILES_MAX: usize = 10_000;
+
+/// A page.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Differs between two pages, also of two servers.
+    pub(super) version: String,
+    /// True if the exploration had ended.
+    pub(super) ended: bool,
+    pub(super) html: String,
+}
+
+/// What is made of a run directory.
+#[derive(Debug)]
+pub struct Made {
+    /// The page.
+    pub html: String,
+    /// True if the exploration has ended.
+    pub ended: bool,
+}
+
+/// Makes the page of a run directory.
+pub type Make = Box<dyn Fn(&Path) -> anyhow::Result<Made> + Send + Sync>;
+
+/// Size and time of change of each file.
+type Stamp = BTreeMap<PathBuf, (u64, i64, i64)>;
+
+/// The newest page, and the wish for a newer one.
+pub(super) struct Pages {
+    run: PathBuf,
+    make: Make,
+    state: Mutex<State>,
+    wanted: Condvar,
+}
+
+struct State {
+    page: Arc<Page>,
+    /// Reason why the run directory cannot be read at the moment.
+    problem: Option<String>,
+    asked: bool,
+    over: bool,
+}
+
+impl Pages {
+    /// Makes the first page.
+    ///
+    /// # Errors
+    /// Returns an error if there is no run, or if it cannot be read.
+    pub(super) fn new(run: &Path, make: Make) -> anyhow::Result<(Pages, Maker)> {
+        let clock = Stopwatch::start();
+        let stamp = stamp(run);
+        let Made { html, ended } = make(run)?;
+        let begun = unix_s();
+        let page = Arc::new(Page { version: format!("{begun:x}-0"), ended, html });
+        let state = State { page, problem: None, asked: false, over: false };
+        let pages = Pages { run: run.to_owned(), make, state: Mutex::new(state), wanted: Condvar::new() };
+        let next_s = pause_s(clock.seconds());
+        Ok((pages, Maker { clock: Stopwatch::start(), stamp, next_s, begun, number: 0 }))
+    }
+
+    /// Returns the newest page and the current problem, and asks for a newer page.
+    pub(super) fn get(&self) -> (Arc<Page>, Option<String>) {
+        let mut state = self.lock();
+        state.asked = true;
+        self.wanted.notify_all();
+        (Arc::clone(&state.page), state.problem.clone())
+    }
+
+    /// Ends [`Maker::work`].
+    pub(super) fn end(&self) {
+        self.lock().over = true;
+        self.wanted.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Maker of pages, on a thread of its own.
+pub(super) struct Maker {
+    clock: Stopwatch,
+    /// Files as they were when the newest page was made.
+    stamp: Stamp,
+    /// Time of the next look, in seconds.
+    next_s: f64,
+    begun: u64,
+    number: u64,
+}
+
+impl Maker {
+    /// Makes pages until [`Pages::end`].
+    pub(super) fn work(mut self, pages: &Pages) {
+        while self.wait(pages) {
+            let begin_s = self.clock.seconds();
+            // Looked at before the directory is read, so that a change meanwhile makes another page.
+            let stamp = stamp(&pages.run);
+            if stamp != self.stamp {
+                self.renew(pages, stamp);
+            }
+            let end_s = self.clock.seconds();
+            self.next_s = end_s + pause_s(end_s - begin_s);
+        }
+    }
+
+    /// Waits until somebody has asked and the pause is over. Returns false at the end.
+    fn wait(&self, pages: &Pages) -> bool {
+        let mut state = pages.lock();
+        loop {
+            if state.over {
+                return false;
+            }
+            let left_s = self.next_s - self.clock.seconds();
+            if state.asked && left_s <= 0.0 {
+                state.asked = false;
+                return true;
+            }
+            state = match state.asked {
+                false => pages.wanted.wait(state).unwrap_or_else(PoisonError::into_inner),
+                true => {
+                    let left = Duration::from_secs_f64(left_s);
+                    pages.wanted.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn renew(&mut self, pages: &Pages, stamp: Stamp) {
+        match (pages.make)(&pages.run) {
+            Ok(Made { html, ended }) => {
+                self.stamp = stamp;
+                let mut state = pages.lock();
+                state.problem = None;
+                if state.page.html != html {
+                    self.number += 1;
+                    let version = format!("{:x}-{}", self.begun, self.number);
+                    state.page = Arc::new(Page { version, ended, html });
+                }
+            }
+            // The directory may be complete again at the next look, for example after an end that was taken back.
+            Err(error) => pages.lock().problem = Some(format!("{error:#}")),
+        }
+    }
+}
+
+fn pause_s(cost_s: f64) -> f64 {
+    PAUSE_S.max(cost_s * (1.0 / SHARE - 1.0))
+}
+
+/// Looks at the files of a run directory. Whatever cannot be read is left out.
+fn stamp(run: &Path) -> Stamp {
+    use std::os::unix::fs::MetadataExt as _;
+    let files = fs::read_dir(run).into_iter().flatten().flatten().take(FILES_MAX);
+    let looked = files.filter_map(|entry| {
+        let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((entry.path(), (about.len(), about.mtime(), about.mtime_nsec())))
+    });
+    looked.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn pages_are_made_when_files_change_and_somebody_looks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("branches.bin");
+        fs::write(&file, "1").unwrap();
+        let made = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&made);
+        let make: Make = Box::new(move |run| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let html = fs::read_to_string(run.join("branches.bin"))?;
+            anyhow::ensure!(html != "bad", "it is bad");
+            Ok(Made { html, ended: false })
+        });
+        let (pages, mut maker) = Pages::new(folder.path(), make).unwrap();
+        let first = pages.get().0;
+        assert_eq!(first.html, "1");
+        let look = |maker: &mut Maker| {
+            let now = stamp(folder.path());
+            if now != maker.stamp {
+                maker.renew(&pages, now);
+            }
+            pages.get()
+        };
+        // Nothing has changed, so nothing is made.
+        assert_eq!(
+            (look(&mut maker).0.version.clone(), made.load(Ordering::Relaxed)),
+            (first.version.clone(), 1)
+        );
+        fs::write(&file, "22").unwrap();
+        let (second, problem) = look(&mut maker);
+        assert_eq!((second.html.as_str(), problem), ("22", None));
+        assert_ne!(second.version, first.version);
+        // A problem keeps the page, and ends with the next page.
+        fs::write(&file, "bad").unwrap();
+        let (kept, problem) = look(&mut maker);
+        assert_eq!((kept.version.as_str(), problem.as_deref()), (second.version.as_str(), Some("it is bad")));
+        fs::write(&file, "4444").unwrap();
+        let (last, problem) = look(&mut maker);
+        assert_eq!((last.html.as_str(), problem), ("4444", None));
+        pages.end();
+        maker.work(&pages);
+    }
+
+    #[test]
+    fn expensive_pages_are_made_seldom() {
+        assert!((pause_s(0.01) - 1.0).abs() < 1e-9);
+        assert!((pause_s(3.0) - 27.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,278 @@
+//! State of the live view, as plain data: what is drawn is a function of it.
+//!
+//! **Invariants.** All lists are bounded. Text of guests and files is converted to one line without hidden characters
+//! when it enters.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use everett_explorer::run::{Hit, Record};
+use everett_explorer::search::subtrees::Subtree;
+use everett_input::text::one_line;
+use everett_session::explore::expedition::Progress;
+use everett_session::explore::working::Activity;
+
+use super::series::Series;
+
+/// Maximum number of findings that are listed; further ones are counted.
+pub(super) const FINDINGS_MAX: usize = 1024;
+/// Maximum number of log lines that are kept.
+const LOG_MAX: usize = 400;
+/// Maximum number of characters of a text.
+const TEXT_CHARS: usize = 2_000;
+/// Maximum number of lines of evidence of a finding.
+const EVIDENCE_MAX: usize = 8;
+/// Maximum number of subtrees that are listed.
+pub(super) const SUBTREES_MAX: usize = 200;
+
+/// Facts that do not change during the exploration.
+#[derive(Debug, Clone, Default)]
+pub(super) struct About {
+    /// Name of the world's file or folder.
+    pub(super) world: String,
+    pub(super) seed: u64,
+    pub(super) strategy: String,
+    /// Run directory.
+    pub(super) run: String,
+    /// Host time after which the exploration ends, in seconds.
+    pub(super) budget_s: Option<f64>,
+    /// Number of branches after which it ends.
+    pub(super) branches: Option<u64>,
+    /// Memory for moments, in bytes.
+    pub(super) memory_bytes: u64,
+    /// Vtime of the root moment, in nanoseconds.
+    pub(super) root_ns: u64,
+    /// Number of branches on a timeline that reaches the horizon.
+    pub(super) depth_max: u64,
+    /// True if results may depend on the host.
+    pub(super) inexact: bool,
+}
+
+/// A finding.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub(super) property: String,
+    pub(super) text: String,
+    pub(super) node: Option<String>,
+    /// First branch that showed it, in the order of results.
+    pub(super) branch: u64,
+    pub(super) vtime_ns: u64,
+    /// Host time since the start, in seconds.
+    pub(super) seconds: f64,
+    /// Number of branches that showed it.
+    pub(super) count: u64,
+    /// Last lines of its evidence.
+    pub(super) evidence: Vec<String>,
+}
+
+/// Weight of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Good,
+    Note,
+    Bad,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// Host time since the start, in seconds.
+    pub(super) seconds: f64,
+    pub(super) tone: Tone,
+    pub(super) text: String,
+}
+
+/// A worker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Worker {
+    pub(super) activity: Activity,
+    pub(super) branch: Option<u64>,
+    pub(super) vtime_ns: u64,
+    /// Host time that it spent on it, in seconds.
+    pub(super) seconds: f64,
+}
+
+/// A subtree.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// Its first branch.
+    pub(super) first: u64,
+    pub(super) figures: Subtree,
+    /// Share of its weight in that of all subtrees; `None` if the strategy does not use weights.
+    pub(super) share: Option<f64>,
+    /// Number of findings in it.
+    pub(super) findings: u64,
+}
+
+/// Use of the disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Disk {
+    /// Size of the run directory, in bytes.
+    pub(super) run_bytes: u64,
+    /// Free room of its file system, in bytes.
+    pub(super) free_bytes: u64,
+}
+
+/// State of the view.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    pub(super) about: About,
+    /// Host time since the start, in seconds.
+    pub(super) seconds: f64,
+    pub(super) progress: Progress,
+    /// Branches that this process ran, over time.
+    pub(super) run: Series,
+    /// Abstract states, over time.
+    pub(super) states: Series,
+    /// Number of faults that were applied.
+    pub(super) faults: u64,
+    /// Number of branches on which a kind of fault began, by name.
+    pub(super) fault_kinds: BTreeMap<String, u64>,
+    /// Number of branches with checks, and of those that broke.
+    pub(super) checked: u64,
+    pub(super) broken: u64,
+    /// Number of results by depth, from 1.
+    pub(super) by_depth: Vec<u64>,
+    pub(super) findings: Vec<Finding>,
+    /// Index in `findings` by property and signature.
+    known: BTreeMap<(String, String), usize>,
+    /// Subtrees with the most new points.
+    pub(super) subtrees: Vec<Row>,
+    pub(super) subtrees_all: u64,
+    pub(super) workers: Vec<Worker>,
+    /// Number of branches whose results were merged; the lists of subtrees and properties cover these.
+    pub(super) merged: u64,
+    /// Properties that were never checked, each with the reason.
+    pub(super) unchecked: Vec<(String, String)>,
+    /// Estimated share of new states among those that come next, in parts of a million.
+    pub(super) unseen_ppm: Option<u32>,
+    /// Lower bound of the number of states that were not reached (Chao).
+    pub(super) more_states: u64,
+    pub(super) disk: Disk,
+    pub(super) log: VecDeque<Line>,
+    /// Number of log lines that were dropped.
+    pub(super) log_dropped: u64,
+    /// True once the operator asked for the end.
+    pub(super) ending: bool,
+}
+
+impl Model {
+    pub(super) fn new(about: About) -> Model {
+        Model { about, ..Model::default() }
+    }
+
+    /// Adds a line to the log.
+    pub(super) fn log(&mut self, tone: Tone, text: &str) {
+        if self.log.len() >= LOG_MAX {
+            self.log.pop_front();
+            self.log_dropped += 1;
+        }
+        self.log.push_back(Line { seconds: self.seconds, tone, text: safe(text) });
+    }
+
+    /// Adds a finding at its first occurrence.
+    pub(super) fn found(&mut self, branch: u64, hit: &Hit) {
+        let at = hit.node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
+        self.log(Tone::Bad, &format!("found on b{branch}{at}: {}: {}", hit.property, hit.text));
+        if self.findings.len() >= FINDINGS_MAX {
+            return;
+        }
+        self.known.insert((hit.property.clone(), hit.signature.clone()), self.findings.len());
+        let lines = &hit.evidence.lines;
+        let evidence = lines.get(lines.len().saturating_sub(EVIDENCE_MAX)..).unwrap_or_default();
+        self.findings.push(Finding {
+            property: safe(&hit.property),
+            text: safe(&hit.text),
+            node: hit.node.as_deref().map(safe),
+            branch,
+            vtime_ns: hit.vtime_ns,
+            seconds: self.seconds,
+            count: 0,
+            evidence: evidence.iter().map(|line| safe(line)).collect(),
+        });
+    }
+
+    /// Counts a branch with a result. Its new findings were added before.
+    pub(super) fn branch<'k>(&mut self, record: &Record, kinds: impl Iterator<Item = &'k str>) {
+        self.faults = self.faults.saturating_add(record.faults);
+        for kind in kinds {
+            match self.fault_kinds.get_mut(kind) {
+                Some(branches) => *branches += 1,
+                None => drop(self.fault_kinds.insert(safe(kind), 1)),
+            }
+        }
+        self.checked += u64::from(record.checked);
+        let depth = record.path.forks().len().clamp(1, everett_explorer::search::subtrees::DEPTH_MAX);
+        if self.by_depth.len() < depth {
+            self.by_depth.resize(depth, 0);
+            if depth > 1 {
+                self.log(Tone::Plain, &format!("b{} is the first branch at depth {depth}", record.choice));
+            }
+        }
+        if let Some(branches) = self.by_depth.get_mut(depth - 1) {
+            *branches += 1;
+        }
+        for hit in &record.hits {
+            let place = self.known.get(&(hit.property.clone(), hit.signature.clone()));
+            if let Some(finding) = place.and_then(|place| self.findings.get_mut(*place)) {
+                finding.count += 1;
+            }
+        }
+        if let Some(why) = &record.broken {
+            self.broken += 1;
+            self.log(Tone::Note, &format!("b{} broke off: {why}", record.choice));
+        }
+    }
+
+    /// Takes over the progress at a host time.
+    pub(super) fn at(&mut self, seconds: f64, progress: &Progress) {
+        self.seconds = seconds;
+        self.progress = *progress;
+        self.run.add(seconds, progress.search.run);
+        self.states.add(seconds, progress.search.states);
+    }
+
+    /// Takes over the properties that were never checked, and logs those that were checked since.
+    pub(super) fn uncheck(&mut self, unchecked: Vec<(String, String)>) {
+        let unchecked: Vec<(String, String)> =
+            unchecked.into_iter().map(|(name, why)| (safe(&name), safe(&why))).collect();
+        let reached: Vec<String> = self
+            .unchecked
+            .iter()
+            .filter(|(name, _)| unchecked.iter().all(|(other, _)| other != name))
+            .map(|(name, _)| format!("{name} was checked for the first time"))
+            .collect();
+        self.unchecked = unchecked;
+        reached.iter().for_each(|text| self.log(Tone::Good, text));
+    }
+
+    /// Returns the estimated host time that is left, in seconds, if the exploration has an end that can be foreseen.
+    pub(super) fn left_s(&self) -> Option<f64> {
+        let search = &self.progress.search;
+        match (self.about.budget_s, self.about.branches) {
+            (Some(budget_s), _) => Some((budget_s - self.seconds).max(0.0)),
+            (None, Some(branches)) if search.run > 0 => {
+                let rate = search.run as f64 / self.seconds.max(1e-9);
+                Some(branches.saturating_sub(search.branches) as f64 / rate)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the share of the exploration that is done, if it has an end.
+    pub(super) fn share(&self) -> Option<f64> {
+        let of_branches = |branches: u64| self.progress.search.branches as f64 / (branches as f64).max(1.0);
+        let shares =
+            [self.about.budget_s.map(|s| self.seconds / s.max(1e-9)), self.about.branches.map(of_branches)];
+        shares.into_iter().flatten().reduce(f64::max).map(|share| share.clamp(0.0, 1.0))
+    }
+}
+
+/// Returns foreign text on one line, without hidden characters, cut to its bound.
+pub(super) fn safe(text: &str) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

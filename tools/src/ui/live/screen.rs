@@ -1,0 +1,94 @@
+//! The terminal while the view has it: the alternate screen in raw mode, and the way back from there.
+//!
+//! **Invariant.** However the process ends, except by SIGKILL, [`leave`] runs before: at the end of the view, in the
+//! panic hook, before the process stops or ends at once.
+
+use std::io::{self, IsTerminal, Stdout, stdout};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, TryLockError};
+use std::time::Duration;
+
+use everett_host::time::Stopwatch;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+/// True while the terminal shows the view.
+static ON: AtomicBool = AtomicBool::new(false);
+/// Held while something is written to the view.
+static WRITING: Mutex<()> = Mutex::new(());
+/// Longest wait for a write that does not end, for example because the terminal is stopped.
+const WRITE_MAX: Duration = Duration::from_millis(300);
+
+/// True if the view can have the terminal: standard input and output are terminals that know more than lines, and the
+/// process is in their foreground.
+pub(super) fn is_free() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    stdout().is_terminal() && io::stdin().is_terminal() && !dumb && is_foreground()
+}
+
+/// True if the process is in the foreground of its terminal.
+pub(super) fn is_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// Takes the terminal.
+///
+/// # Errors
+/// Returns an error if the terminal refuses.
+pub(super) fn enter() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            leave();
+            before(info);
+        }));
+    });
+    ON.store(true, Ordering::SeqCst);
+    let entered = enable_raw_mode().and_then(|()| {
+        execute!(stdout(), EnterAlternateScreen)?;
+        let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        terminal.clear()?;
+        Ok(terminal)
+    });
+    if entered.is_err() {
+        leave();
+    }
+    entered
+}
+
+/// Gives the terminal back, as it was before. Does nothing if the view does not have it.
+pub(super) fn leave() {
+    let clock = Stopwatch::start();
+    let _writing = loop {
+        match WRITING.try_lock() {
+            Ok(guard) => break Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
+            // The panic may be that of the thread that writes.
+            Err(TryLockError::WouldBlock) if clock.elapsed() > WRITE_MAX => break None,
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    };
+    if ON.swap(false, Ordering::SeqCst) {
+        // If the terminal has gone, there is nothing to give back.
+        let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// True while the terminal shows the view.
+pub(super) fn is_on() -> bool {
+    ON.load(Ordering::SeqCst)
+}
+
+/// Runs a function that writes to the view, if the view still has the terminal.
+pub(super) fn write<R>(f: impl FnOnce() -> R) -> Option<R> {
+    let _writing = WRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    is_on().then(f)
+}

@@ -1,0 +1,214 @@
+//! The view as text, for models that are made by hand.
+
+use everett_explorer::run::{Evidence, Hit, Record};
+use everett_explorer::search::subtrees::Subtree;
+use everett_explorer::search::{Fork, Path};
+use everett_session::explore::expedition::Progress;
+use everett_session::explore::spent::Spent;
+use everett_session::explore::working::Activity;
+use everett_snapshot::store::StoreStats;
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::draw::{Look, draw};
+use super::keys::{Pane, Stance};
+use super::model::{About, Disk, Model, Row, Tone, Worker};
+
+fn hit(property: &str, text: &str, line: &str) -> Hit {
+    Hit {
+        property: property.to_owned(),
+        signature: property.to_owned(),
+        text: text.to_owned(),
+        vtime_ns: 3_250_000_000,
+        node: Some("n2".to_owned()),
+        evidence: Evidence { lines: vec![line.to_owned()], ..Evidence::default() },
+    }
+}
+
+fn record(choice: u64, depth: u64, hits: Vec<Hit>) -> Record {
+    let forks = (1..=depth).map(|n| Fork { vtime_ns: n * 1_000_000_000, child: 1 });
+    let path = forks.fold(Path::default(), |path, fork| path.child(fork).unwrap());
+    Record {
+        choice,
+        from: (depth > 1).then(|| choice.saturating_sub(1)),
+        path,
+        open_ns: None,
+        end_ns: 9_000_000_000,
+        instructions: 1,
+        executed: 1,
+        cpu_ns: 1,
+        trail: String::new(),
+        marks: Vec::new(),
+        checked: true,
+        faults: 3,
+        losses: 0,
+        messages: 0,
+        delta: everett_explorer::coverage::Delta::default(),
+        hits,
+        sometimes: Vec::new(),
+        commands: everett_explorer::composer::Tally::default(),
+        history: None,
+        log_bytes: 0,
+        log_cut: false,
+        broken: None,
+    }
+}
+
+/// Returns a model in the middle of an exploration with a finding.
+fn model() -> Model {
+    let mut model = Model::new(About {
+        world: "redis-sentinel".to_owned(),
+        seed: 3,
+        strategy: "novelty".to_owned(),
+        run: "run".to_owned(),
+        budget_s: Some(1_800.0),
+        branches: None,
+        memory_bytes: 4 << 30,
+        root_ns: 1_000_000_000,
+        depth_max: 10,
+        inexact: false,
+    });
+    let mut progress = Progress::default();
+    for second in 0..=120u32 {
+        let n = u64::from(second);
+        progress.search.branches = n * 5;
+        progress.search.run = n * 5;
+        progress.search.states = n * 2;
+        progress.search.vtime_ns = n * 10_000_000_000;
+        progress.search.cpu_ns = n * 1_450_000_000;
+        model.at(f64::from(second), &progress);
+    }
+    progress.search.findings = 1;
+    progress.spent =
+        Spent { guest_ns: 810, digest_ns: 90, moment_ns: 60, witness_ns: 40, ..Spent::default() };
+    progress.moments = Some(StoreStats { known: 600, present: 420, bytes: 1 << 30, evicted: 0 });
+    let lost = hit("lost write", "acknowledged 41, read 40", "n2/redis | promoted");
+    let first = record(7, 1, vec![lost.clone()]);
+    model.found(7, &lost);
+    model.branch(&first, ["partition", "power_loss"].into_iter());
+    model.branch(&record(8, 2, vec![lost]), ["partition"].into_iter());
+    model.at(120.5, &progress);
+    let row = |first, by_depth: &[u64], share, findings| Row {
+        first,
+        figures: Subtree { by_depth: by_depth.to_vec(), new_points: 310 - first, weight: 1, last: 9 },
+        share: Some(share),
+        findings,
+    };
+    model.subtrees = vec![row(7, &[1, 4, 8, 2], 0.12, 1), row(12, &[1, 2], 0.5, 0)];
+    model.subtrees_all = 140;
+    model.merged = 600;
+    model.workers = vec![
+        Worker { activity: Activity::Runs, branch: Some(601), vtime_ns: 3_000_000_000, seconds: 0.4 },
+        Worker { activity: Activity::Waits, branch: None, vtime_ns: 0, seconds: 1.25 },
+    ];
+    model.uncheck(vec![("a leader comes back".to_owned(), "no branch had checks".to_owned())]);
+    model.unseen_ppm = Some(31_000);
+    model.more_states = 40;
+    model.disk = Disk { run_bytes: 3 << 20, free_bytes: 50 << 30 };
+    model
+}
+
+fn drawn(model: &Model, stance: &mut Stance, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, model, stance, Look { colour: true })).unwrap();
+    let buffer = terminal.backend().buffer();
+    let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(row).collect()
+}
+
+#[test]
+fn a_small_window_shows_figures_and_one_list() {
+    let rows = drawn(&model(), &mut Stance::default(), 80, 24);
+    let expected = include_str!("expected/80x24.txt");
+    assert_eq!(rows.join("\n").trim_end(), expected.trim_end(), "{}", rows.join("\n"));
+}
+
+#[test]
+fn a_large_window_shows_all_lists() {
+    let rows = drawn(&model(), &mut Stance::default(), 120, 40);
+    let expected = include_str!("expected/120x40.txt");
+    assert_eq!(rows.join("\n").trim_end(), expected.trim_end(), "{}", rows.join("\n"));
+}
+
+#[test]
+fn each_list_has_its_entries() {
+    let model = model();
+    for (pane, expected) in [
+        (Pane::Findings, "acknowledged 41, read 40"),
+        (Pane::Findings, "everett show run b7"),
+        (Pane::Tree, "b12"),
+        (Pane::Faults, "partition"),
+        (Pane::Workers, "runs"),
+        (Pane::Unchecked, "no branch had checks"),
+        (Pane::Log, "found on b7 on n2: lost write"),
+    ] {
+        let rows = drawn(&model, &mut Stance { pane, ..Stance::default() }, 80, 24);
+        assert!(rows.iter().skip(9).any(|row| row.contains(expected)), "{pane:?}\n{}", rows.join("\n"));
+    }
+}
+
+#[test]
+fn a_window_that_is_too_small_says_so() {
+    let rows = drawn(&model(), &mut Stance::default(), 40, 10);
+    assert!(rows[0].starts_with("The window has 40 columns and 10 rows;"), "{rows:?}");
+    assert!(rows.join(" ").contains("600 branches, 1 findings"), "{rows:?}");
+}
+
+#[test]
+fn text_of_guests_cannot_reach_the_terminal_as_it_is() {
+    let mut model = model();
+    let evil = "\u{1b}[2J\u{9b}31m\u{202e}evil\r\n\u{7}";
+    model.found(9, &hit(evil, evil, evil));
+    let mut broken = record(10, 3, Vec::new());
+    broken.broken = Some(evil.to_owned());
+    model.branch(&broken, [evil].into_iter());
+    model.uncheck(vec![(evil.to_owned(), evil.to_owned())]);
+    for pane in Pane::ALL {
+        let steps = [1; 6];
+        let text = drawn(&model, &mut Stance { pane, steps, help: false }, 160, 60).join("\n");
+        assert!(!text.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text}");
+        assert!(text.contains("\\u{1b}[2J"), "{text}");
+    }
+}
+
+#[test]
+fn the_log_and_the_findings_are_bounded() {
+    let mut model = model();
+    for n in 0..3_000u64 {
+        model.found(n, &hit(&format!("p{n}"), "x", ""));
+        model.log(Tone::Plain, "line");
+    }
+    assert_eq!((model.findings.len(), model.log.len()), (1_024, 400));
+    assert_eq!(model.log_dropped, 5_602);
+    // The last finding can be selected.
+    let mut stance = Stance { steps: [usize::MAX, 0, 0, 0, 0, 0], ..Stance::default() };
+    let rows = drawn(&model, &mut stance, 80, 24);
+    assert_eq!(stance.steps[0], 1_023);
+    assert!(rows.iter().any(|row| row.contains("▸ 2:00 b1022")), "{}", rows.join("\n"));
+}
+
+#[test]
+fn a_property_that_is_checked_at_last_is_logged() {
+    let mut model = model();
+    model.uncheck(Vec::new());
+    assert!(
+        model
+            .log
+            .back()
+            .is_some_and(|line| line.text == "a leader comes back was checked for the first time")
+    );
+}
+
+proptest! {
+    /// No size and no place of the lists makes drawing panic.
+    #[test]
+    fn every_window_can_be_drawn(
+        width in 0..200u16, height in 0..90u16, pane in 0..6usize, steps in any::<[usize; 6]>(), help in any::<bool>(),
+        empty in any::<bool>(),
+    ) {
+        let model = if empty { Model::default() } else { model() };
+        let mut stance = Stance { pane: Pane::ALL[pane], steps, help };
+        drawn(&model, &mut stance, width, height);
+    }
+}

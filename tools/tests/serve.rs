@@ -1,0 +1,277 @@
+//! `everett serve`: the report over HTTP while another process writes the run directory, and everything that is refused.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use everett_explorer::coverage::Delta;
+use everett_explorer::run::{
+    Evidence, Header, Hit, Journal, Reading, Record, SCHEMA_VERSION, StrategyName, Why,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn header() -> Header {
+    Header {
+        schema_version: SCHEMA_VERSION,
+        everett: "0.1.0".to_owned(),
+        machine_version: "1".to_owned(),
+        identity: "0".to_owned(),
+        image: "77aa".to_owned(),
+        world_file: "/nowhere/w.toml".to_owned(),
+        world: json!({}),
+        seed: 7,
+        strategy: StrategyName("novelty".to_owned()),
+        in_flight: 4,
+        root_ns: 1_000,
+        segment_ns: 2_000_000_000,
+        horizon_ns: 30_000_000_000,
+        nodes: vec!["n1".to_owned()],
+        engine: "soft".to_owned(),
+        exact: true,
+    }
+}
+
+fn record(choice: u64, found: bool) -> Record {
+    let hit = || Hit {
+        property: "lost write".to_owned(),
+        signature: "s".to_owned(),
+        text: "it is lost".to_owned(),
+        vtime_ns: 5_000,
+        node: None,
+        evidence: Evidence::default(),
+    };
+    Record {
+        choice,
+        from: None,
+        path: format!("1000.{}", choice + 1).parse().unwrap(),
+        open_ns: None,
+        end_ns: 1_000_001_000,
+        instructions: 10,
+        executed: 10,
+        cpu_ns: 60_000_000_000,
+        trail: "00ff".to_owned(),
+        marks: vec![(1, "00".to_owned())],
+        checked: false,
+        faults: 1,
+        losses: 0,
+        messages: 0,
+        delta: Delta::default(),
+        hits: if found { vec![hit()] } else { Vec::new() },
+        sometimes: Vec::new(),
+        commands: everett_explorer::composer::Tally::default(),
+        history: None,
+        log_bytes: 0,
+        log_cut: false,
+        broken: None,
+    }
+}
+
+/// A run directory, its writer, and a server of it.
+struct Lab {
+    folder: TempDir,
+    journal: Option<Journal>,
+    server: Child,
+    port: u16,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        let journal = Journal::create(&run, &header()).unwrap();
+        let mut server = Command::new(env!("CARGO_BIN_EXE_everett"))
+            .args(["--json", "serve"])
+            .arg(&run)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let url = line["url"].as_str().unwrap();
+        let port = url.strip_prefix("http://127.0.0.1:").unwrap().trim_end_matches('/').parse().unwrap();
+        Lab { folder, journal: Some(journal), server, port }
+    }
+
+    fn run(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port)).unwrap()
+    }
+
+    /// Sends bytes, and returns the answer's head and body.
+    fn send(&self, bytes: &[u8]) -> (String, String) {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text}"));
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn ask(&self, method: &str, path: &str) -> (String, String) {
+        self.send(format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port).as_bytes())
+    }
+
+    fn state(&self) -> Value {
+        serde_json::from_str(&self.ask("GET", "/state").1).unwrap()
+    }
+
+    /// Asks for the state until it is as wanted. A server that never gets there makes the test hang, and the runner end
+    /// it.
+    fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let state = self.state();
+            if wanted(&state) {
+                return state;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn the_page_follows_a_run_that_another_process_writes() {
+    let mut lab = Lab::new();
+    let (head, page) = lab.ask("GET", "/");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let first = lab.state()["version"].as_str().unwrap().to_owned();
+    assert!(page.contains(&format!("data-version=\"{first}\"")) && !page.contains("lost write"));
+    assert_eq!(lab.state()["ended"], json!(false));
+    for choice in 0..3 {
+        lab.journal.as_mut().unwrap().append(record(choice, choice == 2)).unwrap();
+    }
+    // Half a record at the end of the file is not read.
+    let branches = lab.run().join("branches.bin");
+    let half = fs::read(&branches).unwrap()[..60].to_vec();
+    fs::OpenOptions::new().append(true).open(&branches).unwrap().write_all(&half).unwrap();
+    let second = lab.until(|state| state["version"] != json!(first));
+    assert_eq!(second["problem"], json!(null));
+    let mut page = lab.ask("GET", "/").1;
+    while !page.contains("it is lost") {
+        lab.until(|state| !page.contains(&format!("data-version={}", state["version"])));
+        page = lab.ask("GET", "/").1;
+    }
+    // The run ends, and is resumed by another writer.
+    drop(lab.journal.take());
+    let journal = Journal::resume(&lab.run(), &header()).unwrap();
+    let merged = Reading::open(&lab.run()).unwrap().merged(u64::MAX).unwrap();
+    journal.finish(&merged.end(Why::Branches, 12)).unwrap();
+    lab.until(|state| state["ended"] == json!(true));
+    let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
+    journal.append(record(3, false)).unwrap();
+    lab.until(|state| state["ended"] == json!(false));
+    // A run directory that cannot be read is a problem, and the last page stays.
+    let run = lab.run().join("run.json");
+    let text = fs::read(&run).unwrap();
+    fs::write(&run, "{").unwrap();
+    let state = lab.until(|state| state["problem"] != json!(null));
+    assert!(state["problem"].as_str().unwrap().contains("run.json"), "{state}");
+    assert!(lab.ask("GET", "/").1.contains("it is lost"));
+    fs::write(&run, text).unwrap();
+    lab.until(|state| state["problem"] == json!(null));
+}
+
+#[test]
+fn only_the_page_is_served_and_only_to_this_host() {
+    let lab = Lab::new();
+    let port = lab.port;
+    let (head, body) = lab.ask("HEAD", "/");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(), "{head}\n{body}");
+    for header in [
+        "Content-Security-Policy: default-src 'none'; script-src 'sha256-",
+        "connect-src 'self'; frame-ancestors 'none'",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+        "Cross-Origin-Resource-Policy: same-origin",
+    ] {
+        assert!(head.contains(header), "{header}\n{head}");
+    }
+    assert!(!head.contains("unsafe") && !head.contains("Access-Control"), "{head}");
+    let status = |bytes: &str| lab.send(bytes.as_bytes()).0.lines().next().unwrap_or_default().to_owned();
+    for path in
+        ["/run.json", "/../run.json", "//etc/passwd", "/..%2f..%2fetc/passwd", "/state/", "*", "http://evil/"]
+    {
+        let status = status(&format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"));
+        assert_eq!(status, "HTTP/1.1 404 Not Found", "{path}");
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "CONNECT"] {
+        let status =
+            status(&format!("{method} / HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: 1\r\n\r\nx"));
+        assert_eq!(status, "HTTP/1.1 405 Method Not Allowed", "{method}");
+    }
+    let evil = format!("GET / HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n");
+    assert_eq!(status(&evil), "HTTP/1.1 403 Forbidden");
+    assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    assert_eq!(status("\u{16}\u{3}\u{1} not http\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    let long = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX: {}", "y".repeat(40_000));
+    assert_eq!(status(&long), "HTTP/1.1 431 Request Header Fields Too Large");
+    // The address of another interface is not bound.
+    assert!(TcpStream::connect(("127.0.0.2", port)).is_err());
+}
+
+#[test]
+fn clients_that_say_nothing_do_not_keep_others_out_for_long() {
+    let lab = Lab::new();
+    // More connections than the server has at a time. Those beyond are closed at once, the others when they are slow.
+    let mut silent: Vec<TcpStream> = (0..40).map(|_| lab.connect()).collect();
+    let closed = silent
+        .iter_mut()
+        .map(|stream| stream.read(&mut [0; 1]).unwrap_or(0))
+        .filter(|read| *read == 0)
+        .count();
+    assert_eq!(closed, 40);
+    assert!(lab.ask("GET", "/state").0.starts_with("HTTP/1.1 200 OK"));
+    // A client that sends its head slowly is closed, too.
+    let mut slow = lab.connect();
+    slow.write_all(b"GET / HT").unwrap();
+    assert_eq!(slow.read(&mut [0; 1]).unwrap_or(0), 0);
+    slow.shutdown(Shutdown::Both).unwrap_or(());
+}
+
+#[test]
+fn ctrl_c_ends_it_without_a_failure() {
+    let mut lab = Lab::new();
+    let pid = rustix::process::Pid::from_child(&lab.server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(lab.server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_served_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_everett")).arg("serve").args(arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        error
+    };
+    let missing = folder.path().join("missing").display().to_string();
+    let error = refused(&[&missing]);
+    assert!(error.lines().count() == 1 && error.contains(&missing), "{error}");
+    let error = refused(&[&folder.path().display().to_string()]);
+    assert!(
+        error.lines().count() == 1 && error.contains("no exploration") || error.contains("no run"),
+        "{error}"
+    );
+    assert!(refused(&["x", "--port", "70000"]).contains("70000 is not in 0..=65535"));
+    let run = folder.path().join("run");
+    drop(Journal::create(&run, &header()).unwrap());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let error = refused(&[&run.display().to_string(), "--port", &port]);
+    assert!(error.lines().count() == 1 && error.contains(&format!("--port {port}")), "{error}");
+}
