@@ -5,8 +5,8 @@
 //! - `svg` and `text`: what they share
 //! - `assets/`: style and script, which are embedded
 //!
-//! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters and
-//! buttons. The script reads the same data that `everett report --data` prints.
+//! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters, the
+//! search and buttons. The script reads the same data that `everett report --data` prints.
 //!
 //! **Invariants.**
 //! - A text of a guest or a file reaches the page as text: escaped, on one line, with hidden characters visible.
@@ -35,11 +35,13 @@ use crate::data::Data;
 
 const STYLE: &str = include_str!("assets/style.css");
 /// Parts of the script. Each is a function of its own; they share one object.
-const SCRIPT: [&str; 4] = [
+const SCRIPT: [&str; 6] = [
     include_str!("assets/base.js"),
     include_str!("assets/tree.js"),
+    include_str!("assets/logs.js"),
     include_str!("assets/map.js"),
     include_str!("assets/spacetime.js"),
+    include_str!("assets/search.js"),
 ];
 
 /// Returns the page.
@@ -106,6 +108,13 @@ fn navigation(data: &Data) -> Markup {
                             @if id == "findings" && findings > 0 { span.count.fail { (findings) } }
                         }
                     }
+                }
+            }
+            form #search role="search" {
+                label { span.hidden { "Search the report" } input type="search" name="text" placeholder="Search  /" autocomplete="off" aria-controls="search-results" aria-keyshortcuts="/"; }
+                div #search-results hidden {
+                    p #search-status.dim role="status" {}
+                    ol {}
                 }
             }
         }

@@ -19,7 +19,8 @@ use everett_vmm::wire::log::Step;
 use serde::Serialize;
 
 use super::exploration::{self, Run};
-use super::recording::{self, Recording};
+use super::explore::Keep;
+use super::recording::{Key, Recording};
 use super::{Outcome, common, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
@@ -71,7 +72,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         workers: explore::cores(),
         memory_bytes: explore::default_memory(),
     };
-    let outcome = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {}, args.output.is_some())?;
+    let keep = Keep { history: args.output.is_some(), record_ns: 0 };
+    let (outcome, _) = explore::go(ui, &explored, &folder, &limits, &interrupt, &|_| {}, keep)?;
     let branches = outcome.merged.branches();
     if interrupt.wanted() {
         bail!("interrupted");
@@ -107,8 +109,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     )?;
     let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
     let limits = Limits { branches, until_found: false, ..limits };
-    let clean =
-        explore::go(ui, &control, &place.path().join("control"), &limits, &interrupt, &|_| {}, false)?;
+    let (keep, control_run) = (Keep { history: false, record_ns: 0 }, place.path().join("control"));
+    let (clean, _) = explore::go(ui, &control, &control_run, &limits, &interrupt, &|_| {}, keep)?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
         findings::tell(ui, &control.header.nodes, finding)?;
@@ -194,7 +196,9 @@ fn replays(
                     bail!("replay {number} differs: its trail is {trail}, {} was recorded", record.trail);
                 }
                 if number == 1 {
-                    report::replace(&recording::file_of(folder, finding.id), &tape.0.text())?;
+                    for shown in run.merged.findings().iter().filter(|shown| shown.first == finding.first) {
+                        tape.0.write(folder, Key::Finding(shown.id), &record)?;
+                    }
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
             }
