@@ -197,7 +197,12 @@ fn replays(
                 }
                 if number == 1 {
                     for shown in run.merged.findings().iter().filter(|shown| shown.first == finding.first) {
-                        tape.0.write(folder, Key::Finding(shown.id), &record)?;
+                        tape.0.write(
+                            folder,
+                            Key::Finding(shown.id),
+                            &record.path.to_string(),
+                            &record.trail,
+                        )?;
                     }
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;

@@ -139,7 +139,11 @@ pub(super) fn findings(
     if jobs.is_empty() {
         return Ok(result);
     }
-    let is_done = |job: &Job<'_>| job.keys().iter().all(|key| is_recorded(folder, *key, &job.record));
+    let is_done = |job: &Job<'_>| {
+        job.keys()
+            .iter()
+            .all(|key| is_recorded(folder, *key, &job.record.path.to_string(), &job.record.trail))
+    };
     let (done, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_done);
     done.iter().flat_map(Job::keys).for_each(|key| add(&mut result, key));
     let bar = RunBar::endless(ui, "recording");
@@ -234,7 +238,7 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
         }
     }
     for key in job.keys() {
-        tape.recording.write(folder, key, &job.record)?;
+        tape.recording.write(folder, key, &job.record.path.to_string(), &job.record.trail)?;
     }
     Ok(Made::Recorded)
 }

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use everett_explorer::run::Record;
 use everett_input::units::Vtime;
 use everett_session::event::{Event, What};
 use everett_session::explore::witness::{message_line, plain_line};
@@ -52,7 +51,7 @@ pub(super) fn file_of(run: &Path, key: Key) -> PathBuf {
 }
 
 /// True if the file has the timeline of this branch, as an earlier recording left it.
-pub(super) fn is_recorded(run: &Path, key: Key, branch: &Record) -> bool {
+pub(super) fn is_recorded(run: &Path, key: Key, path: &str, trail: &str) -> bool {
     #[derive(Deserialize)]
     struct First {
         path: String,
@@ -62,7 +61,7 @@ pub(super) fn is_recorded(run: &Path, key: Key, branch: &Record) -> bool {
     let mut line = String::new();
     let read = BufReader::new(file).take(FIRST_BYTES_MAX).read_line(&mut line);
     let first = read.ok().and_then(|_| serde_json::from_str::<First>(&line).ok());
-    first.is_some_and(|first| first.path == branch.path.to_string() && first.trail == branch.trail)
+    first.is_some_and(|first| first.path == path && first.trail == trail)
 }
 
 /// Timeline so far.
@@ -104,10 +103,9 @@ impl Recording {
         self.lines.push_back(line);
     }
 
-    /// Writes the recording of a branch into its file.
-    pub(super) fn write(&self, run: &Path, key: Key, branch: &Record) -> anyhow::Result<PathBuf> {
-        let path = branch.path.to_string();
-        let first = Kept::Timeline { path: &path, trail: &branch.trail, left_out: self.left_out };
+    /// Writes the recording of the branch with this path and trail into its file.
+    pub(super) fn write(&self, run: &Path, key: Key, path: &str, trail: &str) -> anyhow::Result<PathBuf> {
+        let first = Kept::Timeline { path, trail, left_out: self.left_out };
         let first = serde_json::to_string(&first)?;
         let lines = [&first].into_iter().chain(&self.lines);
         let file = file_of(run, key);
@@ -124,31 +122,22 @@ fn clip(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn branch(path: &str, trail: &str) -> Record {
-        let json = serde_json::json!({
-            "choice": 0, "from": null, "path": path, "open_ns": null, "end_ns": 9, "instructions": 1, "executed": 1, "cpu_ns": 1,
-            "trail": trail, "marks": [], "checked": false, "faults": 0, "losses": 0, "messages": 0, "delta": {}, "hits": [],
-            "sometimes": [], "commands": {}, "history": null, "log_bytes": 0, "log_cut": false, "broken": null,
-        });
-        serde_json::from_value(json).unwrap()
-    }
-
     /// A recording is not made again, unless it is of another branch, or of a file that says nothing.
     #[test]
     fn a_file_is_recognised_by_its_path_and_trail() {
         let run = tempfile::tempdir().unwrap();
-        let one = branch("1000.1", "aa");
-        let (key, is_recorded) =
-            (Key::Finding(1), |key, branch: &Record| is_recorded(run.path(), key, branch));
-        assert!(!is_recorded(key, &one));
-        Recording::new(&["a".to_owned()]).write(run.path(), key, &one).unwrap();
-        assert!(is_recorded(key, &one));
-        assert!(!is_recorded(key, &branch("1000.2", "aa")));
-        assert!(!is_recorded(key, &branch("1000.1", "ab")));
-        assert!(!is_recorded(Key::Finding(2), &one) && !is_recorded(Key::Branch(1), &one));
+        let key = Key::Finding(1);
+        let is_recorded = |key, path, trail| is_recorded(run.path(), key, path, trail);
+        assert!(!is_recorded(key, "1000.1", "aa"));
+        Recording::new(&["a".to_owned()]).write(run.path(), key, "1000.1", "aa").unwrap();
+        assert!(is_recorded(key, "1000.1", "aa"));
+        assert!(!is_recorded(key, "1000.2", "aa") && !is_recorded(key, "1000.1", "ab"));
+        assert!(
+            !is_recorded(Key::Finding(2), "1000.1", "aa") && !is_recorded(Key::Branch(1), "1000.1", "aa")
+        );
         for text in ["", "{\"kind\":\"line\",\"text\":\"x\"}\n", "[1"] {
             std::fs::write(file_of(run.path(), key), text).unwrap();
-            assert!(!is_recorded(key, &one), "{text}");
+            assert!(!is_recorded(key, "1000.1", "aa"), "{text}");
         }
     }
 }

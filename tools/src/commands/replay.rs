@@ -80,7 +80,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
     reporter.recording = finding.is_some().then(|| Recording::new(&run.reading.header().nodes));
     let outcome = again(&mut reporter, &setting, &record, &recorded, wanted.as_ref())?;
     if let (Some(finding), Some(recording), Outcome::Found) = (finding, &reporter.recording, outcome) {
-        let file = recording.write(&args.run, Key::Finding(finding), &record)?;
+        let file =
+            recording.write(&args.run, Key::Finding(finding), &record.path.to_string(), &record.trail)?;
         ui.say(format!(
             "recorded in {}; everett report {} --html shows it",
             file.display(),
