@@ -1,4 +1,5 @@
-//! Measures the report's page: writing it, and using it in a browser without a GPU.
+//! Measures the report's page: writing it, and using it in a browser without a GPU. Prints each figure with its ratio to
+//! the bar that it has for 10,000 branches.
 //!
 //! `cargo bench -p benches --bench page [-- --branches 100000] [-- --pictures DIR] [-- --json]`
 //!
@@ -14,14 +15,29 @@ use benches::everett::this;
 use benches::night::{self, Scripted};
 use benches::{Report, Samples};
 use clap::Parser;
+use everett_explorer::run::Merged;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
 use serde_json::{Value, json};
 
+/// Bars of the figures: the name of a figure, its largest value, or its smallest one if it is a rate. They hold for up
+/// to 10,000 branches.
+const BARS: [(&str, f64); 7] = [
+    ("written", 3.0),
+    ("memory", 200.0),
+    ("interactive", 2.0),
+    ("pan_of_a_half", 30.0),
+    ("pan_of_a_tenth", 30.0),
+    ("pan_of_near_rows", 30.0),
+    ("search", 0.1),
+];
 /// Number of frames of a pan.
 const FRAMES: u32 = 150;
+/// Number of findings with a recorded timeline, and of messages and lines of each: as many as a page takes of one.
+const TIMELINES: usize = 8;
+const TIMELINE_MESSAGES: u64 = 20_000;
 /// Size of the window.
 const WINDOW: (u32, u32) = (1280, 900);
 
@@ -70,15 +86,19 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let scripted = folder.path().join("run");
     let run = args.run.clone().unwrap_or_else(|| scripted.clone());
+    report.note("the ratio is that to the bar: at most 1 for times and memory, at least 1 for frames");
     if args.run.is_none() {
         let mut journal = night::journal(&scripted, StrategyKind::Novelty)?;
         let mut world = Scripted::new(args.branches);
         let outcome = world.explore(Some(&mut journal), StrategyKind::Novelty, args.branches)?;
         journal.finish(&outcome.merged.end(outcome.why, 0))?;
+        record(&scripted, &outcome.merged)?;
         report.note(&format!("{} branches of a scripted world", args.branches));
     }
-    let mut figure =
-        |metric: &str, unit, value: f64| report.figure(metric, unit, &Samples::from(vec![value]), None);
+    let mut figure = |metric: &str, unit, value: f64| {
+        let bar = BARS.iter().find(|(name, _)| *name == metric).map(|(_, bar)| Samples::from(vec![*bar]));
+        report.figure(metric, unit, &Samples::from(vec![value]), bar.as_ref().map(|bar| ("the bar", bar)));
+    };
     let file = folder.path().join("report.html");
     let clock = Stopwatch::start();
     let output = this(&["--write", &run.display().to_string(), &file.display().to_string()]).output()?;
@@ -98,6 +118,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     browser.evaluate(
         "document.getElementById('map-canvas').scrollIntoView({ block: 'center', behavior: 'instant' })",
     )?;
+    figure("search", "s", search(&mut browser)?);
     for (name, zoom) in [("pan_of_a_half", 0.5), ("pan_of_a_tenth", 0.1), ("pan_of_near_rows", 0.0)] {
         figure(name, "frames/s", pan(&mut browser, zoom)?);
     }
@@ -107,6 +128,39 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     report.print();
     Ok(())
+}
+
+/// Records long timelines of the scripted findings, so that the page has as many lines and messages as one can have.
+fn record(run: &Path, merged: &Merged) -> anyhow::Result<()> {
+    for finding in merged.findings().iter().take(TIMELINES) {
+        let mut text = String::new();
+        for n in 0..TIMELINE_MESSAGES {
+            let ns = finding.hit.vtime_ns.saturating_sub((TIMELINE_MESSAGES - n) * 10_000);
+            let at = format!("{:>4}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+            let message =
+                format!("{at} DELIVER a > b TCP 10.0.0.1.6379 > 10.0.0.2.4 [PSH,ACK] seq {n} ack 2 len 9");
+            let line = format!("{at} a/server | line {n} of a server that says much");
+            text += &format!("{}\n", json!({ "kind": "message", "text": message, "sent_ns": ns }));
+            text += &format!("{}\n", json!({ "kind": "line", "text": line }));
+        }
+        std::fs::write(run.join(format!("timeline-{}.jsonl", finding.id)), text)?;
+    }
+    Ok(())
+}
+
+/// Searches all texts of the page, after they were collected once. Returns the seconds of a query, the slowest of
+/// several.
+fn search(browser: &mut Browser) -> anyhow::Result<f64> {
+    let script = "(() => {
+        Everett.search('x');
+        const spent = ['a', 'lost', 'line 1', 'no such text'].map((query) => {
+            const begin = performance.now();
+            Everett.search(query);
+            return performance.now() - begin;
+        });
+        return Math.max(...spent);
+    })()";
+    Ok(browser.evaluate(script)?.as_f64().context("no time")? / 1e3)
 }
 
 /// Pans the map for some seconds, with this share of its rows in view; 0 stands for single rows. Returns frames per

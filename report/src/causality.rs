@@ -1,6 +1,6 @@
 //! The causality of a finding in words.
 
-use everett_explorer::causality::{Causality, Code, Count, Jump, Step, StepKind, Vary};
+use everett_explorer::causality::{Causality, Code, Count, Jump, Step, StepKind, Vary, Why};
 use everett_explorer::report::figures::counted;
 use everett_input::text::printable;
 
@@ -9,12 +9,19 @@ const STEPS_SHOWN: usize = 12;
 /// Maximum number of functions that are listed.
 const CODE_SHOWN: usize = 8;
 
-/// Returns the result in a sentence.
+/// Returns the result in a sentence. That of a search that has not ended says so first.
 #[must_use]
 pub fn sentence(causality: &Causality) -> String {
+    match causality.why {
+        Why::Running => format!("Interim, the search had not ended: {}", plain_sentence(causality)),
+        _ => plain_sentence(causality),
+    }
+}
+
+fn plain_sentence(causality: &Causality) -> String {
     let futures = counted(causality.futures, "future", "futures");
     let Some(jump) = &causality.jump else {
-        return match causality.at_root().filter(|_| causality.why == everett_explorer::causality::Why::Flat) {
+        return match causality.at_root().filter(|_| causality.why == Why::Flat) {
             Some(root) => format!(
                 "No step of this timeline decides it: {} of the futures from the root moment show it ({}).",
                 percent(root.share()),
@@ -70,6 +77,7 @@ pub fn lines(causality: &Causality) -> Vec<String> {
                 steps.get(from..).into_iter().flatten().map(|step| format!("  {title} {}", told(step))),
             );
         };
+        listed("around", &jump.context, &mut lines);
         listed("before", &jump.steps_before, &mut lines);
         listed("     >", &jump.steps, &mut lines);
         listed(" after", &jump.steps_after, &mut lines);

@@ -455,6 +455,9 @@ pub struct Explore {
     /// Lines are also printed if standard input or output is no terminal, and with --json.
     #[arg(long)]
     pub plain: bool,
+    /// Host time for replaying findings at the end, so that the report has their whole timelines; 0s replays none
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::parse_duration_ns)]
+    pub record: u64,
     /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,

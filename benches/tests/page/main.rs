@@ -1,7 +1,7 @@
 //! The report's page in a real browser: headless Chromium, which the tests fetch from Debian, and axe-core from npm.
 //!
 //! * `sample`: a run with a report; `quiet`: nothing is requested, printed or thrown; `map` and `diagrams`: what the
-//!   script adds; `forms`: print, dark, narrow, without the script; `access`: the accessibility checker
+//!   script adds; `search` and `logs`: the texts on it; `forms`: print, dark, narrow, without the script; `access`: the accessibility checker
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
@@ -9,9 +9,11 @@ mod trials;
 mod access;
 mod diagrams;
 mod forms;
+mod logs;
 mod map;
 mod quiet;
 mod sample;
+mod search;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,6 +34,10 @@ fn main() -> ExitCode {
         trial(map::keys_go_from_branch_to_branch),
         trial(diagrams::forty_messages_are_arrows),
         trial(diagrams::four_thousand_messages_are_readable),
+        trial(search::texts_are_found_with_the_keyboard),
+        trial(search::the_page_says_what_is_interim_and_what_was_spent),
+        trial(logs::branches_on_recorded_timelines_show_their_logs),
+        trial(logs::all_lines_can_be_shown),
         trial(forms::it_prints_with_a_static_map),
         trial(forms::it_is_dark_where_the_reader_wants_it),
         trial(forms::it_fits_a_narrow_window),

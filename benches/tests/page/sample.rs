@@ -3,6 +3,9 @@
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
 use clap::Parser;
+use everett_explorer::causality::result::SCHEMA_VERSION;
+use everett_explorer::causality::{Causality, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
+use everett_explorer::run::Finding;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
@@ -19,11 +22,61 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     let mut journal = night::journal(&run, StrategyKind::Novelty).unwrap();
     let outcome = Scripted::new(1_000).explore(Some(&mut journal), StrategyKind::Novelty, BRANCHES).unwrap();
     journal.finish(&outcome.merged.end(outcome.why, 1)).unwrap();
-    let found_ns = outcome.merged.findings()[0].hit.vtime_ns;
-    std::fs::write(run.join("timeline-1.jsonl"), recording(messages, found_ns, word)).unwrap();
+    let finding = &outcome.merged.findings()[0];
+    std::fs::write(run.join("timeline-1.jsonl"), recording(messages, finding.hit.vtime_ns, word)).unwrap();
+    std::fs::write(run.join("causality-1.json"), causality(finding, word).json().unwrap()).unwrap();
+    let recorded = json!({
+        "budget_ns": 60_000_000_000u64, "host_ns": 1_000_000_000, "recorded": [1], "branches": [], "left_out": [], "different": [],
+    });
+    std::fs::write(run.join("recorded.json"), recorded.to_string()).unwrap();
     let name = run.display().to_string();
     commands::run(&Cli::parse_from(["everett", "report", &name, "--html"])).unwrap();
     std::fs::read(run.join("report.html")).unwrap()
+}
+
+/// Returns a causality of a finding that has every part: a plot, a jump with a message, and what surrounds it.
+fn causality(finding: &Finding, word: &str) -> Causality {
+    let found_ns = finding.hit.vtime_ns;
+    let step =
+        |before_ns: u64, kind| Step { vtime_ns: found_ns - before_ns, kind, text: format!("n1 {word}") };
+    let point =
+        |before_ns, shown| Point { vtime_ns: found_ns - before_ns, count: Count { futures: 20, shown } };
+    let mut causality = Causality {
+        schema_version: SCHEMA_VERSION,
+        timeline: "e3:1/2".to_owned(),
+        property: finding.hit.property.clone(),
+        signature: finding.hit.signature.clone(),
+        found_ns,
+        root_ns: found_ns - 50_000_000,
+        end_ns: found_ns,
+        vary: Vary::All,
+        error_ppm: 50_000,
+        why: Why::Running,
+        futures: 60,
+        points: vec![point(50_000_000, 1), point(9_000_000, 2), point(8_000_000, 19)],
+        jump: Some(Jump {
+            from_ns: found_ns - 9_000_000,
+            to_ns: found_ns - 8_000_000,
+            before: Count { futures: 20, shown: 2 },
+            after: Some(Count { futures: 20, shown: 19 }),
+            probability_ppm: 900_000,
+            is_narrowest: true,
+            steps: vec![step(8_500_000, StepKind::Message)],
+            steps_count: 1,
+            steps_before: vec![step(9_500_000, StepKind::Line)],
+            steps_after: vec![step(7_000_000, StepKind::Line)],
+            context: vec![step(20_000_000, StepKind::Fault), step(7_000_000, StepKind::Line)],
+            code: vec![Code {
+                node: "a".to_owned(),
+                program: "kernel".to_owned(),
+                place: word.to_owned(),
+                edges: 3,
+            }],
+        }),
+        digest: String::new(),
+    };
+    causality.digest = causality.digest_of();
+    causality
 }
 
 /// Returns the recording of a timeline of three nodes that ends at `found_ns`.
@@ -32,10 +85,11 @@ fn recording(messages: u64, found_ns: u64, word: &str) -> String {
     let begin_ns = found_ns.saturating_sub(messages * step_ns);
     let at = |ns: u64| format!("{:>4}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let nodes = ["a", "b", "db"];
-    let mut lines = vec![json!({
+    let mut lines = vec![json!({ "kind": "timeline", "path": "1.1", "trail": "aa", "left_out": 0 })];
+    lines.push(json!({
         "kind": "fault",
         "text": format!("{} #0 {}", at(begin_ns), json!({ "at": "1s", "for": "5ms", "fault": "power_loss", "node": "db", "note": word })),
-    })];
+    }));
     for n in 0..messages {
         let now_ns = begin_ns + n * step_ns;
         let (from, to) = (nodes[(n % 3) as usize], nodes[((n + 1 + n / 7 % 2) % 3) as usize]);

@@ -147,6 +147,10 @@ pub struct Jump {
     pub steps_before: Vec<Step>,
     /// First steps after it.
     pub steps_after: Vec<Step>,
+    /// Faults and lines of output around a message in the interval, on its nodes, in the order of vtime. Empty if the
+    /// interval has no message, or if nothing of that kind is near.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Step>,
     /// Functions that were executed within the interval. Empty if they are unknown.
     pub code: Vec<Code>,
 }
@@ -182,7 +186,7 @@ impl Why {
             Why::Budget => "the time budget ran out",
             Why::Interrupted => "interrupted",
             Why::Failed => "the host or the engine failed",
-            Why::Running => "the search was stopped before its end",
+            Why::Running => "the search goes on, or was killed",
         }
     }
 }
@@ -275,7 +279,7 @@ impl Causality {
         bound(possible, "a count of futures is impossible")?;
         for jump in jump {
             bound(jump.from_ns <= jump.to_ns, "jump: it ends before it begins")?;
-            let lists = [&jump.steps, &jump.steps_before, &jump.steps_after];
+            let lists = [&jump.steps, &jump.steps_before, &jump.steps_after, &jump.context];
             bound(lists.iter().all(|list| list.len() <= STEPS_MAX), "jump: there are too many steps")?;
             bound(jump.code.len() <= CODE_MAX, "jump: there are too many functions")?;
         }

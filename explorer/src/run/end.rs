@@ -18,6 +18,21 @@ pub struct End {
     pub chain: String,
     /// Host time since the exploration was last started or resumed, in nanoseconds. For statistics only.
     pub host_ns: u64,
+    /// Limits under which it was last started or resumed. `None` if they were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+}
+
+/// Limits of an exploration, as the operator set them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Maximum number of branches, with those of earlier starts; `None` for no limit.
+    pub branches: Option<u64>,
+    /// Maximum host time since the last start, in nanoseconds; `None` for no limit.
+    pub host_ns: Option<u64>,
+    /// True if it ends with the first finding.
+    pub until_found: bool,
 }
 
 /// Reason of an exploration's end.

@@ -64,7 +64,7 @@ mod words;
 
 pub use brief::Brief;
 pub use difference::Difference;
-pub use end::{End, Why};
+pub use end::{Budget, End, Why};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use header::{Header, SCHEMA_VERSION, StrategyName};

@@ -81,6 +81,8 @@ pub struct Jump {
     pub steps_before: Vec<Step>,
     /// First steps after it.
     pub steps_after: Vec<Step>,
+    /// Faults and lines of output that may explain a message in it.
+    pub context: Vec<Step>,
     /// Functions that were executed in it.
     pub code: Vec<Code>,
 }
@@ -129,6 +131,7 @@ impl Jump {
             steps_count: jump.steps_count,
             steps_before: jump.steps_before.clone(),
             steps_after: jump.steps_after.clone(),
+            context: jump.context.clone(),
             code: jump.code.clone(),
         }
     }

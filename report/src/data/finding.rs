@@ -4,7 +4,7 @@ use everett_explorer::run::{self, Cost};
 use serde::Serialize;
 
 use super::history::{Status, observed, tally};
-use super::limits::{NAME_CHARS, SCENES_MAX, clip};
+use super::limits::{ENTRIES_MAX, NAME_CHARS, SCENES_MAX, clip};
 use super::{Causality, Run, Sources};
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
@@ -69,18 +69,44 @@ pub struct Plan {
 
 pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Finding> {
     let findings = sources.run.merged.findings().iter();
-    (0..).zip(findings).map(|(place, finding)| of(sources, runs, finding, place < SCENES_MAX)).collect()
+    let mut left = ENTRIES_MAX;
+    (0..)
+        .zip(findings)
+        .map(|(place, finding)| of(sources, runs, finding, place < SCENES_MAX, &mut left))
+        .collect()
 }
 
-fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scene: bool) -> Finding {
+/// Returns a line if there was no room for the whole timelines of some findings.
+pub(super) fn shortened(sources: &Sources<'_>, findings: &[Finding]) -> Option<String> {
+    let is_short = |finding: &&Finding| {
+        let recorded = sources.scenes.contains_key(&finding.id);
+        recorded && finding.scene.as_ref().is_some_and(|scene| !scene.is_recorded)
+    };
+    let short = findings.iter().filter(is_short).count();
+    (short > 0).then(|| {
+        format!("the whole timelines of {short} findings: those of the others fill the {ENTRIES_MAX} lines and messages of a report")
+    })
+}
+
+/// Returns a finding. `left` is the number of entries of recorded timelines for which there is room.
+fn of(
+    sources: &Sources<'_>,
+    runs: &[Run<'_>],
+    finding: &run::Finding,
+    with_scene: bool,
+    left: &mut usize,
+) -> Finding {
     let run::Finding { id, first, path, hit, cost, tally: hits } = finding;
     let Run { name, header, .. } = sources.run;
     let key = (hit.property.clone(), hit.signature.clone());
     let seen = |unit| observed(runs, |merged| tally(merged, &key), unit);
     let cpu_seen = seen(Cost::cpu_ns);
     let cpu = outlook(&cpu_seen, &sources.terms);
-    let scene = match sources.scenes.get(id) {
-        Some(scene) => scene.clone(),
+    let scene = match sources.scenes.get(id).filter(|scene| scene.entries() <= *left) {
+        Some(scene) => {
+            *left -= scene.entries();
+            scene.clone()
+        }
         None => Scene::of_hit(&nodes(header), hit),
     };
     let plan = sources.regressions.get(id).map(|(file, value)| plan(file, value, sources));
@@ -97,6 +123,9 @@ fn of(sources: &Sources<'_>, runs: &[Run<'_>], finding: &run::Finding, with_scen
     let causality = sources.causalities.get(id).map(Causality::of);
     if causality.is_none() {
         commands.push(format!("everett causality {quoted} {id}"));
+    }
+    if !sources.scenes.contains_key(id) {
+        commands.push(format!("everett replay {quoted} {id} --record"));
     }
     commands.push(format!("everett show {quoted} {id}"));
     Finding {

@@ -4,6 +4,11 @@ use super::Sources;
 
 /// Maximum number of findings with a scene: events, messages, operations. Others have figures only.
 pub const SCENES_MAX: usize = 64;
+/// Maximum number of lines, messages and operations of all recorded timelines together. A finding whose timeline does
+/// not fit any more has its last lines and messages only. It bounds the page to about 30 MB.
+pub const ENTRIES_MAX: usize = 150_000;
+/// Maximum number of lines of all logs of branches without a finding.
+pub const LOG_LINES_MAX: usize = 40_000;
 /// Maximum number of branches of the map; the first ones are shown.
 pub const BRANCHES_MAX: usize = 1_000_000;
 /// Maximum number of phases of the matrix of faults and phases: those that most branches reached.

@@ -1,8 +1,8 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `summary`: the exploration and its verdict; `properties`, and `unreached`: those that were
-//!   never reached; `finding`: findings with their scenes; `history`: older
-//!   runs, and what became of their findings; `tree`: figures of branches; `causality`: where findings
+//! - `summary`: the exploration and its verdict; `recordings`: timelines that were recorded; `properties`, and
+//!   `unreached`: those that were never reached; `finding`: findings with their scenes; `history`: older runs, and what
+//!   became of their findings; `tree`: figures of branches; `logs`: their logs; `causality`: where findings
 //!   were decided; `coverage`: growth, estimates, the matrix of
 //!   faults and phases; `code`: executed code
 //!
@@ -16,7 +16,9 @@ mod coverage;
 mod finding;
 mod history;
 pub mod limits;
+mod logs;
 mod properties;
+mod recordings;
 mod summary;
 mod tree;
 mod unreached;
@@ -33,7 +35,10 @@ pub use code::{Binary, Code, Edges, Function};
 pub use coverage::{Cell, CoverageData, Growth, OneWay, Row};
 pub use finding::{Finding, Plan};
 pub use history::{Gone, OlderRun, Status};
+pub use logs::Log;
 pub use properties::{Property, State};
+pub use recordings::{Different, Recordings};
+pub(crate) use summary::confidence;
 pub use summary::{Summary, world_name};
 pub use tree::Tree;
 pub use unreached::unreached;
@@ -72,6 +77,10 @@ pub struct Sources<'r> {
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
     /// Recorded timelines, by the number of their finding. They replace the evidence of the run directory.
     pub scenes: BTreeMap<u32, Scene>,
+    /// Recorded timelines of branches without a finding, by branch.
+    pub logs: BTreeMap<u64, Scene>,
+    /// How the recording at the end of the exploration went, if it was asked for.
+    pub recordings: Option<Recordings>,
     /// Causalities of findings, by the number of their finding.
     pub causalities: BTreeMap<u32, everett_explorer::causality::Causality>,
     /// Faults that begin on a branch, as lines of a plan, by branch. Branches may be missing.
@@ -99,6 +108,8 @@ pub struct Data {
     pub older: Vec<OlderRun>,
     /// Branches, as columns.
     pub tree: Tree,
+    /// Logs of branches without a finding.
+    pub logs: Vec<Log>,
     /// Coverage, estimates and gaps.
     pub coverage: CoverageData,
     /// Executed code, if edges were recorded.
@@ -117,6 +128,7 @@ impl Data {
         let properties = properties::all(sources, &runs);
         let mut missing = sources.report.missing.lines();
         missing.extend(limits::cut(sources));
+        missing.extend(finding::shortened(sources, &findings));
         missing.extend(history::other_worlds(sources));
         Data {
             data_version: DATA_VERSION,
@@ -126,6 +138,7 @@ impl Data {
             gone,
             older: sources.older.iter().map(|run| OlderRun::of(run, &sources.run)).collect(),
             tree: Tree::of(sources),
+            logs: logs::all(sources),
             coverage: CoverageData::of(sources),
             code: sources.code.clone(),
             missing,

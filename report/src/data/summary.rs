@@ -1,11 +1,13 @@
 //! The exploration, its size, and the verdict in one sentence.
 
+use everett_explorer::coverage::statistics::probability_below_at;
 use everett_explorer::report::figures::{count, counted, percent};
+use everett_explorer::run::Budget;
 use serde::Serialize;
 
 use super::history::Status;
 use super::limits::{NAME_CHARS, PATH_CHARS, clip};
-use super::{Finding, Gone, Property, Sources, State};
+use super::{Finding, Gone, Property, Recordings, Sources, State};
 
 /// Maximum number of properties that the verdict names.
 const NAMED: usize = 3;
@@ -65,6 +67,10 @@ pub struct Summary {
     pub instructions: u64,
     /// Host time since the exploration was last started, in nanoseconds, if it has ended.
     pub host_ns: Option<u64>,
+    /// Limits under which it was last started; `None` if they are unknown.
+    pub budget: Option<Budget>,
+    /// Timelines that were recorded at its end; `None` if none were asked for.
+    pub recordings: Option<Recordings>,
     /// Vtime that one second of CPU time explored, in seconds.
     pub speed: f64,
     /// Branches per minute of CPU time.
@@ -120,6 +126,8 @@ impl Summary {
             cpu_ns: explored.cost.cpu_ns,
             instructions: explored.cost.instructions,
             host_ns: report.end.as_ref().map(|end| end.host_ns).filter(|ns| *ns > 0),
+            budget: report.end.as_ref().and_then(|end| end.budget),
+            recordings: sources.recordings.as_ref().map(|recordings| recordings.now(&sources.scenes)),
             speed: per(explored.vtime_ns as f64 / 1e9, cpu_s),
             branches_per_cpu_min: per(explored.branches as f64 * 60.0, cpu_s),
             failed: states(State::Failed),
@@ -142,6 +150,16 @@ pub fn world_name(file: &str) -> String {
         }
         Some(stem) => stem,
         None => file.to_owned(),
+    }
+}
+
+/// Returns the confidence of the report as a percentage.
+pub(crate) fn confidence(p: f64) -> String {
+    let percent = p * 100.0;
+    if (percent - percent.round()).abs() < 1e-6 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.2} %")
     }
 }
 
@@ -185,9 +203,10 @@ fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
         None => "No state was observed.".to_owned(),
     };
     match worth.finding_below {
-        Some(below) => format!(
-            "With 95 % confidence, less than {:.1} % of subtrees like these {} have a problem{}. {unseen}",
-            below * 100.0,
+        Some(_) => format!(
+            "With {} confidence, less than {:.1} % of subtrees like these {} have a problem{}. {unseen}",
+            confidence(1.0 - sources.terms.alpha),
+            probability_below_at(worth.subtrees_checked, 1.0 - sources.terms.alpha) * 100.0,
             count(worth.subtrees_checked),
             if worth.adaptive { " (a guide, because the search was adaptive)" } else { "" },
         ),

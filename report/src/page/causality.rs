@@ -1,6 +1,6 @@
 //! Where a finding was decided: its likelihood over vtime, and the step at which it jumps.
 
-use everett_explorer::causality::Step;
+use everett_explorer::causality::{Step, Why};
 use maud::{Markup, html};
 
 use super::svg::{Scale, line, tick};
@@ -22,7 +22,7 @@ const WHISKER: f64 = 3.0;
 pub(super) fn part(finding: &Finding) -> Markup {
     html! {
         @if let Some(causality) = &finding.causality {
-            h4 { "Where it was decided" span.dim { " " (counted(causality.futures, "future", "futures")) " of this timeline" } }
+            h4 { "Where it was decided" @if causality.why == Why::Running { span.tag.rare { "interim" } } span.dim { " " (counted(causality.futures, "future", "futures")) " of this timeline" } }
             p { (foreign(&causality.sentence)) }
             (plot(causality))
             @if let Some(jump) = &causality.jump { (steps(causality, jump)) }
@@ -34,6 +34,11 @@ fn steps(causality: &Causality, jump: &Jump) -> Markup {
     let row = |class: &str, step: &Step| html! { li class=(class) { (foreign(&told(step))) } };
     html! {
         @if let Some(step) = &causality.step { p { (foreign(step)) } }
+        @if !jump.context.is_empty() {
+            p { "Around it, on the same nodes:" }
+            ol.causality-steps.context { @for step in &jump.context { (row("explains", step)) } }
+            p { "Everything there:" }
+        }
         ol.causality-steps {
             @for step in &jump.steps_before { (row("dim", step)) }
             @for step in &jump.steps { (row("decides", step)) }

@@ -90,7 +90,7 @@ fn diagrams(finding: &Finding, scene: &Scene) -> Markup {
     let id = finding.id;
     html! {
         @if !scene.messages.is_empty() {
-            h4 { "Messages and faults" span.dim { " " (counted(scene.messages.len() as u64, "message", "messages")) " before the finding" } }
+            h4 { "Messages and faults" span.dim { " " (extent(scene, scene.messages.len(), "message", "messages")) } }
             div.spacetime data-finding=(id) {
                 p.noscript.dim { "The diagram needs the page's script. The commands below show the messages." }
             }
@@ -100,9 +100,19 @@ fn diagrams(finding: &Finding, scene: &Scene) -> Markup {
             (history::chart(finding, scene))
         }
         @if !scene.events.is_empty() {
-            h4 { "Logs by node" }
+            h4 { "Logs by node" span.dim { " " (extent(scene, scene.events.len(), "line", "lines")) } }
             (logs::table(finding, scene))
         }
+    }
+}
+
+/// Returns how much of the timeline a scene has.
+fn extent(scene: &Scene, number: usize, one: &str, many: &str) -> String {
+    let number = counted(number as u64, one, many);
+    match (scene.is_recorded, scene.left_out) {
+        (true, 0) => format!("{number}: all of the timeline"),
+        (true, _) => format!("{number}: the last ones of a long timeline"),
+        (false, _) => format!("the last {number} before the finding"),
     }
 }
 

@@ -11,15 +11,15 @@ const LINES_SHOWN: usize = 600;
 
 /// A row of the table.
 enum Row<'s> {
-    Event(&'s Event),
+    Event(usize, &'s Event),
     Fault(u64, String),
     Found,
 }
 
 pub(super) fn table(finding: &Finding, scene: &Scene) -> Markup {
     let mut rows: Vec<(u64, Row<'_>)> = Vec::new();
-    let events = scene.events.iter().filter(|event| event.unit != "fault");
-    rows.extend(events.map(|event| (event.at_ns, Row::Event(event))));
+    let events = scene.events.iter().enumerate().filter(|(_, event)| event.unit != "fault");
+    rows.extend(events.map(|(place, event)| (event.at_ns, Row::Event(place, event))));
     rows.extend(scene.faults.iter().map(|bar| (bar.begin_ns, Row::Fault(bar.begin_ns, bar.words.clone()))));
     rows.extend(scene.faults.iter().filter_map(|bar| {
         let end = bar.end_ns.filter(|end| *end <= scene.found_ns)?;
@@ -29,6 +29,11 @@ pub(super) fn table(finding: &Finding, scene: &Scene) -> Markup {
     rows.sort_by_key(|(at, _)| *at);
     let cut = rows.len().saturating_sub(LINES_SHOWN);
     let rows = rows.get(cut..).unwrap_or_default();
+    let first = rows.iter().find_map(|(_, row)| match row {
+        Row::Event(place, _) => Some(*place),
+        Row::Fault(..) | Row::Found => None,
+    });
+    let first = first.unwrap_or(scene.events.len());
     // Nodes that say nothing have no column.
     let lanes: Vec<usize> = (0..scene.lanes.len())
         .filter(|lane| scene.events.iter().any(|event| event.lane.map(usize::from) == Some(*lane)))
@@ -36,16 +41,21 @@ pub(super) fn table(finding: &Finding, scene: &Scene) -> Markup {
     let name = |lane: usize| scene.lanes.get(lane).map_or("", String::as_str);
     html! {
         div.filter { label { "Filter lines " input type="search" data-filter={ "logs-" (finding.id) } autocomplete="off"; } }
-        @if cut > 0 { p.dim { (cut) " earlier lines are left out." } }
+        @if cut > 0 {
+            p.dim {
+                "The last " (rows.len()) " of " (rows.len() + cut) " lines. "
+                button.all type="button" data-lines=(finding.id) data-first=(first) { "Show all" }
+            }
+        }
         div.scroll.logs role="region" aria-label={ "Logs of finding " (finding.id) } tabindex="0" {
             table id={ "logs-" (finding.id) } {
                 thead { tr { th scope="col" { "vtime" } @for lane in &lanes { th scope="col" { (foreign(name(*lane))) } } } }
                 tbody {
                     @for (at, row) in rows {
                         @match row {
-                            Row::Event(event) => {
+                            Row::Event(place, event) => {
                                 @let column = event.lane.and_then(|lane| lanes.iter().position(|l| *l == usize::from(lane)));
-                                tr {
+                                tr data-event=(place) {
                                     th scope="row" { (seconds(*at)) }
                                     @match column {
                                         Some(column) => {

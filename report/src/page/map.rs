@@ -48,7 +48,7 @@ pub(super) fn section(data: &Data) -> Markup {
             }
             div #map-view hidden {
                 canvas id="map-canvas" tabindex="0" role="application" aria-label="Map of branches. Arrow keys go from branch to branch, plus and minus zoom, page up and page down scroll, 0 shows the whole." aria-describedby="map-branch" {}
-                div id="map-branch" aria-live="polite" { p.dim { "Pick a branch to see its faults, its findings, and the command that goes there." } }
+                div id="map-branch" aria-live="polite" { p.dim { "Pick a branch to see its faults, its findings, its log, and the command that goes there." } }
             }
             (drawing(tree))
             p.legend {

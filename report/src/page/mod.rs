@@ -5,8 +5,8 @@
 //! - `svg` and `text`: what they share
 //! - `assets/`: style and script, which are embedded; `live.js` and `live.css` are those of the served form
 //!
-//! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters and
-//! buttons. The script reads the same data that `everett report --data` prints.
+//! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters, the
+//! search and buttons. The script reads the same data that `everett report --data` prints.
 //!
 //! **Invariants.**
 //! - A text of a guest or a file reaches the page as text: escaped, on one line, with hidden characters visible.
@@ -36,11 +36,13 @@ use crate::data::Data;
 /// Style of the static page; [`LIVE_STYLE`] comes after it in the live one.
 const STYLE: &str = include_str!("assets/style.css");
 /// Parts of the script. Each is a function of its own; they share one object.
-const SCRIPT: [&str; 4] = [
+const SCRIPT: [&str; 6] = [
     include_str!("assets/base.js"),
     include_str!("assets/tree.js"),
+    include_str!("assets/logs.js"),
     include_str!("assets/map.js"),
     include_str!("assets/spacetime.js"),
+    include_str!("assets/search.js"),
 ];
 
 /// Style of the bar of the live page.
@@ -162,6 +164,13 @@ fn navigation(data: &Data) -> Markup {
                             @if id == "findings" && findings > 0 { span.count.fail { (findings) } }
                         }
                     }
+                }
+            }
+            form #search role="search" {
+                label { span.hidden { "Search the report" } input type="search" name="text" placeholder="Search  /" autocomplete="off" aria-controls="search-results" aria-keyshortcuts="/"; }
+                div #search-results hidden {
+                    p #search-status.dim role="status" {}
+                    ol {}
                 }
             }
         }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::text::{count, counted, duration, foreign, plain};
-use crate::data::{Data, State};
+use crate::data::{Data, Different, State};
 
 /// Maximum number of findings and of properties on the first screen.
 const SHOWN: usize = 5;
@@ -51,6 +51,7 @@ fn figures(data: &Data) -> Markup {
         ),
         ("Virtual time", duration(s.vtime_ns), format!("{:.1} s for each second of CPU", s.speed)),
         ("CPU time", duration(s.cpu_ns), format!("{:.0} branches a minute of CPU", s.branches_per_cpu_min)),
+        ("Budget", budget(data), recorded(data)),
         ("Faults", count(s.faults), format!("in {} instructions", count(s.instructions))),
         (
             "World",
@@ -61,11 +62,49 @@ fn figures(data: &Data) -> Markup {
     html! {
         dl.figures {
             @for (name, value, more) in rows {
-                div { dt { (name) } dd { strong { (value) } span { (more) } } }
+                div { dt { (name) } dd { strong { (value) } @if !more.is_empty() { span { (more) } } } }
             }
         }
         p.dim { "Ended: " (s.end) "." }
+        @for Different { branch, why, .. } in s.recordings.iter().flat_map(|recordings| &recordings.different) {
+            p.fail role="note" { "The replay of branch b" (branch) " differs from the exploration: " (foreign(why)) }
+        }
     }
+}
+
+/// Returns the limits of the exploration, and how much of them was used.
+fn budget(data: &Data) -> String {
+    let s = &data.summary;
+    let Some(budget) = s.budget else { return "not recorded".to_owned() };
+    let mut parts = Vec::new();
+    parts.extend(budget.host_ns.map(|ns| match s.host_ns {
+        Some(used) => format!("{} of {}", duration(used.min(ns)), duration(ns)),
+        None => duration(ns),
+    }));
+    parts.extend(
+        budget
+            .branches
+            .map(|most| format!("{} of {}", count(s.branches), counted(most, "branch", "branches"))),
+    );
+    parts.extend(budget.until_found.then(|| "until something is found".to_owned()));
+    if parts.is_empty() { "none: until it is stopped".to_owned() } else { parts.join("; ") }
+}
+
+/// Returns what was recorded at the end of the exploration.
+fn recorded(data: &Data) -> String {
+    let Some(recordings) = &data.summary.recordings else { return String::new() };
+    let findings = (recordings.recorded.len() + recordings.left_out.len()) as u64;
+    let other = match recordings.branches.len() as u64 {
+        0 => String::new(),
+        n => format!(" and {}", counted(n, "other branch", "other branches")),
+    };
+    format!(
+        "recorded: timelines of {} of {}{other}, in {} of {}",
+        recordings.recorded.len(),
+        counted(findings, "finding", "findings"),
+        duration(recordings.host_ns),
+        duration(recordings.budget_ns)
+    )
 }
 
 fn found(data: &Data) -> Markup {

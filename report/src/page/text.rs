@@ -4,6 +4,7 @@ use everett_explorer::report::figures;
 use everett_input::text::one_line;
 use maud::{Markup, html};
 
+pub(super) use crate::data::confidence;
 pub(super) use figures::{count, counted, duration, percent};
 
 /// Returns a foreign text with hidden characters escaped, for attributes and titles. Markup is escaped where it is
@@ -40,15 +41,5 @@ pub(super) fn share(p: f64) -> String {
         p if p > 0.0 && p < 0.1 => "< 0.1 %".to_owned(),
         p if p < 10.0 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
-    }
-}
-
-/// Returns the confidence of the report as a percentage.
-pub(super) fn confidence(p: f64) -> String {
-    let percent = p * 100.0;
-    if (percent - percent.round()).abs() < 1e-6 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.2} %")
     }
 }

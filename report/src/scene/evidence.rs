@@ -2,7 +2,7 @@
 //!
 //! Everett writes them itself: a vtime in seconds with nine decimals, the node and unit, and a text.
 
-use everett_explorer::run::Hit;
+use everett_explorer::run::{Evidence, Hit};
 use serde::Deserialize;
 
 use super::operation::Operations;
@@ -13,16 +13,47 @@ const HISTORY: &str = "history";
 /// Units that are not programs: the kernel, and what Everett itself says about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
-/// Line of a recorded timeline, of one of three kinds. Its text has the form of a line of evidence.
+/// Line of a recorded timeline, of one of four kinds. The first says which timeline it is; the text of the others has
+/// the form of a line of evidence.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Recorded {
-    Line { text: String },
-    Message { text: String, sent_ns: u64 },
-    Fault { text: String },
+    Timeline {
+        #[serde(rename = "path")]
+        _path: String,
+        #[serde(rename = "trail")]
+        _trail: String,
+        left_out: u64,
+    },
+    Line {
+        text: String,
+    },
+    Message {
+        text: String,
+        sent_ns: u64,
+    },
+    Fault {
+        text: String,
+    },
 }
 
 impl Scene {
+    /// Reads the recorded timeline of a branch without a finding.
+    ///
+    /// # Errors
+    /// Returns the number of the first line that is not of this form, from 1, with the reason.
+    pub fn of_branch(nodes: &[String], text: &str) -> Result<Scene, (usize, serde_json::Error)> {
+        let hit = Hit {
+            property: String::new(),
+            signature: String::new(),
+            text: String::new(),
+            vtime_ns: 0,
+            node: None,
+            evidence: Evidence::default(),
+        };
+        Scene::of_recording(nodes, &hit, text)
+    }
+
     /// Reads the evidence of a hit on nodes with these names.
     #[must_use]
     pub fn of_hit(nodes: &[String], hit: &Hit) -> Scene {
@@ -43,8 +74,10 @@ impl Scene {
         text: &str,
     ) -> Result<Scene, (usize, serde_json::Error)> {
         let mut reader = Reader::new(nodes, hit);
+        reader.scene.is_recorded = true;
         for (number, line) in (1..).zip(text.lines()) {
             match serde_json::from_str(line).map_err(|error| (number, error))? {
+                Recorded::Timeline { left_out, .. } => reader.scene.left_out = left_out,
                 Recorded::Line { text } => reader.line(&text),
                 Recorded::Message { text, sent_ns } => reader.message(&text, Some(sent_ns)),
                 Recorded::Fault { text } => reader.fault(&text),
@@ -70,17 +103,17 @@ impl Reader {
         let Some(event) = event(&self.scene, line) else { return };
         if event.unit == HISTORY {
             self.operations.line(event.at_ns, event.lane, &event.text);
-        } else if self.scene.events.len() < EVENTS_MAX {
+        } else {
             self.scene.events.push(event);
+            self.scene.left_out += cut(&mut self.scene.events, EVENTS_MAX, EVENTS_MAX);
         }
     }
 
     fn message(&mut self, line: &str, sent_ns: Option<u64>) {
-        if self.scene.messages.len() < MESSAGES_MAX
-            && let Some(message) = message(&self.scene, line)
-        {
+        if let Some(message) = message(&self.scene, line) {
             let sent_ns = sent_ns.filter(|sent| *sent <= message.at_ns);
             self.scene.messages.push(Message { sent_ns, ..message });
+            self.scene.left_out += cut(&mut self.scene.messages, MESSAGES_MAX, MESSAGES_MAX);
         }
     }
 
@@ -90,9 +123,22 @@ impl Reader {
         }
     }
 
-    fn finish(self, hit: &Hit) -> Scene {
+    fn finish(mut self, hit: &Hit) -> Scene {
+        self.scene.left_out += cut(&mut self.scene.events, EVENTS_MAX, 0);
+        self.scene.left_out += cut(&mut self.scene.messages, MESSAGES_MAX, 0);
         Scene { operations: self.operations.finish(&hit.text), ..self.scene }
     }
+}
+
+/// Cuts a list that has more than `slack` entries too many to its last `most` ones. Returns how many were cut off. With
+/// some slack, the list is moved seldom.
+fn cut<T>(list: &mut Vec<T>, most: usize, slack: usize) -> u64 {
+    let over = list.len().saturating_sub(most);
+    if over <= slack {
+        return 0;
+    }
+    list.drain(..over);
+    over as u64
 }
 
 /// Splits a line into its vtime in nanoseconds and the rest.

@@ -20,9 +20,9 @@ pub use fault::Bar;
 pub use operation::{Operation, Outcome};
 pub use words::{Told, facts, lines_told, story};
 
-/// Maximum number of events of a scene.
+/// Maximum number of events of a scene; the last ones are kept.
 pub const EVENTS_MAX: usize = 20_000;
-/// Maximum number of messages of a scene.
+/// Maximum number of messages of a scene; the last ones are kept.
 pub const MESSAGES_MAX: usize = 20_000;
 
 /// What happened before a finding.
@@ -40,6 +40,10 @@ pub struct Scene {
     pub faults: Vec<Bar>,
     /// Operations of clients, in the order of their invocations.
     pub operations: Vec<Operation>,
+    /// True if this is the whole timeline, which a replay recorded. False if it has only the last lines and messages.
+    pub is_recorded: bool,
+    /// Number of earlier lines and messages of a recorded timeline that a bound left out.
+    pub left_out: u64,
 }
 
 /// One line of output, or one event of the world.
@@ -90,6 +94,12 @@ impl Scene {
     /// Returns the position of a node.
     fn lane(&self, name: &str) -> Option<u16> {
         self.lanes.iter().position(|lane| lane == name).and_then(|lane| u16::try_from(lane).ok())
+    }
+
+    /// Returns the number of its events, messages and operations.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.events.len() + self.messages.len() + self.operations.len()
     }
 
     /// Returns the vtimes of the first and of the last thing that happens, in nanoseconds.

@@ -42,6 +42,7 @@ fn all_fields_are_documented() {
             ("findings[].causality.jump.steps[]", "STEP"),
             ("findings[].causality.jump.steps_before[]", "STEP"),
             ("findings[].causality.jump.steps_after[]", "STEP"),
+            ("findings[].causality.jump.context[]", "STEP"),
         ] {
             if let Some(rest) = path.strip_prefix(&format!("{long}.")) {
                 path = format!("{short}.{rest}");

@@ -8,12 +8,14 @@ use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point,
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
-    Evidence, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, SCHEMA_VERSION, StrategyName, Why,
+    Budget, End, Evidence, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, SCHEMA_VERSION,
+    StrategyName, Why,
 };
 use serde_json::json;
 
-use crate::data::{Data, Edges, Run, Sources};
+use crate::data::{Data, Different, Edges, Recordings, Run, Sources};
 use crate::findability::Terms;
+use crate::scene::{Event, Scene};
 
 pub(super) const ROOT_NS: u64 = 700_000_000;
 pub(super) const SEGMENT_NS: u64 = 2_000_000_000;
@@ -142,6 +144,7 @@ fn causality(word: &str) -> Causality {
             steps_count: 1,
             steps_before: vec![step(2_040_000_000, StepKind::Sent)],
             steps_after: vec![step(2_060_000_000, StepKind::Line)],
+            context: vec![step(2_050_000_000, StepKind::Fault)],
             code: vec![causality::Code {
                 node: word.to_owned(),
                 program: word.to_owned(),
@@ -225,7 +228,8 @@ impl Sample {
             },
         };
         let sometimes = ["fail-over".to_owned(), format!("never {word}")].into();
-        let end = self.merged.end(Why::Branches, 5_000_000_000);
+        let budget = Budget { branches: Some(400), host_ns: Some(60_000_000_000), until_found: false };
+        let end = End { budget: Some(budget), ..self.merged.end(Why::Branches, 5_000_000_000) };
         let name = format!("runs/{word}");
         let about =
             About { run: &name, end: Some(&end), waiting: 0, gaps: Some(&gaps), sometimes: &sometimes };
@@ -248,6 +252,8 @@ impl Sample {
             enabled: &["power_loss".to_owned(), "pause".to_owned()],
             regressions: BTreeMap::from([(2, ("regression-2.json".to_owned(), plan))]),
             scenes: BTreeMap::new(),
+            recordings: Some(recordings(word)),
+            logs: BTreeMap::from([(3, log(word))]),
             causalities: BTreeMap::from([(1, causality(word))]),
             plans: BTreeMap::from([(
                 3,
@@ -256,6 +262,22 @@ impl Sample {
             code: edges.finish(),
             terms: Terms::default(),
         })
+    }
+}
+
+fn log(word: &str) -> Scene {
+    let event = Event { at_ns: ROOT_NS + 1, lane: Some(1), unit: "redis".to_owned(), text: word.to_owned() };
+    Scene { events: vec![event], left_out: 2, ..Scene::default() }
+}
+
+fn recordings(word: &str) -> Recordings {
+    Recordings {
+        budget_ns: 60_000_000_000,
+        host_ns: 2_000_000_000,
+        recorded: Vec::new(),
+        branches: vec![3],
+        left_out: vec![1],
+        different: vec![Different { branch: 4, findings: vec![2], why: word.to_owned() }],
     }
 }
 

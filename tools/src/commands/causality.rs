@@ -1,11 +1,14 @@
 //! `everett causality`: the step of a finding's timeline at which the finding became likely.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use everett_explorer::causality::search::Limits;
 use everett_explorer::causality::{Causality, Vary};
+use everett_explorer::report::figures::counted;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::units::Vtime;
 use everett_report::causality as words;
 use everett_session::engines::Asked;
 use everett_session::explore::causality::{Onlooker, Options, Progress, causality};
@@ -55,7 +58,15 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Causality) -> anyhow::Resul
         interrupt: &interrupt,
     };
     let clock = Stopwatch::start();
-    let mut keeper = Keeper { bar: CausalityBar::new(ui, args.budget), file: &file };
+    let mut keeper = Keeper {
+        ui,
+        bar: CausalityBar::new(ui, args.budget),
+        file: &file,
+        clock,
+        told_s: 0.0,
+        futures_max: args.branches,
+        interim: String::new(),
+    };
     let result = causality(&setting, &finding, &recorded, &options, &mut keeper);
     keeper.bar.clear();
     let (result, failed) = result?;
@@ -85,16 +96,90 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Causality) -> anyhow::Resul
 
 /// Shows the progress, and writes each result.
 struct Keeper<'k> {
+    ui: &'k Ui,
     bar: CausalityBar,
     file: &'k Path,
+    clock: Stopwatch,
+    /// Time at which the last line was printed, in seconds.
+    told_s: f64,
+    futures_max: u64,
+    /// Result of the last batch in words; empty before the first one.
+    interim: String,
+}
+
+/// Time from one line of progress to the next, in seconds, where there is no bar.
+const LINES_EVERY_S: f64 = 10.0;
+
+impl Keeper<'_> {
+    /// Returns a line of progress.
+    fn line(&self, progress: &Progress) -> String {
+        let seconds = self.clock.seconds();
+        match *progress {
+            Progress::Replaying(vtime_ns) => {
+                let at = Vtime(vtime_ns).to_string();
+                format!("causality: replaying the finding, {} s of vtime after {seconds:.0} s", at.trim())
+            }
+            Progress::Futures { futures, .. } => {
+                let left = self.futures_max.saturating_sub(futures) as f64;
+                let most_min = left * seconds / (futures as f64).max(1.0) / 60.0;
+                format!(
+                    "causality: {futures} futures after {seconds:.0} s{}; at most {most_min:.0} min more",
+                    self.interim
+                )
+            }
+        }
+    }
+}
+
+/// Returns the interim result of a search, as the end of a line.
+fn interim(causality: &Causality) -> String {
+    match &causality.jump {
+        None => ", no jump so far".to_owned(),
+        Some(jump) => format!(
+            ", so far a jump between {} s and {} s ({:.0} %, {})",
+            words::exact(jump.from_ns),
+            words::exact(jump.to_ns),
+            f64::from(jump.probability_ppm) / 1e4,
+            counted(jump.steps_count, "step", "steps"),
+        ),
+    }
 }
 
 impl Onlooker for Keeper<'_> {
     fn at(&mut self, progress: &Progress) {
         self.bar.at(progress);
+        if !self.ui.bars && self.clock.seconds() - self.told_s >= LINES_EVERY_S {
+            self.told_s = self.clock.seconds();
+            // Nobody may read standard error; the search goes on.
+            let _ = writeln!(std::io::stderr(), "{}", self.line(progress));
+        }
     }
 
     fn keep(&mut self, causality: &Causality) -> anyhow::Result<()> {
+        self.interim = interim(causality);
         report::replace(self.file, &causality.json()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_progress_say_how_far_it_is() {
+        let ui = Ui { json: true, bars: false };
+        let keeper = Keeper {
+            ui: &ui,
+            bar: CausalityBar::new(&ui, None),
+            file: Path::new("x"),
+            clock: Stopwatch::start(),
+            told_s: 0.0,
+            futures_max: 2_000,
+            interim: ", no jump so far".to_owned(),
+        };
+        let line = keeper.line(&Progress::Futures { futures: 64, between: None });
+        assert!(line.starts_with("causality: 64 futures after 0 s, no jump so far; at most "), "{line}");
+        let line = keeper.line(&Progress::Replaying(1_500_000_000));
+        assert!(line.starts_with("causality: replaying the finding, 1.5"), "{line}");
     }
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::exploration::{self, Run};
 use super::explore::Form;
-use super::recording::{self, Recording};
+use super::recording::{self, Key, Recording};
 use super::{Outcome, common, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
@@ -79,8 +79,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         workers: explore::cores(),
         memory_bytes: explore::default_memory(),
     };
-    let form = Form { recorded: true, live: false };
-    let outcome = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, form)?;
+    let form = Form { history: true, ..Form::default() };
+    let (outcome, _) = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, form)?;
     let branches = outcome.merged.branches();
     if interrupt.wanted() {
         bail!("interrupted");
@@ -116,15 +116,8 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
     )?;
     let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
     let limits = Limits { branches, until_found: false, ..limits };
-    let clean = explore::go(
-        ui,
-        &control,
-        &place.path().join("control"),
-        &limits,
-        &interrupt,
-        &|_| {},
-        Form::default(),
-    )?;
+    let (form, control_run) = (Form::default(), place.path().join("control"));
+    let (clean, _) = explore::go(ui, &control, &control_run, &limits, &interrupt, &|_| {}, form)?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
         findings::tell(ui, &control.header.nodes, finding)?;
@@ -231,7 +224,14 @@ fn replays(
                     bail!("replay {number} differs: its trail is {trail}, {} was recorded", record.trail);
                 }
                 if number == 1 {
-                    report::replace(&recording::file_of(folder, finding.id), &tape.0.text())?;
+                    for shown in run.merged.findings().iter().filter(|shown| shown.first == finding.first) {
+                        tape.0.write(
+                            folder,
+                            Key::Finding(shown.id),
+                            &record.path.to_string(),
+                            &record.trail,
+                        )?;
+                    }
                 }
                 ui.say(format!("replay {number}  trail {trail}, found again, {:.1} s", clock.seconds()))?;
             }

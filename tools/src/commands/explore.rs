@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::thread;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::{Dictionary, Kind};
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::report::{Promise, TestCommand, Worth};
-use everett_explorer::run::{Brief, Header, Hit, Journal, Record, Why};
+use everett_explorer::run::{Brief, Budget, End, Header, Hit, Journal, Record, Why};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_report::data::{Different, Recordings};
 use everett_session::engines::{Asked, Engine};
 use everett_session::explore::expedition::{self, Limits, Onlooker, Progress, Sight};
 use everett_session::explore::quarters::Quarter;
@@ -25,7 +26,7 @@ use super::Outcome;
 use super::engine_options::engine_options;
 use super::exploration::{self, Explored};
 use super::history::{self, Entry};
-use super::{common, findings, report};
+use super::{common, findings, record, report};
 use crate::cli;
 use crate::ui::live::{self, Live, Subject};
 use crate::ui::progress::ExploreBar;
@@ -70,6 +71,8 @@ struct Summary<'a> {
     executed: u64,
     states: u64,
     findings: usize,
+    /// Timelines of findings that were recorded.
+    recordings: &'a Recordings,
     /// Measures of thoroughness, and of the significance of finding nothing.
     worth: Worth,
     /// Probability guarantee of random priorities, under strategy `pct`.
@@ -108,14 +111,21 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
             Stopwatch::start().wait_for_ns(u64::MAX, || interrupt.wanted());
         }
     };
-    let form = Form { recorded: true, live: !ui.json && !args.plain && live::is_possible() };
-    let outcome = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
+    let form = Form {
+        history: true,
+        record_ns: args.record,
+        live: !ui.json && !args.plain && live::is_possible(),
+    };
+    let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
     // The results are recorded, so a page that cannot be written is no failure of the exploration.
     if let Err(error) = report::page_of(ui, &args.output, None) {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
         ui.say(style::paint(style::NOTE, line))?;
     }
     common::warn_of_engine(ui, &engine)?;
+    if let Some(Different { branch, .. }) = recordings.different.first().filter(|_| engine.exact) {
+        bail!("the exploration was not exact: the replay of branch {branch} differs from it");
+    }
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
@@ -166,16 +176,18 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// How an exploration is shown and kept.
+/// How an exploration is shown, and what it leaves besides its run directory's results.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
     /// True if the history of runs has it.
-    pub(super) recorded: bool,
+    pub(super) history: bool,
+    /// Host time for recording the timelines of its findings, in nanoseconds; 0 records none.
+    pub(super) record_ns: u64,
     /// True to show the live view while it goes on.
     pub(super) live: bool,
 }
 
-/// Explores, or continues an exploration, in this run directory.
+/// Explores, or continues an exploration, in this run directory. Then records the timelines of its findings.
 pub(super) fn go(
     ui: &Ui,
     Explored { setting, header }: &Explored,
@@ -184,13 +196,13 @@ pub(super) fn go(
     interrupt: &Interrupt,
     before: Before<'_>,
     form: Form,
-) -> anyhow::Result<expedition::Outcome> {
+) -> anyhow::Result<(expedition::Outcome, Recordings)> {
     let resumed = findings::is_run(folder)?;
     let mut journal = match resumed {
         true => Journal::resume(folder, header)?,
         false => Journal::create(folder, header)?,
     };
-    let entry = if form.recorded { Entry::begin(ui, header, folder, limits, resumed)? } else { None };
+    let entry = if form.history { Entry::begin(ui, header, folder, limits, resumed)? } else { None };
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let sometimes: Vec<String> = setting.abstractions.properties.sometimes().map(str::to_owned).collect();
@@ -202,12 +214,14 @@ pub(super) fn go(
     let outcome = outcome?;
     let host_seconds = clock.seconds();
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let end = outcome.merged.end(outcome.why, host_ns);
+    let budget = Budget { branches: most, host_ns: limits.host_ns, until_found: limits.until_found };
+    let end = End { budget: Some(budget), ..outcome.merged.end(outcome.why, host_ns) };
     keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
     let compared = entry.map(|entry| entry.finish(ui, &outcome.merged, &end)).transpose()?.flatten();
     // The run directory is complete, whatever became of the output.
     failed?;
+    let recordings = record::findings(ui, setting, folder, &outcome.merged, form.record_ns, limits.workers)?;
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
     let promise = Promise::of(header, &outcome.merged);
@@ -233,6 +247,7 @@ pub(super) fn go(
         executed: progress.search.instructions,
         states: outcome.merged.coverage().incidence(Kind::State).observed,
         findings: outcome.merged.findings().len(),
+        recordings: &recordings,
         worth,
         promise,
         unsuccessful: &unsuccessful,
@@ -253,10 +268,11 @@ pub(super) fn go(
     }
     tell_unsuccessful(ui, &unsuccessful)?;
     tell_findings(ui, &outcome, &folder)?;
+    record::tell(ui, &recordings, &folder, header.exact)?;
     if let Some(compared) = compared {
         history::tell(ui, &compared)?;
     }
-    Ok(outcome)
+    Ok((outcome, recordings))
 }
 
 /// Returns the default number of workers: one for each core.

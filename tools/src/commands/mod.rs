@@ -29,6 +29,7 @@ mod judge;
 mod moment;
 mod plan;
 mod plans;
+mod record;
 mod recording;
 mod replay;
 mod report;

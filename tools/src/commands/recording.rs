@@ -1,46 +1,81 @@
 //! Recording of a finding's timeline while it is replayed: `timeline-N.jsonl` in the run directory, for the report.
 //!
 //! A line of the file has a kind, and a text in the form of evidence. Messages also have the time at which they were
-//! sent.
+//! sent. The first line says which timeline it is.
 
 use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use everett_input::units::Vtime;
 use everett_session::event::{Event, What};
 use everett_session::explore::witness::{message_line, plain_line};
 use everett_vmm::wire::log::Step;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::report;
 
 /// Maximum number of lines; the last ones are kept.
 const LINES_MAX: usize = 40_000;
 /// Maximum length of a text in bytes.
 const TEXT_BYTES_MAX: usize = 2_000;
 
+/// Maximum length of the first line in bytes. A path has up to 64 forks of 41 bytes each.
+const FIRST_BYTES_MAX: u64 = 16 << 10;
+
 /// Line of the file.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Kept<'l> {
+    Timeline { path: &'l str, trail: &'l str, left_out: u64 },
     Line { text: &'l str },
     Message { text: &'l str, sent_ns: u64 },
     Fault { text: &'l str },
 }
 
-/// Returns the file of a finding's timeline in a run directory.
-pub(super) fn file_of(run: &Path, finding: u32) -> PathBuf {
-    run.join(format!("timeline-{finding}.jsonl"))
+/// Subject of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    /// Timeline of the first branch with this finding.
+    Finding(u32),
+    /// Timeline of a branch, without its messages.
+    Branch(u64),
+}
+
+/// Returns the file of a recorded timeline in a run directory.
+pub(super) fn file_of(run: &Path, key: Key) -> PathBuf {
+    run.join(match key {
+        Key::Finding(finding) => format!("timeline-{finding}.jsonl"),
+        Key::Branch(branch) => format!("branch-{branch}.jsonl"),
+    })
+}
+
+/// True if the file has the timeline of this branch, as an earlier recording left it.
+pub(super) fn is_recorded(run: &Path, key: Key, path: &str, trail: &str) -> bool {
+    #[derive(Deserialize)]
+    struct First {
+        path: String,
+        trail: String,
+    }
+    let Ok((file, _)) = everett_input::file::open(&file_of(run, key)) else { return false };
+    let mut line = String::new();
+    let read = BufReader::new(file).take(FIRST_BYTES_MAX).read_line(&mut line);
+    let first = read.ok().and_then(|_| serde_json::from_str::<First>(&line).ok());
+    first.is_some_and(|first| first.path == path && first.trail == trail)
 }
 
 /// Timeline so far.
 pub(super) struct Recording {
     nodes: Vec<String>,
     lines: VecDeque<String>,
+    /// Number of lines that [`LINES_MAX`] left out.
+    left_out: u64,
 }
 
 impl Recording {
     /// Creates the recording of a timeline of these nodes.
     pub(super) fn new(nodes: &[String]) -> Recording {
-        Recording { nodes: nodes.to_vec(), lines: VecDeque::new() }
+        Recording { nodes: nodes.to_vec(), lines: VecDeque::new(), left_out: 0 }
     }
 
     pub(super) fn event(&mut self, event: &Event) {
@@ -63,16 +98,46 @@ impl Recording {
         let Ok(line) = serde_json::to_string(line) else { return };
         if self.lines.len() >= LINES_MAX {
             self.lines.pop_front();
+            self.left_out += 1;
         }
         self.lines.push_back(line);
     }
 
-    /// Returns the contents of the file.
-    pub(super) fn text(&self) -> String {
-        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    /// Writes the recording of the branch with this path and trail into its file.
+    pub(super) fn write(&self, run: &Path, key: Key, path: &str, trail: &str) -> anyhow::Result<PathBuf> {
+        let first = Kept::Timeline { path, trail, left_out: self.left_out };
+        let first = serde_json::to_string(&first)?;
+        let lines = [&first].into_iter().chain(&self.lines);
+        let file = file_of(run, key);
+        report::replace(&file, &lines.map(|line| format!("{line}\n")).collect::<String>())?;
+        Ok(file)
     }
 }
 
 fn clip(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording is not made again, unless it is of another branch, or of a file that says nothing.
+    #[test]
+    fn a_file_is_recognised_by_its_path_and_trail() {
+        let run = tempfile::tempdir().unwrap();
+        let key = Key::Finding(1);
+        let is_recorded = |key, path, trail| is_recorded(run.path(), key, path, trail);
+        assert!(!is_recorded(key, "1000.1", "aa"));
+        Recording::new(&["a".to_owned()]).write(run.path(), key, "1000.1", "aa").unwrap();
+        assert!(is_recorded(key, "1000.1", "aa"));
+        assert!(!is_recorded(key, "1000.2", "aa") && !is_recorded(key, "1000.1", "ab"));
+        assert!(
+            !is_recorded(Key::Finding(2), "1000.1", "aa") && !is_recorded(Key::Branch(1), "1000.1", "aa")
+        );
+        for text in ["", "{\"kind\":\"line\",\"text\":\"x\"}\n", "[1"] {
+            std::fs::write(file_of(run.path(), key), text).unwrap();
+            assert!(!is_recorded(key, "1000.1", "aa"), "{text}");
+        }
+    }
 }

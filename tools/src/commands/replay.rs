@@ -28,8 +28,7 @@ use super::Outcome;
 use super::common;
 use super::exploration::{self, Run};
 use super::instruments::{self, EdgeFile};
-use super::recording::{self, Recording};
-use super::report;
+use super::recording::{Key, Recording};
 use crate::cli::{self, Id};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
@@ -111,17 +110,18 @@ fn branch(
         Id::Branch(_) => None,
     };
     let mut reporter = Reporter::new(ui, &setting, args, edges, interrupt, record.end_ns);
-    let file = match id {
-        Id::Finding(id) if args.record => Some(recording::file_of(&args.run, id)),
+    let finding = match id {
+        Id::Finding(id) if args.record => Some(id),
         _ if args.record => {
             bail!("--record: only the timelines of findings are kept; name a finding's number, as in 1")
         }
         _ => None,
     };
-    reporter.recording = file.is_some().then(|| Recording::new(&run.reading.header().nodes));
+    reporter.recording = finding.is_some().then(|| Recording::new(&run.reading.header().nodes));
     let outcome = again(&mut reporter, &setting, &record, &recorded, wanted.as_ref())?;
-    if let (Some(file), Some(recording), Outcome::Found) = (file, &reporter.recording, outcome) {
-        report::replace(&file, &recording.text())?;
+    if let (Some(finding), Some(recording), Outcome::Found) = (finding, &reporter.recording, outcome) {
+        let file =
+            recording.write(&args.run, Key::Finding(finding), &record.path.to_string(), &record.trail)?;
         ui.say(format!(
             "recorded in {}; everett report {} --html shows it",
             file.display(),

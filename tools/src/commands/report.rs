@@ -12,7 +12,7 @@ use everett_explorer::report::Report;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Merged, Reading};
 use everett_report::data::limits::SCENES_MAX;
-use everett_report::data::{Code, Data, Edges, Run as Source, Sources};
+use everett_report::data::{Code, Data, Edges, Recordings, Run as Source, Sources};
 use everett_report::findability::Terms;
 use everett_report::scene::Scene;
 use everett_report::{page, text};
@@ -25,7 +25,8 @@ use super::common;
 use super::exploration::{Known, Run};
 use super::history;
 use super::plans;
-use super::recording;
+use super::record::{self, LOGS_MAX};
+use super::recording::{self, Key};
 use crate::cli;
 use crate::serve::Made;
 use crate::ui::{Ui, style};
@@ -36,6 +37,8 @@ const PAGE: &str = "report.html";
 const REGRESSION_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a recorded timeline in bytes.
 const RECORDING_BYTES_MAX: u64 = 256 << 20;
+/// Maximum size of the file about recordings in bytes.
+const RECORDINGS_BYTES_MAX: u64 = 4 << 20;
 /// Maximum size of a file of edges in bytes.
 const EDGES_BYTES_MAX: u64 = 512 << 20;
 /// Word that stands for the older runs of the history.
@@ -146,6 +149,7 @@ fn data(
         .map(|(name, reading, merged)| Source { name, header: reading.header(), merged })
         .collect();
     let run = Source { name: &whole.name, header: whole.run.reading.header(), merged: &whole.run.merged };
+    let recordings = recordings(Path::new(&whole.name))?;
     Ok(Data::of(&Sources {
         run,
         branches: &whole.branches,
@@ -154,6 +158,8 @@ fn data(
         enabled: &whole.known.enabled,
         regressions: regressions(Path::new(&whole.name), &whole.run)?,
         scenes: scenes(Path::new(&whole.name), &whole.run)?,
+        logs: logs(whole, recordings.as_ref())?,
+        recordings,
         causalities: causalities(Path::new(&whole.name), &whole.run)?,
         plans: plans(whole),
         code,
@@ -216,19 +222,53 @@ fn regressions(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, (String
 fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
     let mut all = BTreeMap::new();
     for finding in run.merged.findings().iter().take(SCENES_MAX) {
-        let file = recording::file_of(folder, finding.id);
-        match everett_input::file::read_text(&file, RECORDING_BYTES_MAX) {
-            Ok(text) => {
-                let scene = Scene::of_recording(&run.reading.header().nodes, &finding.hit, &text);
-                let scene =
-                    scene.map_err(|(line, error)| anyhow::anyhow!("{}:{line}: {error}", file.display()))?;
-                all.insert(finding.id, scene);
-            }
-            Err(error) if error.is_missing() => {}
-            Err(error) => return Err(error.into()),
+        let nodes = &run.reading.header().nodes;
+        let of = |text: &str| Scene::of_recording(nodes, &finding.hit, text);
+        if let Some(scene) = scene(folder, Key::Finding(finding.id), of)? {
+            all.insert(finding.id, scene);
         }
     }
     Ok(all)
+}
+
+/// Reads the recorded timelines of branches without a finding.
+fn logs(whole: &Whole, recordings: Option<&Recordings>) -> anyhow::Result<BTreeMap<u64, Scene>> {
+    let mut all = BTreeMap::new();
+    let branches = recordings.into_iter().flat_map(|recordings| &recordings.branches).take(LOGS_MAX);
+    for branch in branches {
+        let of = |text: &str| Scene::of_branch(&whole.run.reading.header().nodes, text);
+        if let Some(scene) = scene(Path::new(&whole.name), Key::Branch(*branch), of)? {
+            all.insert(*branch, scene);
+        }
+    }
+    Ok(all)
+}
+
+/// Reads a recorded timeline, if there is one.
+fn scene(
+    folder: &Path,
+    key: Key,
+    read: impl Fn(&str) -> Result<Scene, (usize, serde_json::Error)>,
+) -> anyhow::Result<Option<Scene>> {
+    let file = recording::file_of(folder, key);
+    match everett_input::file::read_text(&file, RECORDING_BYTES_MAX) {
+        Ok(text) => {
+            let scene = read(&text);
+            Ok(Some(scene.map_err(|(line, error)| anyhow::anyhow!("{}:{line}: {error}", file.display()))?))
+        }
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads how the recording at the end of the exploration went.
+fn recordings(folder: &Path) -> anyhow::Result<Option<Recordings>> {
+    let file = folder.join(record::FILE);
+    match everett_input::file::read_text(&file, RECORDINGS_BYTES_MAX) {
+        Ok(text) => Ok(Some(serde_json::from_str(&text).with_context(|| file.display().to_string())?)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads the causalities of findings, by the number of their finding.

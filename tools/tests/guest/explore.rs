@@ -459,22 +459,29 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     );
 }
 
-/// `explore` writes a page, from the lines that it kept. After `replay --record`, the page has all messages with the times
-/// at which they were sent.
+/// `explore` records the whole timelines of its findings, so its page has all messages with the times at which they were
+/// sent. Without the recording, the page has the lines that were kept, and `replay --record` makes the same recording.
 fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &str) {
     let data = || {
         let page = fs::read_to_string(format!("{run}/report.html")).unwrap();
         let (_, json) = page.split_once("id=\"data\">").unwrap();
         serde_json::from_str::<serde_json::Value>(json.split_once("</script>").unwrap().0).unwrap()
     };
-    let scene = |data: serde_json::Value| data["findings"][0]["scene"].clone();
-    let kept = scene(data());
-    assert!(kept["messages"].as_array().unwrap().iter().all(|message| message["sent_ns"].is_null()));
-    let replay = place.everett(&["replay", run, "1", "-q", "--record"]);
-    assert_eq!(replay.status.code(), Some(1), "{}", shown(&replay));
+    let (at_end, file) = (data(), format!("{run}/timeline-1.jsonl"));
+    let recorded = at_end["findings"][0]["scene"].clone();
+    assert_eq!(recorded["is_recorded"], true);
+    let recordings = &at_end["summary"]["recordings"];
+    assert_eq!((&recordings["recorded"][0], &recordings["left_out"]), (&1.into(), &serde_json::json!([])));
+    let kept_file = fs::read_to_string(&file).unwrap();
+    fs::remove_file(&file).unwrap();
     let report = place.everett(&["report", run, "--html"]);
     assert_eq!(report.status.code(), Some(1), "{}", shown(&report));
-    let recorded = scene(data());
+    let kept = data()["findings"][0]["scene"].clone();
+    assert!(kept["messages"].as_array().unwrap().iter().all(|message| message["sent_ns"].is_null()));
+    assert_eq!(kept["is_recorded"], false);
+    let replay = place.everett(&["replay", run, "1", "-q", "--record"]);
+    assert_eq!(replay.status.code(), Some(1), "{}", shown(&replay));
+    assert_eq!(fs::read_to_string(&file).unwrap(), kept_file);
     let messages = recorded["messages"].as_array().unwrap();
     assert!(messages.len() > kept["messages"].as_array().unwrap().len());
     assert!(messages.iter().all(
@@ -482,6 +489,21 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &st
     ));
     assert_eq!(recorded["faults"], kept["faults"], "the recording has other faults");
     assert!(recorded["operations"].as_array().unwrap().iter().any(|operation| operation["marked"] == true));
+    // Nothing is left to explore, and with a planted leak of host time the replay differs from the exploration.
+    fs::remove_file(&file).unwrap();
+    let world = place.path("world.toml");
+    let again = ["explore", &world, "--seed", "3", "--branches", "40", "-o", run, "--plant", "host-time"];
+    let inexact = place.everett(&again);
+    assert_eq!(inexact.status.code(), Some(2), "{}", shown(&inexact));
+    assert!(
+        String::from_utf8_lossy(&inexact.stderr).contains("the exploration was not exact"),
+        "{}",
+        shown(&inexact)
+    );
+    assert!(
+        !Path::new(&file).exists()
+            && !data()["summary"]["recordings"]["different"].as_array().unwrap().is_empty()
+    );
 }
 
 /// Checks that `everett shrink`, interrupted after it has shown the finding again, writes the best plan so far, and

@@ -29,6 +29,7 @@ fn causality() -> Causality {
             steps_count: 1,
             steps_before: Vec::new(),
             steps_after: Vec::new(),
+            context: Vec::new(),
             code: Vec::new(),
         }),
         digest: String::new(),

@@ -10,9 +10,16 @@ pub const CONFIDENCE: f64 = 0.95;
 /// display only.
 #[must_use]
 pub fn probability_below(clean: u64) -> f64 {
+    probability_below_at(clean, CONFIDENCE)
+}
+
+/// Returns the largest probability that `clean` independent trials without a hit leave possible at this confidence,
+/// which lies between 0 and 1. For display only.
+#[must_use]
+pub fn probability_below_at(clean: u64, confidence: f64) -> f64 {
     if clean == 0 {
         return 1.0;
     }
     // 1 - x^(1/n) loses its digits for large n; ln and expm1 keep them.
-    -((1.0 - CONFIDENCE).ln() / clean as f64).exp_m1()
+    -((1.0 - confidence).ln() / clean as f64).exp_m1()
 }

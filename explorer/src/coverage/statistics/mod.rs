@@ -15,7 +15,7 @@ mod growth;
 mod pct;
 mod richness;
 
-pub use clean::{CONFIDENCE, probability_below};
+pub use clean::{CONFIDENCE, probability_below, probability_below_at};
 pub use findability::{Findability, Prior, Subtree};
 pub use growth::{Growth, Sample};
 pub use pct::Pct;

@@ -290,6 +290,7 @@ impl Merged {
             digest: self.digest().to_hex().to_string(),
             chain: self.chain.last().to_hex().to_string(),
             host_ns,
+            budget: None,
         }
     }
 }

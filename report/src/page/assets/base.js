@@ -77,6 +77,17 @@ const Everett = (() => {
     details.addEventListener("toggle", () => toEnd(details), { once: true });
   });
 
+  // Goes to a section or a finding, as a link to it does, also if the address names it already.
+  function goTo(id) {
+    const target = document.getElementById(id);
+    if (!target) return;
+    location.hash = id;
+    open();
+    target.scrollIntoView({ behavior: "instant" });
+    if (!target.hasAttribute("tabindex")) target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+  }
+
   // Opens the finding that a link or the address names.
   function open() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -103,5 +114,5 @@ const Everett = (() => {
   mark();
 
   addEventListener("beforeprint", () => document.querySelectorAll("details.finding").forEach((details) => (details.open = true)));
-  return { data, make, plain, seconds, commas, clamp, colour, word, copyable, ticks };
+  return { goTo, data, make, plain, seconds, commas, clamp, colour, word, copyable, ticks };
 })();

@@ -242,7 +242,7 @@
     panel.replaceChildren(
       make("h3", {}, "Branch " + n), ...found, make("dl", { class: "small" }, ...list),
       make("details", {}, make("summary", {}, "Path"), make("code", {}, path)),
-      make("p", { class: "dim" }, "A replay shows its log:"), commands
+      ...Everett.logs.list(n), commands
     );
   }
 

@@ -5,6 +5,8 @@
   const { data, make, plain, clamp, ticks } = Everett;
   const GUTTER = 84, LANE = 46, TOP = 40, BOTTOM = 24, OVERVIEW = 34, FIRST = 40, DENSE = 260, LABELLED = 26;
   let serial = 0;
+  // For each finding whose diagram is made: shows the messages around a time.
+  const moves = new Map();
 
   function diagram(box) {
     const finding = data.findings.find((finding) => finding.id === Number(box.dataset.finding));
@@ -19,7 +21,7 @@
     const low = Math.min(...times.slice(0, 50000)), high = Math.max(...times.slice(0, 50000));
     const pad = Math.max((high - low) * 0.02, 1000);
     const all = [low - pad, high + pad];
-    let [a, b] = all;
+    let [a, b] = all, mark = null;
     // About FIRST messages around a time, most of them before it.
     function around(time) {
       let next = messages.findIndex((m) => m.at_ns > time);
@@ -133,6 +135,7 @@
       body.append(...(inside.length > DENSE ? dense(inside) : inside.map((m) => arrow(m, inside.length <= LABELLED))));
       parts.push(body);
       if (scene.found_ns >= a && scene.found_ns <= b) { const x = X(scene.found_ns); parts.push(svg("line", { class: "st-found", x1: x, x2: x, y1: 16, y2: height - BOTTOM + 6 }), svg("text", { class: "st-foundname", x: Math.min(x, w - 8), y: 12, "text-anchor": x > w - 60 ? "end" : "middle" }, "found")); }
+      if (mark !== null && mark >= a && mark <= b) parts.push(svg("line", { class: "st-mark", x1: X(mark), x2: X(mark), y1: 16, y2: height - BOTTOM + 6 }));
       pane.replaceChildren(...parts);
       where.textContent = inside.length + " of " + messages.length + " messages, " + (a / 1e9).toFixed(3) + " s to " + (b / 1e9).toFixed(3) + " s";
       drawOverview();
@@ -152,6 +155,7 @@
     const centre = (event) => { const middle = at(event, overview, all); to(middle - (b - a) / 2, middle + (b - a) / 2); };
     overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); centre(event); });
     overview.addEventListener("pointermove", (event) => { if (event.buttons > 0) centre(event); });
+    moves.set(finding.id, (time) => { mark = time; to(...around(time)); });
     new ResizeObserver(() => { if (box.clientWidth > 0) draw(); }).observe(box);
     draw();
   }
@@ -164,5 +168,15 @@
     if (details.open) make(); else details.addEventListener("toggle", make, { once: true });
   }
   addEventListener("beforeprint", () => boxes.forEach((box) => { if (!box.dataset.made) { box.dataset.made = "1"; diagram(box); } }));
-  performance.mark("everett-ready");
+  // Shows the messages around a time in the diagram of a finding, or the finding if it has none.
+  Everett.spacetime = (id, time) => {
+    const box = document.querySelector('.spacetime[data-finding="' + id + '"]');
+    if (!box) return Everett.goTo("finding-" + id);
+    box.closest("details").open = true;
+    if (!box.dataset.made) { box.dataset.made = "1"; diagram(box); }
+    box.scrollIntoView({ block: "center", behavior: "instant" });
+    if (moves.has(id)) moves.get(id)(time);
+    box.tabIndex = -1;
+    box.focus({ preventScroll: true });
+  };
 })();

@@ -299,6 +299,7 @@ impl<'s, 'w> Work<'s, 'w> {
             steps: steps::last(within, steps::WITHIN_MAX),
             steps_before: steps::last(before, steps::AROUND_MAX),
             steps_after: steps::first(after, steps::AROUND_MAX),
+            context: steps::context(before, within, after),
             code: Vec::new(),
         }
     }

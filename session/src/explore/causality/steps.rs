@@ -54,6 +54,33 @@ pub(super) fn first(steps: &[Step], most: usize) -> Vec<Step> {
     steps[..steps.len().min(most)].to_vec()
 }
 
+/// Longest time between a message and a line of output that may explain it, in nanoseconds of vtime.
+const CONTEXT_NS: u64 = 100_000_000;
+/// Maximum number of lines of output on each side of a message that are taken as its context.
+const CONTEXT_LINES: usize = 2;
+
+/// Returns what may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
+/// `within` is not about messages alone, its steps explain themselves, and nothing is returned.
+pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<Step> {
+    let is_message = |step: &&Step| matches!(step.kind, StepKind::Sent | StepKind::Message);
+    let Some(message) = within.first().filter(|_| within.iter().all(|step| is_message(&step))) else {
+        return Vec::new();
+    };
+    let nodes: Vec<&str> = message.text.split_whitespace().skip(2).step_by(2).take(2).collect();
+    let is_near = |step: &&Step| step.vtime_ns.abs_diff(message.vtime_ns) <= CONTEXT_NS;
+    let is_line = |step: &&Step| {
+        let node = step.text.split_whitespace().nth(1).and_then(|place| place.split('/').next());
+        step.kind == StepKind::Line && node.is_some_and(|node| nodes.contains(&node))
+    };
+    let is_fault = |step: &&Step| step.kind == StepKind::Fault;
+    let lines = before.iter().rev().take_while(is_near).filter(is_line).take(CONTEXT_LINES);
+    let mut all: Vec<Step> = before.iter().rev().find(is_fault).into_iter().chain(lines).cloned().collect();
+    let next = after.iter().take_while(is_near).filter(|step| is_line(step) || is_fault(step));
+    all.extend(next.take(CONTEXT_LINES).cloned());
+    all.sort_by_key(|step| step.vtime_ns);
+    all
+}
+
 /// Watch that keeps the steps of a replay up to the finding.
 pub(super) struct Recorder<'r> {
     nodes: Vec<String>,
@@ -153,5 +180,29 @@ mod tests {
         assert_eq!(steps.times(4), [1, 3, 3]);
         let (before, within, after) = steps.around(10, 10);
         assert_eq!((before.len(), within.len(), after.len()), (5, 0, 0));
+    }
+
+    /// A reset connection is explained by the loss of power before it, and by the mount after it.
+    #[test]
+    fn messages_have_a_context_and_other_steps_have_none() {
+        let step = |ms: u64, kind, text: &str| Step { vtime_ns: ms * 1_000_000, kind, text: text.to_owned() };
+        let steps = [
+            step(10, StepKind::Fault, "0.010 fault #0 power_loss"),
+            step(900, StepKind::Line, "0.900 n1/redis | far"),
+            step(990, StepKind::Line, "0.990 n2/redis | of another node"),
+            step(995, StepKind::Line, "0.995 n1/kernel booted"),
+            step(1_000, StepKind::Message, "1.000 DELIVER n1 > client TCP [RST]"),
+            step(1_001, StepKind::Message, "1.001 DELIVER n1 > client TCP [RST]"),
+            step(1_002, StepKind::Line, "1.002 n1/kernel mounted"),
+            step(1_500, StepKind::Line, "1.500 n1/redis | far"),
+        ];
+        let texts = |within: std::ops::Range<usize>| -> Vec<String> {
+            let context = context(&steps[..within.start], &steps[within.clone()], &steps[within.end..]);
+            context.into_iter().map(|step| step.text[6..].trim().to_owned()).collect()
+        };
+        assert_eq!(texts(4..5), ["fault #0 power_loss", "n1/kernel booted", "n1/kernel mounted"]);
+        assert_eq!(texts(3..4), Vec::<String>::new(), "a line explains itself");
+        assert_eq!(texts(3..5), Vec::<String>::new());
+        assert_eq!(texts(5..5), Vec::<String>::new());
     }
 }

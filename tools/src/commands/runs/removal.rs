@@ -13,12 +13,12 @@ use everett_history::Run;
 
 /// Names of the files of a run, in the order of removal. Without a header a folder is no run, so the header comes last
 /// but for the lock: an interrupted removal can be repeated.
-const FILES: [&str; 5] = ["end.json", "report.html", "branches.bin", "run.json", "lock"];
+const FILES: [&str; 6] = ["end.json", "report.html", "recorded.json", "branches.bin", "run.json", "lock"];
 /// Name of the folder of evidence.
 const EVIDENCE: &str = "findings";
-/// Beginnings and ends of the names of files of a finding, with its number in between.
-const OF_FINDINGS: [(&str, &str); 3] =
-    [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json")];
+/// Beginnings and ends of the names of files of a finding or a branch, with its number in between.
+const OF_FINDINGS: [(&str, &str); 4] =
+    [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json"), ("branch-", ".jsonl")];
 
 /// Removes the files of a run, and its folder if nothing else is in it. Returns true if the folder is gone.
 pub(super) fn remove(run: &Run) -> anyhow::Result<bool> {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn only_names_that_everett_writes_are_removed() {
-        for name in ["regression-1.json", "timeline-12.jsonl", "causality-3.json"] {
+        for name in ["regression-1.json", "timeline-12.jsonl", "causality-3.json", "branch-17.jsonl"] {
             assert!(is_of_finding(name), "{name}");
         }
         for name in ["report.html", "regression-.json", "regression-x.json", "notes.txt", "1.json"] {

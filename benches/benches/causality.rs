@@ -1,0 +1,182 @@
+//! Judges `everett causality` on a cluster of Redis with Sentinel and a planted defect: the client sends one number in 256
+//! to a replica, which takes it. The step that decides a loss is the sending of the lost number, which the finding names.
+//!
+//! `cargo bench -p benches --bench causality [-- --seeds N] [-- --keep DIR] [-- --json]`
+//!
+//! For each seed it explores until a write is lost, lets `everett causality` look for the step, and compares. With
+//! `--keep`, run directories stay in a folder, and those that are complete there are not made again.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use anyhow::{Context, ensure};
+use benches::everett::{AsEverett, everett};
+use clap::Parser;
+use everett_explorer::causality::{Causality, Jump, Why};
+use serde::Serialize;
+use serde_json::Value;
+
+/// World file, relative to the project's top folder.
+const WORLD: &str = "examples/redis-sentinel/careless.toml";
+/// Branches after which an exploration gives up. One in twelve shows the loss.
+const BRANCHES: &str = "600";
+/// Largest distance of two neighbouring vtimes from which futures start, in nanoseconds. The client draws the receiver
+/// of a number when it has written down that it sends it; a fork less than a part of this before does not change the
+/// draw.
+const GRID_NS: u64 = 1_000_000;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// Seeds, from 1
+    #[arg(long, default_value_t = 20)]
+    seeds: u64,
+    /// Folder for run directories [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Branches and futures at a time
+    #[arg(long, default_value_t = 2)]
+    jobs: u16,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Cargo passes this
+    #[arg(long, hide = true)]
+    bench: bool,
+    #[command(flatten)]
+    everett: AsEverett,
+}
+
+/// Result for a seed.
+#[derive(Debug, Serialize)]
+struct Row {
+    bench: &'static str,
+    seed: u64,
+    /// Branches until the write was lost.
+    branches: u64,
+    /// The number that was lost.
+    lost: u64,
+    futures: u64,
+    why: Why,
+    from_ns: u64,
+    to_ns: u64,
+    /// Posterior probability that the jump lies in the interval, in parts of a million.
+    probability_ppm: u32,
+    step: String,
+    /// True if the interval is within the sending of the lost number.
+    right: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Some(end) = args.everett.run() {
+        return end;
+    }
+    benches::end("causality", run(&args))
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let temporary = tempfile::tempdir()?;
+    let folder = args.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
+    std::fs::create_dir_all(&folder)?;
+    if !args.json {
+        println!(
+            "| seed | branches | lost number | futures | step | probability | right |\n|---|---|---|---|---|---|---|"
+        );
+    }
+    let (mut named, mut right) = (0u64, 0u64);
+    for seed in 1..=args.seeds {
+        let row = of_seed(args, &folder, seed).with_context(|| format!("seed {seed}"))?;
+        named += u64::from(row.why == Why::Named);
+        right += u64::from(row.why == Why::Named && row.right);
+        if args.json {
+            println!("{}", serde_json::to_string(&row)?);
+            continue;
+        }
+        println!(
+            "| {seed} | {} | {} | {} | {} | {:.1} % | {} |",
+            row.branches,
+            row.lost,
+            row.futures,
+            row.step,
+            f64::from(row.probability_ppm) / 1e4,
+            if row.right { "yes" } else { "no" }
+        );
+    }
+    if !args.json {
+        println!("\nnamed in {named} of {} searches, the right one in {right}; stated error 5 %", args.seeds);
+    }
+    Ok(())
+}
+
+fn of_seed(args: &Args, folder: &Path, seed: u64) -> anyhow::Result<Row> {
+    let run = folder.join(format!("seed-{seed}"));
+    let file = run.join("causality-1.json");
+    let (name, jobs) = (run.display().to_string(), args.jobs.to_string());
+    if !file.exists() {
+        let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(WORLD).display().to_string();
+        let seed = seed.to_string();
+        let arguments = [
+            "explore",
+            &world,
+            "--seed",
+            &seed,
+            "--until-found",
+            "--branches",
+            BRANCHES,
+            "--jobs",
+            &jobs,
+            "--record",
+            "0s",
+            "-o",
+            &name,
+        ];
+        started(&arguments)?;
+        started(&["causality", &name, "1", "--jobs", &jobs])?;
+    }
+    let causality = Causality::parse(&std::fs::read_to_string(&file)?)?;
+    let end: Value = serde_json::from_str(&std::fs::read_to_string(run.join("end.json"))?)?;
+    let about: Value = serde_json::from_str(&std::fs::read_to_string(run.join("findings/1/finding.json"))?)?;
+    let text = about["text"].as_str().context("the finding has no text")?;
+    let (lost, begin_ns, end_ns) = lost(text).with_context(|| format!("another finding: {text}"))?;
+    let jump = causality.jump.as_ref();
+    let within =
+        |jump: &Jump| jump.from_ns + GRID_NS >= begin_ns && jump.to_ns <= end_ns && jump.is_narrowest;
+    Ok(Row {
+        bench: "causality",
+        seed,
+        branches: end["branches"].as_u64().context("no number of branches")?,
+        lost,
+        futures: causality.futures,
+        why: causality.why,
+        from_ns: jump.map_or(0, |jump| jump.from_ns),
+        to_ns: jump.map_or(0, |jump| jump.to_ns),
+        probability_ppm: jump.map_or(0, |jump| jump.probability_ppm),
+        step: jump.map_or_else(|| "none".to_owned(), step),
+        right: jump.is_some_and(within),
+    })
+}
+
+/// Returns the named step, or the one after the interval if nothing is visible in it.
+fn step(jump: &Jump) -> String {
+    let step = jump.steps.first().or(jump.steps_after.first());
+    let text = step.map_or("", |step| step.text.trim());
+    let next = if jump.steps.is_empty() { "before " } else { "" };
+    format!("{next}`{}`", text.split_once(' ').map_or(text, |(_, text)| text.trim()))
+}
+
+/// Returns the number that a finding says was lost, and when its sending began and was answered, in nanoseconds.
+fn lost(text: &str) -> Option<(u64, u64, u64)> {
+    let rest = text.strip_prefix("acknowledged add of ")?;
+    let (number, rest) = rest.split_once(' ')?;
+    let (_, times) = rest.split_once('(')?;
+    let (begin, rest) = times.split_once("s to ")?;
+    let (end, _) = rest.split_once("s,")?;
+    let ns = |seconds: &str| Some((seconds.parse::<f64>().ok()? * 1e9).round() as u64);
+    Some((number.parse().ok()?, ns(begin)?, ns(end)?))
+}
+
+fn started(arguments: &[&str]) -> anyhow::Result<()> {
+    let status = everett(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    ensure!(status.code() == Some(1), "everett {} ended with {status}", arguments.join(" "));
+    Ok(())
+}
