@@ -49,6 +49,7 @@ use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
+pub use compose::listed;
 pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, Tmpfs, Ulimit};
 pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
@@ -65,6 +66,8 @@ use cursor::{Item, Source, Table};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of compose files that are merged.
+pub const COMPOSE_FILES_MAX: usize = 16;
 /// Maximum number of nodes of a world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Default date and time at which a world boots.
@@ -155,6 +158,9 @@ pub struct World {
     /// Seal of a world that came in a finding file.
     #[serde(skip)]
     pub seal: Option<Arc<Seal>>,
+    /// Compose files that are merged over `file`, in their order.
+    #[serde(skip)]
+    pub more_files: Vec<PathBuf>,
 }
 
 impl World {
@@ -172,6 +178,11 @@ impl World {
         self.nodes.iter().map(of_node).collect()
     }
 
+    /// Iterates over the files that [`load`] read: the file, and those merged over it.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&*self.file).chain(self.more_files.iter().map(PathBuf::as_path))
+    }
+
     /// Returns the file systems of all data disks.
     pub fn filesystems(&self) -> impl Iterator<Item = Filesystem> {
         self.nodes.iter().flat_map(|node| node.disks.iter().map(|disk| disk.filesystem))
@@ -183,7 +194,9 @@ impl World {
     }
 }
 
-/// Reads the world file at `file`.
+/// Reads the world file at `file`. It can also be a list of compose files, as `COMPOSE_FILE` has it:
+/// `compose.yaml:compose.prod.yaml`. Each is merged over those before it, and relative paths start in the folder of the
+/// first.
 ///
 /// # Errors
 /// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
@@ -197,9 +210,28 @@ pub fn load(file: &Path) -> Result<World, Error> {
 /// # Errors
 /// See [`load`].
 pub fn load_listed(file: &Path) -> Result<(World, seal::Inputs), Error> {
-    let (mut world, seal, inputs) = seal::reading(file, || parse(&read_file(file)?, file))?;
+    let (mut world, seal, inputs) = seal::reading(file, || match compose::files(file) {
+        None => parse(&read_file(file)?, file),
+        Some(files) => compose::parse(&compose_texts(&read_files(&files)?), &variable),
+    })?;
     world.seal = seal;
     Ok((world, inputs))
+}
+
+/// Reads the texts of compose files.
+fn read_files(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Error> {
+    if files.len() > COMPOSE_FILES_MAX {
+        let what = format!("{} compose files; at most {COMPOSE_FILES_MAX} are merged", files.len());
+        return Err(Error::whole(&files[0], what));
+    }
+    for file in files.iter().skip(1) {
+        seal::note(file, file.file_name().map_or(file, Path::new));
+    }
+    files.iter().map(|file| Ok((file.clone(), read_file(file)?))).collect()
+}
+
+fn compose_texts(files: &[(PathBuf, String)]) -> Vec<compose::Text<'_>> {
+    files.iter().map(|(file, text)| compose::Text { file, text }).collect()
 }
 
 /// Reads the text of a world file or a compose file.
@@ -219,7 +251,7 @@ fn read_file(file: &Path) -> Result<String, Error> {
 /// See [`load`].
 pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     if confines::is_compose(file) {
-        return compose::parse(text, file, &variable);
+        return compose::parse(&[compose::Text { file, text }], &variable);
     }
     let source = Source { file, text };
     let document = toml::de::DeTable::parse(text).map_err(|e| {
@@ -228,9 +260,15 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     })?;
     let top = Table::root(&source, document.get_ref());
     let Some(item) = top.get("compose") else { return read(&top, file, None) };
-    let path = paths::host(&item)?;
-    let text = read_file(&path)?;
-    let compose = compose::Compose::new(&text, &path, &variable)?;
+    let paths = match item.list(usize::MAX) {
+        Ok(list) => list.iter().map(paths::host).collect::<Result<Vec<_>, Error>>()?,
+        Err(_) => vec![paths::host(&item)?],
+    };
+    if paths.is_empty() {
+        return Err(item.error("there is no compose file"));
+    }
+    let texts = read_files(&paths)?;
+    let compose = compose::Compose::new(&compose_texts(&texts), &variable)?;
     compose.without_block()?;
     read(&top, file, Some(compose))
 }
@@ -349,6 +387,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         properties,
         notes,
         seal: None,
+        more_files: Vec::new(),
     };
     compose::complete(&mut world);
     if let Some(item) = top.get("faults")

@@ -56,7 +56,9 @@ pub(super) fn prepare(
 
 fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
     let world = &setting.launcher.world;
-    let file = std::fs::canonicalize(&world.file).with_context(|| world.file.display().to_string())?;
+    let real = |file: &Path| std::fs::canonicalize(file).with_context(|| file.display().to_string());
+    let files = world.files().map(real).collect::<anyhow::Result<Vec<_>>>()?;
+    let file = everett_world_file::listed(files.iter().map(PathBuf::as_path));
     Ok(Header {
         schema_version: SCHEMA_VERSION,
         everett: env!("CARGO_PKG_VERSION").to_owned(),
