@@ -39,6 +39,7 @@ mod runs;
 mod serve;
 mod show;
 mod shrink;
+mod trial;
 mod verify;
 
 use std::io;

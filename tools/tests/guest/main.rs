@@ -12,7 +12,7 @@
 //! * `finding_file`: a finding as one file;
 //! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
-//! * `disks`: data disks; `instruments`: watchpoints and edges;
+//! * `drafts`: worlds of `everett init`; `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
 //! * `support`: the test world and its image, and functions that run timelines.
 
@@ -22,6 +22,7 @@ mod cluster;
 mod composer;
 mod containers;
 mod disks;
+mod drafts;
 mod ending;
 mod exactness;
 mod exits;
