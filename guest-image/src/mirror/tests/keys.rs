@@ -56,6 +56,11 @@ fn a_subkey_is_bound_by_its_primary_key() {
     let keys = Keys::parse(&other.file()).unwrap();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("it is bound to no primary key"), "{refused}");
+    // It even binds the subkey, which has not agreed.
+    other.claim_subkey(&signer);
+    let keys = Keys::parse(&other.file()).unwrap();
+    let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
+    assert!(refused.contains("it may not sign"), "{refused}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! OpenPGP keys that tests make, and texts that they sign.
 
 use pgp::composed::{
-    CleartextSignedMessage, KeyType, SecretKeyParamsBuilder, SignedPublicKey, SignedSecretKey,
-    SubkeyParamsBuilder,
+    CleartextSignedMessage, KeyType, SecretKeyParamsBuilder, SignedPublicKey, SignedPublicSubKey,
+    SignedSecretKey, SubkeyParamsBuilder,
 };
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{KeyFlags, Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData, UserId};
@@ -104,6 +104,19 @@ impl Signer {
                 vec![revocation.sign_key(primary, &password, public).unwrap()];
         }
         Signer { secret, certificate }
+    }
+
+    /// Binds the signing subkey of another key to this one, without that subkey's agreement.
+    pub(super) fn claim_subkey(&mut self, other: &Signer) {
+        let subkey = other.certificate.public_subkeys[0].key.clone();
+        let primary = &self.secret.primary_key;
+        let mut flags = KeyFlags::default();
+        flags.set_sign(true);
+        let more = vec![SubpacketData::KeyFlags(flags)];
+        let binding = config(primary, SignatureType::SubkeyBinding, HashAlgorithm::Sha512, MADE_S, more);
+        let binding =
+            binding.sign_subkey_binding(primary, primary.public_key(), &Password::empty(), &subkey).unwrap();
+        self.certificate.public_subkeys = vec![SignedPublicSubKey::new(subkey, vec![binding])];
     }
 
     /// Returns the public key as a file of keys.
