@@ -113,3 +113,6 @@ fn member_of(place: &Place, folder: &str) -> Option<String> {
     let below = below.to_str()?;
     Some(if below.is_empty() { prefix } else { format!("{prefix}/{below}") })
 }
+
+#[cfg(test)]
+mod tests;

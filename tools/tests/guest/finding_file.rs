@@ -1,10 +1,10 @@
-//! Findings as one file: exported, replayed elsewhere without a network, imported.
+//! Findings as one file: exported, replayed elsewhere without a network, imported, tampered with.
 //!
 //! *Elsewhere* is this host with a cache of its own and without the network, after everything that the world came from
 //! is gone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
@@ -156,4 +156,85 @@ fn a_finding_is_found_again_elsewhere_from_one_file() {
         let output = elsewhere(&cache, command);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{command:?}: {}", shown(&output));
     }
+    // An import can be exported, and is the same finding.
+    let second = place.path("second");
+    let output = elsewhere(&cache, &["runs", "export", &run, "1", "-o", &second]);
+    assert!(output.status.success(), "{}", shown(&output));
+    assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &second, "-q"])), recorded);
+
+    // A changed file of the imported world is named.
+    let words = words_of(&PathBuf::from(&run).join("world"));
+    fs::write(&words, "word=other").unwrap();
+    let error = refused(&elsewhere(&cache, &["replay", &run, "1", "-q"]));
+    assert!(error.contains("conf/words: this file is not the one of the finding"), "{error}");
+    fs::write(&words, "word=number").unwrap();
+    // So is a changed file of the images.
+    let images = PathBuf::from(&run).join("world/everett.images");
+    for entry in fs::read_dir(&images).unwrap() {
+        let path = entry.unwrap().path();
+        let mut content = fs::read(&path).unwrap();
+        let middle = content.len() / 2;
+        content[middle] ^= 1;
+        fs::write(&path, content).unwrap();
+    }
+    let error = refused(&elsewhere(&cache, &["replay", &run, "1", "-q"]));
+    assert!(error.contains("everett.images") && error.contains("its content has changed"), "{error}");
+
+    tampered(&place, &without);
+}
+
+/// Returns the path of `conf/words` in an unpacked world.
+fn words_of(world: &Path) -> PathBuf {
+    let folders = fs::read_dir(world).unwrap().map(|entry| entry.unwrap().path());
+    let mut words = folders.map(|folder| folder.join("conf/words")).filter(|file| file.is_file());
+    words.next().expect("the world has its files")
+}
+
+/// Files of which a byte is another, which are cut off, or which are of another machine version.
+fn tampered(place: &Place, file: &str) {
+    let whole = fs::read(file).unwrap();
+    let bad = place.path("bad");
+    for at in [0, 5, 100, whole.len() / 2, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        fs::write(&bad, bytes).unwrap();
+        for command in [&["replay", &bad][..], &["runs", "import", &bad, "-o", &place.path("none")]] {
+            let error = refused(&place.everett(command));
+            assert!(error.contains("/bad"), "{error}");
+        }
+        fs::write(&bad, &whole[..at]).unwrap();
+        let error = refused(&place.everett(&["replay", &bad]));
+        assert!(error.contains("/bad"), "{error}");
+    }
+    assert!(!Path::new(&place.path("none")).exists(), "an import that fails leaves nothing");
+    let older = repacked(&whole, "\"machine_version\": \"everett-", "\"machine_version\": \"everett-0");
+    fs::write(&bad, older).unwrap();
+    let error = refused(&place.everett(&["replay", &bad]));
+    assert!(error.contains("/bad was made by machine version everett-0"), "{error}");
+    // A world that names a file of the host does not get it.
+    let sneaky = repacked(&whole, "world/everett.absolute/tmp", "world/everett.absolute/tnp");
+    fs::write(&bad, sneaky).unwrap();
+    let error = refused(&place.everett(&["replay", &bad]));
+    assert!(error.contains("/bad") && error.contains("damaged"), "{error}");
+}
+
+/// Packs a file again with another text of the same length, or one that is longer by a character, in its manifest.
+fn repacked(file: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let tar = zstd::decode_all(file).unwrap();
+    let mut archive = tar::Archive::new(&tar[..]);
+    let mut out = tar::Builder::new(Vec::new());
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let (mut header, mut content) = (entry.header().clone(), Vec::new());
+        std::io::Read::read_to_end(&mut entry, &mut content).unwrap();
+        if header.path_bytes().as_ref() == b"manifest.json" {
+            let text = String::from_utf8(content).unwrap();
+            assert!(text.contains(from), "{text}");
+            content = text.replacen(from, to, 1).into_bytes();
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+        }
+        out.append(&header, &content[..]).unwrap();
+    }
+    zstd::encode_all(&out.into_inner().unwrap()[..], 1).unwrap()
 }
