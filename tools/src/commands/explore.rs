@@ -184,7 +184,7 @@ pub(super) fn go(
     let clock = Stopwatch::start();
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
     let bar = ExploreBar::new(ui, limits.host_ns, most);
-    let mut reporter = Reporter { ui, bar, clock, failed: None, interrupt };
+    let mut reporter = Reporter { ui, world: &header.world, bar, clock, failed: None, interrupt };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
     reporter.bar.clear();
     let outcome = outcome?;
@@ -422,6 +422,8 @@ fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow
 /// Reports the progress of an exploration.
 struct Reporter<'u> {
     ui: &'u Ui,
+    /// The world as the run directory records it.
+    world: &'u Value,
     bar: ExploreBar,
     clock: Stopwatch,
     /// Error of writing to the terminal. It also ends the exploration.
@@ -438,11 +440,12 @@ impl Onlooker for Reporter<'_> {
                 Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
                 None => Vtime(hit.vtime_ns).to_string(),
             };
+            let violated = declared(self.world, &hit.property).unwrap_or(&hit.property);
             self.ui.say(format!(
                 "{} branch {} at {place}: {}: {}",
                 style::paint(style::BAD, "FOUND"),
                 record.choice,
-                style::paint(style::HEAD, printable(&hit.property)),
+                style::paint(style::HEAD, printable(violated)),
                 printable(&hit.text)
             ))
         });
