@@ -111,6 +111,13 @@ fn a_sentence_ends_with_one_mark() {
 }
 
 #[test]
+fn the_name_of_a_property_is_told_once() {
+    let text = "Always \"x holds\" does not hold at /a.py:4:0 in f: {}";
+    let told = story("x holds", "\"x holds\" does not hold", text, &[]);
+    assert_eq!(told, format!("Without any fault, {text}."));
+}
+
+#[test]
 fn lost_writes_are_counted() {
     let gone = "acknowledged add of 6 by process 1 of c (8.1s to 8.2s, lines 11 and 12) is gone: not in later read of [1] by \
                 process \"check 1\" of c (23.7s to 23.8s, lines 95 and 96)";
