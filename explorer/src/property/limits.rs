@@ -24,4 +24,4 @@ pub const RECORD_LINES_MAX: usize = 128;
 /// Time without a further line after which a record has ended, in nanoseconds of vtime.
 pub const RECORD_PAUSE_NS: u64 = 100_000_000;
 /// Maximum number of open records. Further records are judged line by line.
-pub const RECORDS_MAX: usize = 64;
+pub const RECORDS_MAX: usize = 16;

@@ -8,11 +8,11 @@
 //! of a form that is not known, is judged as a single line.
 //!
 //! **Invariants.** What is open is a function of the lines and their times. Memory is bounded: of a record only the lines
-//! with its cause are kept.
+//! with its cause and the lines that match are kept.
 
 mod form;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::limits::{RECORD_LINES_MAX, RECORD_PAUSE_NS, RECORDS_MAX};
 pub(super) use form::Cause;
@@ -78,12 +78,13 @@ impl Records {
         ended
     }
 
-    /// Adds a match of the line that was taken last. Returns false if that line is in no record.
+    /// Adds a match of the line that was taken last. Returns false if that line is in no record, or in
+    /// one with too many matches.
     pub(super) fn add(&mut self, output: &Output, rule: usize, vtime_ns: u64, text: &str) -> bool {
-        let Some(open) = self.0.get_mut(output) else { return false };
-        if open.matches.iter().all(|other| other.rule != rule) {
-            open.matches.push(Match { rule, vtime_ns, text: text.to_owned() });
-        }
+        let Some(open) = self.0.get_mut(output).filter(|open| open.matches.len() < RECORD_LINES_MAX) else {
+            return false;
+        };
+        open.matches.push(Match { rule, vtime_ns, text: text.to_owned() });
         true
     }
 
@@ -110,8 +111,13 @@ impl Records {
     }
 
     fn end(&mut self, output: &Output) -> Option<Ended> {
-        let Open { form, lines, begun_ns, matches, .. } = self.0.remove(output)?;
+        let Open { form, lines, begun_ns, mut matches, .. } = self.0.remove(output)?;
         let cause = form.cause().filter(|_| lines > 1);
+        if cause.is_some() {
+            // One hit of each property; without a cause, each line is a hit.
+            let mut had = BTreeSet::new();
+            matches.retain(|one| had.insert(one.rule));
+        }
         let ended = Ended { node: output.0, matches, cause, begun_ns };
         (!ended.matches.is_empty()).then_some(ended)
     }

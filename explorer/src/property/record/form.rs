@@ -42,6 +42,8 @@ pub(super) struct Form {
     frame: Option<String>,
     /// True if the next line belongs to the record whatever it is.
     wants_line: bool,
+    /// True if a line of Python has said that another traceback follows, or if its frames have begun.
+    is_under_way: bool,
     is_whole: bool,
 }
 
@@ -103,7 +105,15 @@ impl Form {
             Kind::Rust => line.ends_with(':'),
             kind => kind == Kind::NodeSource,
         };
-        Some(Form { kind, head: line.to_owned(), named: None, frame: None, wants_line, is_whole: false })
+        Some(Form {
+            kind,
+            head: line.to_owned(),
+            named: None,
+            frame: None,
+            wants_line,
+            is_under_way: false,
+            is_whole: false,
+        })
     }
 
     /// Returns true if the last line was a mark of the record's end.
@@ -147,24 +157,33 @@ impl Form {
     fn python(&mut self, line: &str, is_indented: bool, trimmed: &str) -> bool {
         let in_frames = self.named.is_none();
         if line.contains(TRACEBACK) {
-            (self.named, self.frame) = (None, None);
-            return true;
+            let is_chained = !in_frames && self.is_under_way;
+            if is_chained {
+                (self.named, self.frame, self.is_under_way) = (None, None, false);
+            }
+            return is_chained;
         }
         // Tracebacks of groups of exceptions have rules before their lines.
         if is_indented || trimmed.starts_with(['|', '+']) {
+            self.is_under_way |= in_frames;
             if in_frames && trimmed.trim_start_matches(['|', ' ']).starts_with("File \"") {
                 // `File "x.py", line 3, in f`
                 self.frame = trimmed.rsplit_once(", in ").map(|(_, function)| function.to_owned());
             }
             return in_frames;
         }
-        if trimmed.is_empty() || CHAINED.iter().any(|start| line.starts_with(start)) {
+        if in_frames {
+            // A traceback has frames; without any, the head was another line.
+            if self.is_under_way && !trimmed.is_empty() {
+                self.named = Some(trimmed.to_owned());
+            }
+            return std::mem::take(&mut self.is_under_way);
+        }
+        if CHAINED.iter().any(|start| line.starts_with(start)) {
+            self.is_under_way = true;
             return true;
         }
-        if in_frames {
-            self.named = Some(trimmed.to_owned());
-        }
-        in_frames
+        trimmed.is_empty()
     }
 
     fn exception(&mut self, is_indented: bool, trimmed: &str) -> bool {
@@ -259,7 +278,9 @@ impl Form {
                 }
             }
             Kind::Sanitizer => match named {
-                Some(summary) if summary.contains(" in ") => of(summary, None),
+                Some(summary) if summary.contains(" in ") && !summary.contains(" leaked in ") => {
+                    of(summary, None)
+                }
                 Some(summary) => of(summary, self.frame.as_ref()),
                 None => of(self.head.trim(), self.frame.as_ref()),
             },

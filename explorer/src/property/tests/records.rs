@@ -240,7 +240,7 @@ fn a_record_ends_by_itself_with_its_mark_after_a_pause_or_before_a_report_of_its
     let hits = judge.observe(&event(2 + pause, 1, What::BitRot)).to_vec();
     assert_eq!((texts(&hits), hits[0].vtime_ns), (cause.to_vec(), 1));
     assert_eq!(judge.begun_ns(0), Some(1));
-    let found = |node| event(2, Some(node), What::Found { property: "service exit", text: "it ended" });
+    let found = |node: u16| event(2, Some(node), What::Found { property: "service exit", text: "it ended" });
     let mut judge = begin();
     assert_eq!(texts(judge.observe(&found(1))), ["it ended"]);
     assert_eq!(texts(judge.observe(&found(0))), cause);
