@@ -104,7 +104,7 @@ fn violation(property: &str, violated: &str, text: &str) -> String {
             None => format!("clients saw what no correct server shows: {text}"),
         },
         // The text of an assertion of the SDK is a sentence with its name.
-        _ if text.contains(property) && violated.contains(property) => text,
+        _ if violated != property && violated.contains(property) && text.contains(property) => text,
         _ => format!("{violated}: {text}"),
     }
 }
