@@ -211,7 +211,8 @@ proptest! {
         let (low, high) = scene.span_ns();
         prop_assert!(low <= high);
         prop_assert!(lines_told(&scene, 3).len() <= 3);
-        prop_assert!(story("p", "p", &line, &scene.faults).contains(", p: "));
+        let told = story("p", "p", &line, &scene.faults);
+        prop_assert!(told.contains(", p") && told.ends_with(['.', '!', '?']), "{told}");
         prop_assert!(facts(&scene).len() <= 4);
     }
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::Kind;
 use everett_explorer::fit::{Fit, Length};
+use everett_explorer::property::words::declared;
 use everett_explorer::report::{Promise, TestCommand, Worth};
 use everett_explorer::run::{Header, Hit, Journal, Record, Why};
 use everett_host::interrupt::Interrupt;
@@ -20,6 +21,7 @@ use everett_session::explore::worker_pool::Before;
 use everett_session::identity::check_version;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Outcome;
 use super::engine_options::engine_options;
