@@ -223,6 +223,18 @@ fn prune_removes_runs_and_nothing_else() {
     assert_eq!(removed(&["--gone"]), ["c"]);
 }
 
+#[test]
+fn prune_says_what_stays_in_a_folder_that_is_not_the_run() {
+    let lab = Lab::new();
+    lab.three();
+    fs::remove_dir_all(lab.path("b")).unwrap();
+    lab.explored("b", "other", 9_000, &["x"]);
+    fs::remove_file(lab.path("a/run.json")).unwrap();
+    let text = lab.prints(&["runs", "prune", "--keep", "1"]);
+    assert!(text.contains("b  (it holds another exploration, which stays)"), "{text}");
+    assert!(text.contains("a  (no run is in it any more; it stays)"), "{text}");
+}
+
 /// A run in which a process explores, and a folder that is not the recorded run, stay.
 #[test]
 fn prune_keeps_what_is_in_use_or_not_the_run() {

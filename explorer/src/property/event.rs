@@ -18,6 +18,8 @@ pub enum What<'t> {
     Line {
         /// Name of the program.
         unit: &'t str,
+        /// True if it is on standard error. Only the lines of a record of several lines depend on it.
+        is_error: bool,
         /// Line without its end.
         text: &'t str,
     },

@@ -19,7 +19,8 @@ pub struct Hit {
     /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have
     /// the same signature. Violations of a history have the same signature if they have the same cause.
     pub signature: String,
-    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. It may have any characters.
+    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes: of a record of several lines, its cause. It may have
+    /// any characters.
     pub text: String,
     /// Virtual time of the violation, in nanoseconds.
     pub vtime_ns: u64,
@@ -32,12 +33,12 @@ pub(super) fn clipped(text: &str) -> String {
     head(text, TEXT_BYTES_MAX).to_owned()
 }
 
-/// Returns the signature of a text that violates a property.
-pub(super) fn signature(property: &str, text: &str, world: &World) -> String {
+/// Returns the signature of a text that violates a property. `place` is a place in a program that does not vary.
+pub(super) fn signature(property: &str, text: &str, place: Option<&str>, world: &World) -> String {
     // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked.
     let masked = template(&world.mask(head(text, LINE_BYTES_MAX)));
     let mut hasher = blake3::Hasher::new_derive_key("everett 1 signature of a hit");
-    for part in [property, masked.as_str()] {
+    for part in [property, masked.as_str()].into_iter().chain(place) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

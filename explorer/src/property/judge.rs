@@ -9,6 +9,7 @@ use super::hit::{Hit, clipped, signature};
 use super::kernel::trouble;
 use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX};
 use super::properties::Properties;
+use super::record::{Cause, Ended, Match, Output, Records};
 use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
 use crate::coverage::text::head;
@@ -22,14 +23,25 @@ pub struct Judge<'a> {
     hits: Vec<Hit>,
     /// For each hit, the number of events observed up to and including its own.
     after: Vec<u64>,
+    /// For each hit, the virtual time from which its lines are: that of the first line of its record.
+    begun: Vec<u64>,
     observed: u64,
+    records: Records,
 }
 
 impl<'a> Judge<'a> {
     /// Continues from a state.
     #[must_use]
     pub fn start(properties: &'a Properties, state: JudgeState) -> Judge<'a> {
-        Judge { properties, state, hits: Vec::new(), after: Vec::new(), observed: 0 }
+        Judge {
+            properties,
+            state,
+            hits: Vec::new(),
+            after: Vec::new(),
+            begun: Vec::new(),
+            observed: 0,
+            records: Records::default(),
+        }
     }
 
     /// Judges the next event. Returns its hits.
@@ -37,13 +49,18 @@ impl<'a> Judge<'a> {
         let before = self.hits.len();
         self.observed = self.observed.saturating_add(1);
         let (now, node) = (event.vtime_ns, event.node);
+        let old = self.records.end_old(now);
+        self.ended(old);
         match event.what {
-            What::Line { unit, text } => self.line(now, node, Some(unit), text),
+            What::Line { unit, is_error, text } => self.printed(now, node, unit, is_error, text),
             What::Console(text) => {
                 self.trouble(now, node, text);
-                self.line(now, node, None, text);
+                self.line(now, node, None, text, None);
             }
             What::Found { property, text } => {
+                // What a service printed before it ended comes first.
+                let of_node = if node.is_some() { self.records.end_of(node) } else { Vec::new() };
+                self.ended(of_node);
                 if !self.excuses(node, property) {
                     self.hit(property, text, now, node);
                 }
@@ -84,6 +101,7 @@ impl<'a> Judge<'a> {
     /// last call of [`calm`](Judge::calm). Returns no hits if there was no call since the last end.
     pub fn end(&mut self, now_ns: u64) -> &[Hit] {
         let before = self.hits.len();
+        self.end_records();
         let properties = self.properties;
         if let Some(Calm { since_ns, came }) = self.state.calm.take() {
             let missing = properties.rules().iter().filter(|rule| rule.form() == Form::Eventually);
@@ -94,6 +112,13 @@ impl<'a> Judge<'a> {
             }
         }
         self.hits.get(before..).unwrap_or_default()
+    }
+
+    /// Ends all records of several lines that are still open, because nothing more of this timeline is judged, or because
+    /// others continue it. The lines of a record that come later are judged on their own.
+    pub fn end_records(&mut self) {
+        let open = self.records.end_of(None);
+        self.ended(open);
     }
 
     /// Returns true if a violation of this property that the caller reports is no hit: the world ignores the property, or
@@ -109,6 +134,12 @@ impl<'a> Judge<'a> {
         self.after.iter().copied().zip(&self.hits)
     }
 
+    /// Returns the virtual time of the first line that belongs to a hit, by the number of the hit, in nanoseconds.
+    #[must_use]
+    pub fn begun_ns(&self, hit: usize) -> Option<u64> {
+        self.begun.get(hit).copied()
+    }
+
     /// Returns the current state, which a child inherits.
     #[must_use]
     pub fn state(&self) -> &JudgeState {
@@ -117,7 +148,8 @@ impl<'a> Judge<'a> {
 
     /// Returns all hits since the start, and the state that a child inherits.
     #[must_use]
-    pub fn finish(self) -> (Vec<Hit>, JudgeState) {
+    pub fn finish(mut self) -> (Vec<Hit>, JudgeState) {
+        self.end_records();
         (self.hits, self.state)
     }
 
@@ -135,15 +167,65 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn line(&mut self, now: u64, node: Option<u16>, unit: Option<&str>, text: &str) {
+    /// Judges a line of a program, which may be one of a record.
+    fn printed(&mut self, now: u64, node: Option<u16>, unit: &str, is_error: bool, text: &str) {
+        let text = head(text, LINE_BYTES_MAX);
+        let is_judged = self.properties.rules().iter().any(Rule::takes_records);
+        let output = is_judged.then(|| (node, unit.to_owned(), is_error));
+        if let Some(output) = &output {
+            let ended = self.records.line(output, now, text);
+            self.ended(ended);
+        }
+        self.line(now, node, Some(unit), text, output.as_ref());
+        if let Some(output) = &output {
+            let ended = self.records.end_if_whole(output);
+            self.ended(ended);
+        }
+    }
+
+    /// Adds the hits of records that have ended.
+    fn ended(&mut self, records: impl IntoIterator<Item = Ended>) {
+        let properties = self.properties;
+        for Ended { node, matches, cause, begun_ns } in records {
+            for Match { rule, vtime_ns, text } in matches {
+                let Some(rule) = properties.rules().get(rule) else { continue };
+                let whole = match &cause {
+                    None => Violation {
+                        text: &text,
+                        cause: &text,
+                        place: None,
+                        vtime_ns,
+                        node,
+                        begun_ns: vtime_ns,
+                    },
+                    Some(Cause { what, place }) => Violation {
+                        text: what,
+                        cause: what,
+                        place: place.as_deref(),
+                        vtime_ns,
+                        node,
+                        begun_ns,
+                    },
+                };
+                self.violated(rule.name(), &whole);
+            }
+        }
+    }
+
+    /// Judges a line. Violations in a line of an open record of this output wait for its end.
+    fn line(&mut self, now: u64, node: Option<u16>, unit: Option<&str>, text: &str, output: Option<&Output>) {
         let text = head(text, LINE_BYTES_MAX);
         let properties = self.properties;
-        for rule in properties.rules() {
+        for (index, rule) in properties.rules().iter().enumerate() {
             if !self.waits_for(rule) || !rule.matches(node, unit, text) {
                 continue;
             }
             match (rule.form(), &mut self.state.calm) {
-                (Form::Never, _) => self.hit(rule.name(), text, now, node),
+                (Form::Never, _) => {
+                    if !output.is_some_and(|output| self.records.add(output, index, now, text)) {
+                        self.hit(rule.name(), text, now, node);
+                    }
+                }
                 (Form::Eventually, Some(calm)) => {
                     calm.came.insert(rule.name().to_owned());
                 }
@@ -170,15 +252,33 @@ impl<'a> Judge<'a> {
 
     /// Adds a hit whose signature is made from `cause` instead of its text.
     fn hit_as(&mut self, property: &str, cause: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
+        self.violated(property, &Violation { text, cause, place: None, vtime_ns, node, begun_ns: vtime_ns });
+    }
+
+    fn violated(&mut self, property: &str, violation: &Violation<'_>) {
         let property = head(property, NAME_BYTES_MAX);
         if self.properties.ignores(property) {
             return;
         }
-        let signature = signature(property, cause, self.properties.world());
+        let Violation { text, cause, place, vtime_ns, node, begun_ns } = *violation;
+        let signature = signature(property, cause, place, self.properties.world());
         if self.state.enters(property, &signature) {
             let property = property.to_owned();
-            self.hits.push(Hit { property, signature, text: clipped(text), vtime_ns, node });
+            let text = place.map_or_else(|| clipped(text), |place| clipped(&format!("{text}, in {place}")));
+            self.hits.push(Hit { property, signature, text, vtime_ns, node });
             self.after.push(self.observed);
+            self.begun.push(begun_ns);
         }
     }
+}
+
+/// A violation before it is known whether it is a new hit.
+struct Violation<'v> {
+    text: &'v str,
+    /// Text from which the signature is made.
+    cause: &'v str,
+    place: Option<&'v str>,
+    vtime_ns: u64,
+    node: Option<u16>,
+    begun_ns: u64,
 }

@@ -2,9 +2,10 @@
 //!
 //! - `limits`: bounds
 //! - `config`: properties as a world file declares them; `rule`: a declared property after its checks; `problem`:
-//!   errors of declarations
+//!   errors of declarations; [`words`]: words for violations
 //! - [`builtin`]: properties that every world has; `kernel`: problems that Linux reports on its console; `excuse`:
 //!   reports that faults explain
+//! - `record`: records of several lines, such as tracebacks, which are one event
 //! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state
 //!   that a child timeline inherits; `hit`: violations
 //!
@@ -13,7 +14,8 @@
 //!
 //! **Invariants.**
 //! - Results are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A timeline
-//!   that is cut in pieces, each started from the state of the previous one, has the same hits as in one piece.
+//!   that is cut in pieces, each started from the state of the previous one, has the same hits as in one piece. Only a
+//!   record of several lines ends where a piece ends.
 //! - No two hits of a path from the root have the same property and signature.
 //! - Texts from a world can be of any kind and length. Memory is bounded, and judging cannot fail.
 
@@ -27,8 +29,10 @@ mod kernel;
 pub mod limits;
 mod problem;
 mod properties;
+mod record;
 mod rule;
 mod state;
+pub mod words;
 
 pub use config::PropertyConfig;
 pub use event::{Event, What};

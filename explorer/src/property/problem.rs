@@ -2,7 +2,7 @@
 
 use crate::coverage::WorldError;
 
-use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX, UNIT_BYTES_MAX};
+use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX, UNIT_BYTES_MAX, VIOLATED_BYTES_MAX};
 
 /// Error of the declared properties of a world. Names in it are quoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,12 @@ pub enum PropertyProblem {
     /// A property of console lines has a pattern for units.
     #[error("unit: console lines have no unit")]
     UnitOfConsole,
+    /// The words for a violation are empty, too long, or have control characters.
+    #[error("violated: 1 to {VIOLATED_BYTES_MAX} bytes in one line")]
+    Violated,
+    /// A `sometimes` property has words for a violation.
+    #[error("violated: a \"sometimes\" property is never violated")]
+    NeverViolated,
     /// The list of nodes is empty.
     #[error("nodes: the list is empty; leave it out for all nodes")]
     NoNodes,

@@ -10,7 +10,7 @@ use crate::plan::problem::quoted;
 
 use super::builtin;
 use super::config::PropertyConfig;
-use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX};
+use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX, VIOLATED_BYTES_MAX};
 use super::problem::PropertyProblem;
 
 /// Meaning of a matching line.
@@ -59,6 +59,14 @@ impl Rule {
                 return Err(PropertyProblem::Unit);
             }
         }
+        if let Some(violated) = &config.violated {
+            if form == Form::Sometimes {
+                return Err(PropertyProblem::NeverViolated);
+            }
+            if !(1..=VIOLATED_BYTES_MAX).contains(&violated.len()) || violated.contains(char::is_control) {
+                return Err(PropertyProblem::Violated);
+            }
+        }
         Ok(Rule {
             name: config.name.clone(),
             form,
@@ -75,6 +83,11 @@ impl Rule {
 
     pub(super) fn form(&self) -> Form {
         self.form
+    }
+
+    /// Returns true if matches in records of several lines are those of the records.
+    pub(super) fn takes_records(&self) -> bool {
+        self.form == Form::Never && !self.console
     }
 
     /// Returns the expression as it was written.

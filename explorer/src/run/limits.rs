@@ -31,7 +31,7 @@ pub const SIGNATURE_BYTES_MAX: usize = 256;
 /// Maximum length of a hit's text, and of the reason why a branch broke, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum number of lines of each kind of evidence.
-pub const EVIDENCE_LINES_MAX: usize = 64;
+pub const EVIDENCE_LINES_MAX: usize = 192;
 /// Maximum length of a line of evidence, in bytes.
 pub const EVIDENCE_BYTES_MAX: usize = 512;
 /// Maximum number of `sometimes` properties that are recorded for a branch.

@@ -1,5 +1,6 @@
 //! Findings of the run.
 
+use everett_explorer::property::words::violation;
 use everett_explorer::run::{self, Cost};
 use serde::Serialize;
 
@@ -133,7 +134,7 @@ fn of(
         property: hit.property.clone(),
         signature: hit.signature.clone(),
         text: hit.text.clone(),
-        story: scene::story(&hit.property, &hit.text, faults),
+        story: scene::story(&hit.property, &violation(&header.world, &hit.property), &hit.text, faults),
         facts: scene::facts(&scene),
         status: Status::of(&cpu_seen, &cpu),
         node: hit.node.clone(),

@@ -78,6 +78,7 @@ fn faults_are_told_in_words() {
     assert_eq!(scene.faults[1].lanes, [0, 1, 2]);
     let told = story(
         "linearizability",
+        "linearizability",
         "acquire by process 8 of b (1.7s to 1.8s, lines 1 and 2) cannot be: a held it",
         &scene.faults,
     );
@@ -88,18 +89,39 @@ fn faults_are_told_in_words() {
     );
     let again = [scene.faults[0].clone(), scene.faults[0].clone()];
     assert_eq!(
-        story("kernel oops", "BUG (bad)", &again),
+        story("kernel oops", "kernel oops", "BUG (bad)", &again),
         "After db lost power at 972 ms for 89.5 ms, and again at 972 ms for 89.5 ms, kernel oops: BUG (bad)."
     );
     let many = vec![scene.faults[1].clone(); 9];
-    assert!(story("p", "t", &many).starts_with("After 6 other faults, db was cut off"));
+    assert!(story("p", "p", "t", &many).starts_with("After 6 other faults, db was cut off"));
+}
+
+#[test]
+fn a_sentence_ends_with_one_mark() {
+    for (text, end) in
+        [("Traceback (most recent call last):", "last)."), ("gone.", "gone."), ("why?", "why?")]
+    {
+        let told = story("p", "the tick thread died", text, &[]);
+        assert!(
+            told.starts_with("Without any fault, the tick thread died: ") && told.ends_with(end),
+            "{told}"
+        );
+        assert!(!told.ends_with(":.") && !told.ends_with("?.") && !told.ends_with(".."), "{told}");
+    }
+}
+
+#[test]
+fn the_name_of_a_property_is_told_once() {
+    let text = "Always \"x holds\" does not hold at /a.py:4:0 in f: {}";
+    let told = story("x holds", "\"x holds\" does not hold", text, &[]);
+    assert_eq!(told, format!("Without any fault, {text}."));
 }
 
 #[test]
 fn lost_writes_are_counted() {
     let gone = "acknowledged add of 6 by process 1 of c (8.1s to 8.2s, lines 11 and 12) is gone: not in later read of [1] by \
                 process \"check 1\" of c (23.7s to 23.8s, lines 95 and 96)";
-    let told = |text: &str| story("lost write", text, &[]);
+    let told = |text: &str| story("lost write", "lost write", text, &[]);
     assert_eq!(told(gone), "Without any fault, an acknowledged write was gone: add of 6 by process 1 of c.");
     assert_eq!(
         told(&format!("{gone} (and 7 more)")),
@@ -189,7 +211,8 @@ proptest! {
         let (low, high) = scene.span_ns();
         prop_assert!(low <= high);
         prop_assert!(lines_told(&scene, 3).len() <= 3);
-        prop_assert!(story("p", &line, &scene.faults).contains(", p: "));
+        let told = story("p", "p", &line, &scene.faults);
+        prop_assert!(told.contains(", p") && told.ends_with(['.', '!', '?']), "{told}");
         prop_assert!(facts(&scene).len() <= 4);
     }
 }

@@ -26,13 +26,17 @@ pub struct Told {
     pub marked: bool,
 }
 
-/// Returns what happened, in one sentence: the faults before, and the violation.
+/// Returns what happened, in one sentence: the faults before, and the violation. `violated` are the words for a violation of
+/// the property.
 #[must_use]
-pub fn story(property: &str, text: &str, faults: &[Bar]) -> String {
-    let fact = violation(property, text);
+pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> String {
+    let fact = violation(property, violated, text);
+    // The texts of programs often end with a mark of their own.
+    let fact = fact.trim_end_matches(['.', ':', ';', ',', ' ']);
+    let end = if fact.ends_with(['!', '?']) { "" } else { "." };
     match after(faults) {
-        Some(after) => format!("After {after}, {fact}."),
-        None => format!("Without any fault, {fact}."),
+        Some(after) => format!("After {after}, {fact}{end}"),
+        None => format!("Without any fault, {fact}{end}"),
     }
 }
 
@@ -89,7 +93,7 @@ fn after(faults: &[Bar]) -> Option<String> {
 }
 
 /// Returns a violation as a clause.
-fn violation(property: &str, text: &str) -> String {
+fn violation(property: &str, violated: &str, text: &str) -> String {
     let (text, more) = shortened(text);
     match property {
         builtin::LOST_WRITE => lost(&text, more),
@@ -99,7 +103,9 @@ fn violation(property: &str, text: &str) -> String {
             }
             None => format!("clients saw what no correct server shows: {text}"),
         },
-        _ => format!("{property}: {text}"),
+        // The text of an assertion of the SDK is a sentence with its name.
+        _ if violated != property && violated.contains(property) && text.contains(property) => text,
+        _ => format!("{violated}: {text}"),
     }
 }
 

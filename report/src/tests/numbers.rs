@@ -31,7 +31,9 @@ fn figures_of_a_small_run() {
     // Finding 2 was shrunk; finding 1 was not.
     assert_eq!(corrupt.plan.as_ref().unwrap().faults[0].begin_ns, ROOT_NS + 1_000_000_000);
     assert!(
-        corrupt.story.starts_with("After db stood still at 1.70 s for 2.00 s, no corruption x: "),
+        corrupt
+            .story
+            .starts_with("After db stood still at 1.70 s for 2.00 s, \"no corruption x\" does not hold: "),
         "{}",
         corrupt.story
     );

@@ -10,6 +10,7 @@ use everett_explorer::coverage::{
 };
 use everett_explorer::history::Line;
 use everett_explorer::plan::{self, Plan};
+use everett_explorer::property::limits::RECORD_LINES_MAX;
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
 use everett_explorer::sdk;
@@ -21,11 +22,11 @@ use serde_json::Value;
 use super::abstractions::Abstractions;
 use super::history_chain::{HistoryChain, HistoryWriter};
 use super::wire::arrives;
-use crate::event::{Event, What};
+use crate::event::{Event, StreamName, What};
 use crate::show;
 use crate::timeline::Timeline;
 
-/// Number of last lines that are kept as evidence of a hit.
+/// Number of last lines that are kept as evidence of a hit, besides those of a record of several lines.
 const LINES_MAX: usize = 60;
 /// Maximum length of a kept line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
@@ -223,8 +224,10 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the state that a child inherits.
+    /// Returns the state that a child inherits. Records of several lines end here.
     pub fn memory(&mut self) -> Inherited {
+        self.judge.end_records();
+        self.hits();
         Inherited {
             chain: self.chain().clone(),
             observer: self.observer.state().clone(),
@@ -237,7 +240,9 @@ impl<'s> Witness<'s> {
 
     /// Ends the observation and returns its results.
     #[must_use]
-    pub fn finish(self) -> Testimony {
+    pub fn finish(mut self) -> Testimony {
+        self.judge.end_records();
+        self.hits();
         let (delta, _) = self.observer.finish();
         let (_, state) = self.judge.finish();
         Testimony {
@@ -268,10 +273,11 @@ impl<'s> Witness<'s> {
         let node = self.abstractions.node(&event.node);
         let vtime_ns = event.vtime_ns;
         match &event.what {
-            What::Line { unit, text, .. } => {
+            What::Line { unit, text, stream, .. } => {
                 let what = || Shown::LogLine { unit: unit.clone(), text: text.clone() };
                 self.log(vtime_ns, node, text.len(), what);
-                self.judge.observe(&Seen { vtime_ns, node, what: Saw::Line { unit, text } });
+                let is_error = *stream == StreamName::Stderr;
+                self.judge.observe(&Seen { vtime_ns, node, what: Saw::Line { unit, is_error, text } });
             }
             What::Kernel { text } => {
                 self.log(vtime_ns, node, text.len(), || Shown::Console(text.clone()));
@@ -311,7 +317,7 @@ impl<'s> Witness<'s> {
             | What::Effect { .. }
             | What::Access { .. } => {}
         }
-        if self.recent.len() >= LINES_MAX {
+        if self.recent.len() >= LINES_MAX + RECORD_LINES_MAX {
             self.recent.pop_front();
         }
         self.recent.push_back(event);
@@ -471,12 +477,16 @@ impl<'s> Witness<'s> {
         if new.is_empty() {
             return;
         }
-        self.reported += new.len();
-        let evidence = self.evidence();
-        self.found.extend(new.into_iter().map(|hit| Found { hit, evidence: evidence.clone() }));
+        for hit in new {
+            let begun_ns = self.judge.begun_ns(self.reported).unwrap_or(hit.vtime_ns);
+            self.reported += 1;
+            let evidence = self.evidence(begun_ns);
+            self.found.push(Found { hit, evidence });
+        }
     }
 
-    fn evidence(&self) -> Evidence {
+    /// Returns the evidence of a hit whose first line was printed at `begun_ns`.
+    fn evidence(&self, begun_ns: u64) -> Evidence {
         let several = self.abstractions.world.nodes.len() > 1;
         let plain = |event: &Event| {
             let mut line = plain_line(event, several);
@@ -491,8 +501,10 @@ impl<'s> Witness<'s> {
             let text = Plan::new(vec![entry.clone()], &self.abstractions.names).ok()?.write();
             Some(format!("{} #{id} {}", Vtime(vtime_ns), text.trim_end()))
         };
+        let own = self.recent.iter().rev().take_while(|event| event.vtime_ns >= begun_ns).count();
+        let skipped = self.recent.len().saturating_sub(own.max(LINES_MAX));
         Evidence {
-            lines: self.recent.iter().map(plain).collect(),
+            lines: self.recent.iter().skip(skipped).map(plain).collect(),
             packets: self.packets.iter().map(packet).collect(),
             faults: self.begun.iter().filter_map(fault).collect(),
         }

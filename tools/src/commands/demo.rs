@@ -15,15 +15,14 @@ use everett_session::explore::path_runner::{PathRunner, Watch};
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
-use everett_session::machines::EngineOptions;
 use everett_session::show;
 use everett_vmm::wire::log::Step;
 use serde::Serialize;
 
-use super::exploration::{self, Run};
+use super::exploration::Run;
 use super::explore::Form;
 use super::recording::{self, Key, Recording};
-use super::{Outcome, common, explore, findings, report, shrink};
+use super::{Outcome, common, demo_versions, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
@@ -68,7 +67,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
         1,
         "The world: three machines with Debian's Redis and Sentinel, and a client that adds numbers to a set",
     )?;
-    let explored = exploration::prepare(ui, world, Some(args.seed), EngineOptions::default(), &interrupt)?;
+    let explored = demo_versions::prepare(ui, world, args.seed, &interrupt)?;
     ui.say(format!("image {}", explored.header.image))?;
 
     heading(ui, 2, "Explore it, with partitions and losses of power, until something is found")?;
@@ -114,13 +113,13 @@ pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
             "The control: one Redis that flushes before it answers, the same faults, {branches} branches"
         ),
     )?;
-    let control = exploration::prepare(ui, control, Some(args.seed), EngineOptions::default(), &interrupt)?;
+    let control = demo_versions::prepare(ui, control, args.seed, &interrupt)?;
     let limits = Limits { branches, until_found: false, ..limits };
     let (form, control_run) = (Form::default(), place.path().join("control"));
     let (clean, _) = explore::go(ui, &control, &control_run, &limits, &interrupt, &|_| {}, form)?;
     let control_findings = clean.merged.findings().len();
     for finding in clean.merged.findings() {
-        findings::tell(ui, &control.header.nodes, finding)?;
+        findings::tell(ui, &control.header, finding)?;
     }
 
     let seconds = clock.seconds();

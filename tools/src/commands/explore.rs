@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::{Dictionary, Kind};
 use everett_explorer::fit::{Fit, Length};
+use everett_explorer::property::words::declared;
 use everett_explorer::report::{Promise, TestCommand, Worth};
 use everett_explorer::run::{Brief, Budget, End, Header, Hit, Journal, Record, Why};
 use everett_host::interrupt::Interrupt;
@@ -21,6 +22,7 @@ use everett_session::explore::worker_pool::Before;
 use everett_session::identity::check_version;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Outcome;
 use super::engine_options::engine_options;
@@ -208,7 +210,7 @@ pub(super) fn go(
     let sometimes: Vec<String> = setting.abstractions.properties.sometimes().map(str::to_owned).collect();
     let subject = Subject { header, run: folder, sometimes: &sometimes, limits };
     let display = display(ui, &subject, interrupt, clock, form.live)?;
-    let mut reporter = Reporter { ui, display, clock, failed: None, interrupt };
+    let mut reporter = Reporter { ui, world: &header.world, display, clock, failed: None, interrupt };
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
     let failed = reporter.finish();
     let outcome = outcome?;
@@ -474,6 +476,8 @@ fn display(
 /// Reports the progress of an exploration.
 struct Reporter<'u> {
     ui: &'u Ui,
+    /// The world as the run directory records it.
+    world: &'u Value,
     display: Display,
     clock: Stopwatch,
     /// Error of writing to the terminal. It also ends the exploration.
@@ -499,7 +503,7 @@ impl Reporter<'_> {
 }
 
 /// Returns the line of a finding at its first occurrence.
-fn found_line(record: &Record, hit: &Hit) -> String {
+fn found_line(world: &Value, record: &Record, hit: &Hit) -> String {
     let place = match &hit.node {
         Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
         None => Vtime(hit.vtime_ns).to_string(),
@@ -508,14 +512,14 @@ fn found_line(record: &Record, hit: &Hit) -> String {
         "{} branch {} at {place}: {}: {}",
         style::paint(style::BAD, "FOUND"),
         record.choice,
-        style::paint(style::HEAD, printable(&hit.property)),
+        style::paint(style::HEAD, printable(declared(world, &hit.property).unwrap_or(&hit.property))),
         printable(&hit.text)
     )
 }
 
 impl Onlooker for Reporter<'_> {
     fn found(&mut self, record: &Record, hit: &Hit) {
-        let line = found_line(record, hit);
+        let line = found_line(self.world, record, hit);
         let told = match &mut self.display {
             Display::Live(live, lines) => {
                 live.found(record, hit);

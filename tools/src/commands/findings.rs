@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use everett_explorer::run::{Finding, RunError};
+use everett_explorer::property::words::violation;
+use everett_explorer::run::{Finding, Header, RunError};
 use everett_input::units::Vtime;
 use everett_report::scene::{Scene, story};
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
     // Programs that read JSON get all findings.
     let shown = if all || ui.json { findings.len() } else { SHOWN.min(findings.len()) };
     for finding in findings.iter().take(shown) {
-        tell(ui, &run.reading.header().nodes, finding)?;
+        tell(ui, run.reading.header(), finding)?;
     }
     if findings.len() > shown {
         ui.say(style::paint(style::FAINT, format!("{} more; --all lists them", findings.len() - shown)))?;
@@ -58,7 +59,7 @@ pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
 }
 
 /// Prints a finding as a story: its property, what happened, and where.
-pub(super) fn tell(ui: &Ui, nodes: &[String], finding: &Finding) -> anyhow::Result<()> {
+pub(super) fn tell(ui: &Ui, header: &Header, finding: &Finding) -> anyhow::Result<()> {
     let hit = &finding.hit;
     ui.record(&Record {
         kind: "finding",
@@ -79,9 +80,10 @@ pub(super) fn tell(ui: &Ui, nodes: &[String], finding: &Finding) -> anyhow::Resu
     } else {
         format!("on {} branches of {} subtrees", finding.tally.branches, finding.tally.subtrees.len())
     };
-    let scene = Scene::of_hit(nodes, hit);
+    let scene = Scene::of_hit(&header.nodes, hit);
+    let violated = violation(&header.world, &hit.property);
     let mut told: String =
-        story(&hit.property, &hit.text, &scene.faults).chars().take(STORY_CHARS + 1).collect();
+        story(&hit.property, &violated, &hit.text, &scene.faults).chars().take(STORY_CHARS + 1).collect();
     if told.chars().count() > STORY_CHARS {
         told.pop();
         told.push('…');

@@ -15,6 +15,7 @@ mod cache;
 mod causality;
 mod common;
 mod demo;
+mod demo_versions;
 mod doctor;
 mod engine_options;
 mod exploration;

@@ -47,6 +47,18 @@ fn errors_name_the_property_and_the_key() {
             "property \"p\": nodes: there is no node \"gamma\"; the nodes are alpha, beta, n1",
         ),
         (
+            json!({ "name": "p", "never": "a", "violated": "" }),
+            "property \"p\": violated: 1 to 128 bytes in one line",
+        ),
+        (
+            json!({ "name": "p", "never": "a", "violated": "a\nb" }),
+            "property \"p\": violated: 1 to 128 bytes in one line",
+        ),
+        (
+            json!({ "name": "p", "sometimes": "a", "violated": "b" }),
+            "property \"p\": violated: a \"sometimes\" property is never violated",
+        ),
+        (
             json!({ "name": "p", "never": "a", "nodes": [] }),
             "property \"p\": nodes: the list is empty; leave it out for all nodes",
         ),
@@ -87,8 +99,17 @@ fn tables_are_read_and_written() {
         "name = \"no loss\"\nnever = \"lost\"\nunit = \"red*\"\nnodes = [\"alpha\"]\nconsole = false\n";
     let config: PropertyConfig = toml::from_str(text).unwrap();
     assert_eq!(toml::to_string(&config).unwrap(), text);
-    let stored = postcard::to_allocvec(&config).unwrap();
-    assert_eq!(postcard::from_bytes::<PropertyConfig>(&stored).unwrap(), config);
+    // Runs record properties as JSON, which has the words for a violation only if there are any.
+    let with_words = PropertyConfig { violated: Some("a key is gone".to_owned()), ..config.clone() };
+    let json = serde_json::to_value([&config, &with_words]).unwrap();
+    assert_eq!(json[0].get("violated"), None);
+    let world = json!({ "property": [json[1], { "name": "other", "never": "x" }] });
+    for (property, said) in
+        [("no loss", "a key is gone"), ("other", "\"other\" does not hold"), ("hung task", "hung task")]
+    {
+        assert_eq!(words::violation(&world, property), said);
+        assert_eq!(words::violation(&json!({}), property) == said, property != "no loss");
+    }
     for wrong in ["name = \"a\"\nunits = \"a\"", "never = \"a\"", "name = \"a\"\nnever = 1"] {
         assert!(toml::from_str::<PropertyConfig>(wrong).is_err(), "{wrong}");
     }

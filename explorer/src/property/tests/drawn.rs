@@ -92,7 +92,7 @@ fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
             return Vec::new();
         }
         Step::End => return judge.end(at).to_vec(),
-        Step::Line(node, unit, text) => (Some(*node), What::Line { unit, text }),
+        Step::Line(node, unit, text) => (Some(*node), What::Line { unit, is_error: false, text }),
         Step::Console(node, text) => (Some(*node), What::Console(text)),
         Step::Found(text) => (None, What::Found { property: "failed check", text }),
         Step::Still(node, until) => (Some(*node), What::StandsStill { until_ns: until * APART_NS }),

@@ -26,7 +26,7 @@ fn never_properties() {
         (console(1, "assert"), vec!["boot"]),
         (console(0, "tainted"), vec![]),
         (line(1, "kernel", "tainted"), vec![]),
-        (event(7, None, What::Line { unit: "redis", text: "assert lost key" }), vec!["any"]),
+        (event(7, None, What::Line { unit: "redis", is_error: true, text: "assert lost key" }), vec!["any"]),
         (line(9, "redis", "assert lost key"), vec!["any"]),
     ] {
         assert_eq!(hit(&properties, &[event]), expected, "{event:?}");

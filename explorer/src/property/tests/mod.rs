@@ -3,6 +3,7 @@
 mod declared;
 mod drawn;
 mod judged;
+mod records;
 
 use serde_json::json;
 
@@ -27,7 +28,7 @@ fn event(vtime_ns: u64, node: impl Into<Option<u16>>, what: What<'_>) -> Event<'
 }
 
 fn line<'t>(node: u16, unit: &'t str, text: &'t str) -> Event<'t> {
-    event(7, node, What::Line { unit, text })
+    event(7, node, What::Line { unit, is_error: false, text })
 }
 
 fn console(node: u16, text: &str) -> Event<'_> {

@@ -47,7 +47,7 @@ pub(super) fn prune(ui: &Ui, world: Option<&Path>, bounds: &Bounds) -> anyhow::R
     let mut removed = 0;
     for run in chosen(&recorded, bounds, now_s, history::is_there) {
         let result = match bounds.dry_run {
-            true => Ok(true),
+            true => Ok(removal::Left::Nothing),
             false => remove(run),
         };
         let line =
@@ -55,9 +55,9 @@ pub(super) fn prune(ui: &Ui, world: Option<&Path>, bounds: &Bounds) -> anyhow::R
         let told =
             format!("{:<9} {}", list::age(now_s.saturating_sub(run.begun_unix_s)), printable(&run.folder));
         match result {
-            Ok(whole) => {
+            Ok(left) => {
                 removed += 1;
-                let rest = if whole { "" } else { "  (other files are in it and stay)" };
+                let rest = left.note().map_or(String::new(), |note| format!("  ({note})"));
                 ui.record(&line("run_removed", None))?;
                 ui.say(format!("{told}{rest}"))?;
             }
@@ -93,11 +93,11 @@ fn chosen<'r>(
     outside.collect()
 }
 
-/// Removes a run's folder, if it is still there, and then its record. Returns true if the folder is gone.
-fn remove(run: &Run) -> anyhow::Result<bool> {
-    let whole = removal::remove(run)?;
+/// Removes a run's folder, if it is still there, and then its record. Returns what is left of the folder.
+fn remove(run: &Run) -> anyhow::Result<removal::Left> {
+    let left = removal::remove(run)?;
     History::open(&history::file()?)?.forget(&run.folder)?;
-    Ok(whole)
+    Ok(left)
 }
 
 #[cfg(test)]

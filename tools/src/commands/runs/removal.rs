@@ -20,12 +20,37 @@ const EVIDENCE: &str = "findings";
 const OF_FINDINGS: [(&str, &str); 4] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json"), ("branch-", ".jsonl")];
 
-/// Removes the files of a run, and its folder if nothing else is in it. Returns true if the folder is gone.
-pub(super) fn remove(run: &Run) -> anyhow::Result<bool> {
+/// What is left of a run's folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing.
+    Nothing,
+    /// Files that Everett did not write.
+    OtherFiles,
+    /// Everything: no run is in it any more.
+    NoRun,
+    /// Everything: it holds another exploration.
+    OtherRun,
+}
+
+impl Left {
+    /// Returns a note for the operator.
+    pub(super) const fn note(self) -> Option<&'static str> {
+        match self {
+            Left::Nothing => None,
+            Left::OtherFiles => Some("other files are in it and stay"),
+            Left::NoRun => Some("no run is in it any more; it stays"),
+            Left::OtherRun => Some("it holds another exploration, which stays"),
+        }
+    }
+}
+
+/// Removes the files of a run, and its folder if nothing else is in it. Returns what is left of the folder.
+pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
     let folder = Path::new(&run.folder);
     let here = || format!("cannot remove {}", folder.display());
     match fs::symlink_metadata(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
         Err(error) => return Err(error).with_context(here),
         Ok(metadata) if !metadata.is_dir() => bail!("it is not a folder any more"),
         Ok(_) => {}
@@ -33,11 +58,11 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<bool> {
     let header = match Header::read(folder) {
         Ok(header) => header,
         // The record is removed, and the folder stays.
-        Err(RunError::NoRun(_)) => return Ok(false),
+        Err(RunError::NoRun(_)) => return Ok(Left::NoRun),
         Err(error) => return Err(error.into()),
     };
     if header.identity != run.identity || header.seed != run.seed {
-        return Ok(false);
+        return Ok(Left::OtherRun);
     }
     // It holds the lock, so no process explores there meanwhile.
     let journal = Journal::resume(folder, &header)?;
@@ -54,8 +79,8 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<bool> {
     }
     drop(journal);
     match fs::remove_dir(folder) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+        Ok(()) => Ok(Left::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(Left::OtherFiles),
         Err(error) => Err(error).with_context(here),
     }
 }
