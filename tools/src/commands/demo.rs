@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::exploration::Run;
 use super::explore::Form;
-use super::recording::{self, Key, Recording};
+use super::recording::{Key, Recording};
 use super::{Outcome, common, demo_versions, explore, findings, report, shrink};
 use crate::cli;
 use crate::ui::{Ui, printable, style};

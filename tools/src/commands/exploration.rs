@@ -1,7 +1,7 @@
 //! First steps that commands on explorations share: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use everett_explorer::coverage::Gaps;

@@ -216,6 +216,7 @@ pub(super) fn go(
     let outcome = outcome?;
     let host_seconds = clock.seconds();
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
     let budget = Budget { branches: most, host_ns: limits.host_ns, until_found: limits.until_found };
     let end = End { budget: Some(budget), ..outcome.merged.end(outcome.why, host_ns) };
     keep_evidence(&mut journal, &outcome)?;
