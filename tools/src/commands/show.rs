@@ -48,7 +48,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
         }
         Some(Id::Finding(id)) => {
             let finding = run.finding(id)?;
-            findings::tell(ui, &run.reading.header().nodes, finding)?;
+            findings::tell(ui, run.reading.header(), finding)?;
             match args.all {
                 true => evidence(ui, &finding.hit.evidence)?,
                 false => telling(ui, &run, finding)?,
