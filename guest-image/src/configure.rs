@@ -12,6 +12,7 @@ use everett_protocol::{
 };
 
 use crate::debian::database::record_name;
+use crate::debian::order::{Stage, stages};
 use crate::debian::package::Package;
 
 /// Version of this procedure. Increase it with every change that affects the result.
@@ -100,21 +101,34 @@ pub(crate) struct Files {
     pub(crate) root_disk: PathBuf,
 }
 
-/// Returns the job that configures these packages with this clock (seconds since 1970).
-pub(crate) fn job(files: Files, packages: &[Package], time_s: u64) -> Job {
+/// Returns the job that configures these packages with this clock (seconds since 1970). They are the base, which has no
+/// configured package below it, or are installed on it.
+pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![
         step("mount the root", Operation::Mount(mount())),
         step("set the machine up", Operation::Join(Box::new(join(time_s)))),
     ];
-    let mut scripts: Vec<&Package> =
-        packages.iter().filter(|package| package.file("preinst").is_some()).collect();
-    // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first,
-    // too.
-    scripts.sort_by_key(|package| package.name != "base-passwd");
-    for package in scripts {
-        let what = format!("run the preinst script of {}", package.name);
-        steps.push(Step { what, op: Operation::Exec(preinst(package)) });
+    let has_script = |package: &&Package| package.file("preinst").is_some();
+    // Packages of the base pre-depend on each other, and their scripts need no configured package.
+    let stages = match is_base {
+        true => vec![Stage { preinst: packages.iter().filter(has_script).collect(), configure: Vec::new() }],
+        false => stages(packages),
+    };
+    for Stage { mut preinst, configure } in stages {
+        // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first,
+        // too.
+        preinst.sort_by_key(|package| package.name != "base-passwd");
+        for package in preinst {
+            let what = format!("run the preinst script of {}", package.name);
+            steps.push(Step { what, op: Operation::Exec(script(package)) });
+        }
+        if !configure.is_empty() {
+            let names = configure.iter().map(|package| record_name(package));
+            let argv = ["dpkg", "--configure"].map(String::from).into_iter().chain(names).collect();
+            let what = "configure the packages that preinst scripts need";
+            steps.push(step(what, Operation::Exec(exec(argv, environment()))));
+        }
     }
     let argv = ["dpkg", "--configure", "--pending"].map(String::from).to_vec();
     steps.push(step("configure the packages", Operation::Exec(exec(argv, environment()))));
@@ -154,7 +168,7 @@ fn join(time_s: u64) -> Join {
 /// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
 /// already exist, which does no harm in a first installation (if the script calls dpkg-divert, the diversion does not
 /// apply to files of the script's own package).
-fn preinst(package: &Package) -> Exec {
+fn script(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];
     let architecture = package.control.field("Architecture").unwrap_or_default();
@@ -192,7 +206,8 @@ mod tests {
     #[test]
     fn every_step_is_a_valid_request() {
         let path = || PathBuf::from("/file");
-        let job = job(Files { vmlinux: path(), initramfs: path(), root_disk: path() }, &[], 1_767_225_600);
+        let job =
+            job(Files { vmlinux: path(), initramfs: path(), root_disk: path() }, &[], true, 1_767_225_600);
         for (id, step) in job.steps.iter().enumerate() {
             let request = Request { id: id as u64, op: step.op.clone() };
             encode_request(&request).unwrap_or_else(|error| panic!("{}: {error}", step.what));

@@ -258,6 +258,9 @@ pub struct Init {
     /// TCP port at which the server serves
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
+    /// Do not boot a machine to find out how an unknown package starts its server and at which port a server listens
+    #[arg(long)]
+    pub no_boot: bool,
     /// Arguments of a program
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<String>,

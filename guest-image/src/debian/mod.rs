@@ -4,6 +4,7 @@
 //! - [`control`]: its control fields.
 //! - [`unpack`]: unpacking of packages into a tree: files, owners, hard links, merged `/usr`.
 //! - [`database`]: dpkg's own records of them, from which `dpkg --configure` in the guest continues the installation.
+//! - [`order`]: the order in which preinst scripts run and packages are configured.
 //!
 //! Not here: the choice of packages and their mirrors ([`crate::apt`]), and their configuration, which the guest does
 //! ([`crate::configure`]).
@@ -11,6 +12,7 @@
 pub mod ar;
 pub mod control;
 pub mod database;
+pub(crate) mod order;
 pub mod package;
 pub mod unpack;
 

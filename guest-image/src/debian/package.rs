@@ -124,3 +124,17 @@ fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     };
     Format::of_name(&member.name).ok_or_else(unknown)?.reader(packed)
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{Control, Package, ar};
+
+    /// Returns a package with these control fields and files, and without data.
+    pub(crate) fn package(name: &str, control: &str, files: &[(&str, &str)]) -> Package {
+        let files =
+            files.iter().map(|(name, text)| ((*name).to_owned(), 0o755, text.as_bytes().to_vec())).collect();
+        let data = ar::Member { name: "data.tar".to_owned(), offset: 0, bytes: 0 };
+        let control = Control::parse(&format!("Package: {name}\nVersion: 1\nArchitecture: all\n{control}"));
+        Package { path: name.into(), name: name.to_owned(), control, files, data }
+    }
+}

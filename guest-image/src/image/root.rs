@@ -77,7 +77,7 @@ pub(super) fn build(
             let with_all =
                 |key: Key, digests: &[&str]| digests.iter().fold(key, |key, digest| key.with(digest));
             let digests: Vec<&str> = fetched.iter().map(|fetched| fetched.locked.sha256.as_str()).collect();
-            let (key, layer_key) = (with_all(of_machine("packages"), &digests), of_machine("base"));
+            let (key, layer_key) = (with_all(of_machine("staged packages"), &digests), of_machine("base"));
             match cache.get("root", &key) {
                 Some(entry) => entry,
                 None => {
@@ -157,7 +157,7 @@ impl RootBuilder<'_> {
                 Some(layer) => layer,
                 None => {
                     let mut spool = self.spool()?;
-                    let tree = self.configured(tree, &mut spool, &base)?;
+                    let tree = self.configured(tree, &mut spool, &base, true)?;
                     self.cache.put("base", &key, |file| layers::write(&tree, file))?
                 }
             };
@@ -165,7 +165,7 @@ impl RootBuilder<'_> {
         }
         let rest: Vec<Package> = rest.into_iter().map(|(package, _)| package).collect();
         if !rest.is_empty() {
-            tree = self.configured(tree, &mut spool, &rest)?;
+            tree = self.configured(tree, &mut spool, &rest, false)?;
         }
         Ok((tree, spool))
     }
@@ -176,7 +176,13 @@ impl RootBuilder<'_> {
     }
 
     /// Unpacks packages into a tree, has the machine configure them, and applies the resulting changes.
-    fn configured(&mut self, mut tree: Tree, spool: &mut Spool, packages: &[Package]) -> Result<Tree, Error> {
+    fn configured(
+        &mut self,
+        mut tree: Tree,
+        spool: &mut Spool,
+        packages: &[Package],
+        is_base: bool,
+    ) -> Result<Tree, Error> {
         let RootBuilder { spec, cache, kernel, .. } = *self;
         let failed = |source: io::Error| cache::Error::of(&cache.temporary(), source);
         let mut unpacked = Vec::new();
@@ -201,7 +207,7 @@ impl RootBuilder<'_> {
             initramfs: kernel.initramfs.path.clone(),
             root_disk: disk.path().to_path_buf(),
         };
-        let job = configure::job(files, packages, spec.time_s);
+        let job = configure::job(files, packages, is_base, spec.time_s);
         let mut done = 0;
         self.progress.at(Stage::Configure, 0, total);
         let progress = &mut *self.progress;

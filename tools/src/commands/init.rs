@@ -5,13 +5,14 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use everett_host::interrupt::Interrupt;
 use everett_session::images;
 use everett_world_file::ContainerImage;
 use everett_world_file::init::{self, Draft, Machines, Subject, Wanted, compose_in};
 use serde::Serialize;
 
-use super::Outcome;
 use super::common::WORLD_FILE;
+use super::{Outcome, trial};
 use crate::cli;
 use crate::ui::{Ui, printable, style};
 
@@ -46,13 +47,69 @@ pub(super) fn run(ui: &Ui, args: &cli::Init) -> anyhow::Result<Outcome> {
     }
     let machines = machines(subject, &args.arguments)?;
     let wanted = Wanted { output: output.clone(), nodes: args.nodes.map(usize::from), port: args.port };
-    let draft = init::draft(&machines, &wanted)?;
+    let draft = match args.no_boot {
+        true => init::draft(&machines, &wanted)?,
+        false => tried(ui, machines, &wanted)?,
+    };
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&output) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(taken(&shown)),
         file => file.with_context(|| shown.clone())?,
     };
     file.write_all(draft.text.as_bytes()).with_context(|| shown.clone())?;
     tell(ui, &draft, &output, &shown)
+}
+
+/// Returns a draft of what trial boots show: how an unknown package starts its server, and at which port it listens.
+fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> {
+    let one = Wanted { nodes: None, ..wanted.clone() };
+    let (machines, needs_port) = match machines {
+        Machines::Package(package) if !init::is_known_package(&package) => {
+            let world = init::draft(&Machines::Package(package.clone()), &one)?.world;
+            ui.say(style::paint(
+                style::FAINT,
+                format!("a trial boot shows what {} installs", printable(&package)),
+            ))?;
+            let interrupt = Interrupt::install()?;
+            let name = package.split('=').next().unwrap_or(&package);
+            let units = trial::run(ui, &world, &["sh", "-c", init::UNITS_SCRIPT, "sh", name], &interrupt)?;
+            match init::unit_of(&package, &units.lines) {
+                Some(unit) => {
+                    let unit = Box::new(unit);
+                    (Machines::Installed { package, unit, found: None }, wanted.port.is_none())
+                }
+                None => (Machines::Package(package), false),
+            }
+        }
+        Machines::Program { path, arguments } => {
+            (Machines::Program { path, arguments }, wanted.port.is_none())
+        }
+        other => return Ok(init::draft(&other, wanted)?),
+    };
+    let mut draft = init::draft(&machines, wanted)?;
+    if !needs_port {
+        return Ok(draft);
+    }
+    ui.say(style::paint(style::FAINT, "a trial boot shows at which port the server listens"))?;
+    let interrupt = Interrupt::install()?;
+    let world = init::draft(&machines, &one)?.world;
+    let shown = trial::run(ui, &world, &["sh", "-c", init::LISTENING_SCRIPT], &interrupt)?;
+    if let Some(found) = init::listening(&shown.lines).first() {
+        draft = match machines {
+            Machines::Installed { package, unit, .. } => {
+                init::draft(&Machines::Installed { package, unit, found: Some(*found) }, wanted)?
+            }
+            machines => init::draft(&machines, &Wanted { port: Some(found.port), ..wanted.clone() })?,
+        };
+    }
+    draft.notes.extend(of_trial(&shown));
+    Ok(draft)
+}
+
+/// Returns a line about a service that ended in a trial boot.
+fn of_trial(shown: &trial::Trial) -> Option<String> {
+    let status = shown.ended.as_ref()?;
+    let last = shown.last.last().map_or(String::new(), |line| format!(", and printed: {line}"));
+    Some(format!("in a trial boot the server ended with {status}{last}"))
 }
 
 fn taken(shown: &str) -> anyhow::Error {

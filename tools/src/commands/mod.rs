@@ -37,6 +37,7 @@ mod run;
 mod runs;
 mod show;
 mod shrink;
+mod trial;
 mod verify;
 
 use std::io;

@@ -11,7 +11,7 @@
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
 //! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
-//! * `disks`: data disks; `instruments`: watchpoints and edges;
+//! * `drafts`: worlds of `everett init`; `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
 //! * `support`: the test world and its image, and functions that run timelines.
 
@@ -21,6 +21,7 @@ mod cluster;
 mod composer;
 mod containers;
 mod disks;
+mod drafts;
 mod ending;
 mod exactness;
 mod exits;

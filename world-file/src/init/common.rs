@@ -1,4 +1,4 @@
-//! Tables that all drafts have: workload, faults, exploration, properties.
+//! Tables that all drafts have: image, workload, faults, exploration, properties.
 
 use std::fmt::Write as _;
 
@@ -93,9 +93,46 @@ pub(super) fn faults(has_several: bool, has_disks: bool) -> String {
     }
     out.push_str(
         "# How far timelines go, and where they fork.\n[explore]\nsegment = \"2s\"                   # from one fork to the next\nhorizon = \
-         \"10s\"                  # the longest timeline\n\n\
-         # Lines that no program may print, and lines that some timeline should show.\n# [[property]]\n# name = \"no corruption\"\n\
-         # never = \"(?i)corrupt|checksum mismatch\"\n# [[property]]\n# name = \"recovery happens\"\n# sometimes = \"(?i)recover\"\n",
+         \"10s\"                  # the longest timeline\n\n",
     );
     out
+}
+
+/// Maximum number of units for which a draft has properties. Names of properties are short.
+const PROPERTIES: usize = 8;
+/// Maximum length of a unit in the name of a property, in characters.
+const UNIT_CHARACTERS_MAX: usize = 55;
+
+/// Returns the properties, one for each of these units. A `*` in a unit stands for any characters.
+pub(super) fn properties(units: &[String]) -> String {
+    let mut out = String::from(
+        "# Lines that a process may never print. unit keeps a property to the lines of one process, and nodes = [\"a\"] to some\n\
+         # machines: without unit, a line of your own client counts, too. A word such as Traceback or corrupt is too wide where\n\
+         # a server logs lost connections; name the exception instead: never = \"^AssertionError\".\n",
+    );
+    let mut named = Vec::new();
+    for unit in units.iter().take(PROPERTIES) {
+        let name: String = unit.chars().filter(|c| *c != '*').take(UNIT_CHARACTERS_MAX).collect();
+        if named.contains(&name) {
+            continue;
+        }
+        let _ = write!(
+            out,
+            "[[property]]\nname = {}\nunit = {}\nnever = \"^panic: |^fatal error: |Assertion .* failed|[Ss]egmentation \
+             fault|stack smashing\"\n\n",
+            quoted(&format!("crash of {}", name.trim_end_matches('-'))),
+            quoted(unit)
+        );
+        named.push(name);
+    }
+    out.push_str(
+        "# Lines that some timeline should show.\n# [[property]]\n# name = \"recovery happens\"\n# unit = \"server\"\n\
+         # sometimes = \"(?i)recover\"\n",
+    );
+    out
+}
+
+/// Returns the table of the image.
+pub(super) fn image_table() -> String {
+    "[image]\nsuite = \"bookworm\"               # Debian's suite of kernel and packages\n\n".to_owned()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::common::{Answering, faults, head, ready, workload};
+use super::common::{Answering, faults, head, properties, ready, workload};
 use super::error::Error;
 use super::servers::{self, Server};
 use super::text::quoted;
@@ -46,6 +46,14 @@ pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
         .collect();
     text += &workload(&answering, None);
     text += &faults(world.nodes.len() > 1, true);
+    let mut units: Vec<String> = world
+        .nodes
+        .iter()
+        .flat_map(|node| node.services.iter().map(|service| service.name.clone()))
+        .collect();
+    units.sort_unstable();
+    units.dedup();
+    text += &properties(&units);
     let silent = |node: &&Node| {
         let service = node.services.first();
         let is_known = servers.iter().any(|found| found.node == node.name);

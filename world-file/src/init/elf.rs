@@ -18,6 +18,9 @@ const DYNAMIC_BYTES: usize = 16;
 const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_VERNEED: u64 = 0x6fff_fffe;
+/// Maximum number of symbol versions that are read.
+const VERSIONS_MAX: usize = 4_096;
 
 /// Reason why machines cannot run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +46,8 @@ pub(super) struct Program {
     pub(super) interpreter: Option<String>,
     /// File names of the libraries that it names, in its order.
     pub(super) libraries: Vec<String>,
+    /// Versions of the libraries' symbols, such as `GLIBC_2.34`, in its order.
+    pub(super) versions: Vec<String>,
 }
 
 /// Returns true if a file begins as an ELF file does.
@@ -97,9 +102,9 @@ fn needs(file: &[u8]) -> Option<Program> {
         Some(header) => Some(name_at(file, header.offset)?),
         None => None,
     };
-    let mut program = Program { interpreter, libraries: Vec::new() };
+    let mut program = Program { interpreter, ..Program::default() };
     let Some(dynamic) = find(PT_DYNAMIC) else { return Some(program) };
-    let (mut names, mut strings) = (Vec::new(), None);
+    let (mut names, mut strings, mut versions) = (Vec::new(), None, None);
     for index in 0..(dynamic.bytes / DYNAMIC_BYTES).min(DYNAMIC_MAX) {
         let at = dynamic.offset.checked_add(index * DYNAMIC_BYTES)?;
         let (tag, value) = (u64_at(file, at)?, u64_at(file, at.checked_add(8)?)?);
@@ -107,23 +112,55 @@ fn needs(file: &[u8]) -> Option<Program> {
             DT_NULL => break,
             DT_NEEDED => names.push(usize::try_from(value).ok()?),
             DT_STRTAB => strings = Some(value),
+            DT_VERNEED => versions = Some(value),
             _ => {}
         }
     }
     if names.is_empty() {
         return Some(program);
     }
-    let address = strings?;
-    let segment = headers.iter().find(|header| {
-        header.kind == PT_LOAD
-            && address.checked_sub(header.address).is_some_and(|within| within < header.bytes as u64)
-    })?;
-    let within = usize::try_from(address - segment.address).ok()?;
-    let strings = segment.offset.checked_add(within)?;
+    let place = |address: u64| {
+        let segment = headers.iter().find(|header| {
+            header.kind == PT_LOAD
+                && address.checked_sub(header.address).is_some_and(|within| within < header.bytes as u64)
+        })?;
+        let within = usize::try_from(address - segment.address).ok()?;
+        segment.offset.checked_add(within)
+    };
+    let strings = place(strings?)?;
     for name in names {
         program.libraries.push(name_at(file, strings.checked_add(name)?)?);
     }
+    if let Some(address) = versions {
+        program.versions = versions_at(file, place(address)?, strings)?;
+    }
     Some(program)
+}
+
+/// Reads the needed versions: a list of libraries, each with a list of versions.
+fn versions_at(file: &[u8], start: usize, strings: usize) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    let mut library = start;
+    let mut read = 0;
+    loop {
+        let mut version =
+            library.checked_add(usize::try_from(u32_at(file, library.checked_add(8)?)?).ok()?)?;
+        loop {
+            let name = usize::try_from(u32_at(file, version.checked_add(8)?)?).ok()?;
+            found.push(name_at(file, strings.checked_add(name)?)?);
+            read += 1;
+            let next = usize::try_from(u32_at(file, version.checked_add(12)?)?).ok()?;
+            if next == 0 || read >= VERSIONS_MAX {
+                break;
+            }
+            version = version.checked_add(next)?;
+        }
+        let next = usize::try_from(u32_at(file, library.checked_add(12)?)?).ok()?;
+        if next == 0 || read >= VERSIONS_MAX {
+            return Some(found);
+        }
+        library = library.checked_add(next)?;
+    }
 }
 
 /// Returns the text that ends with a zero byte.
@@ -197,13 +234,15 @@ pub(super) mod tests {
         let program = read(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap();
         assert_eq!(program.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
         assert!(program.libraries.iter().any(|name| name == "libc.so.6"), "{program:?}");
+        assert!(program.versions.iter().any(|name| name == "GLIBC_2.2.5"), "{program:?}");
     }
 
     #[test]
     fn interpreter_and_libraries_are_named() {
         let found = read(&program(Some("/lib/ld.so"), &["a.so", "b.so.1"])).unwrap();
         let libraries = vec!["a.so".to_owned(), "b.so.1".to_owned()];
-        assert_eq!(found, Program { interpreter: Some("/lib/ld.so".to_owned()), libraries });
+        let interpreter = Some("/lib/ld.so".to_owned());
+        assert_eq!(found, Program { interpreter, libraries, versions: Vec::new() });
         assert_eq!(read(&program(None, &[])).unwrap(), Program::default());
     }
 

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::common::{Answering, faults, head, ready, workload};
+use super::common::{Answering, faults, head, image_table, properties, ready, workload};
 use super::elf;
 use super::error::Error;
-use super::servers::{self, CLUSTER, STATE, Server, Start};
+use super::servers::{self, IMAGE_MEMORY, NODES, STATE, Server, Start};
 use super::subject::program;
 use super::text::{label, list, quoted};
 use super::{ImageFacts, Parts, Wanted, named_from};
@@ -14,18 +14,16 @@ use crate::ContainerImage;
 use crate::image::is_package;
 
 /// Memory of a machine whose program Everett does not know.
-const MEMORY: &str = "256M";
-/// Memory of a machine with an image. Its root filesystem's changes are in memory, too.
-const IMAGE_MEMORY: &str = "512M";
+pub(super) const MEMORY: &str = "256M";
 /// Time limit for the first start of an image, whose entrypoint often makes a database.
 const IMAGE_READY_TIMEOUT: &str = "180s";
 /// Time limit for the first start of a server with state.
 const STATE_READY_TIMEOUT: &str = "180s";
 /// Comment above several machines.
-const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
+pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
 
 /// Returns the names of the machines.
-fn names(base: &str, wanted: &Wanted) -> Vec<String> {
+pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     match wanted.nodes {
         None | Some(1) => vec![base.to_owned()],
         Some(count) => (1..=count).map(|number| format!("{base}-{number}")).collect(),
@@ -46,7 +44,6 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
     let names = names(&label(name.split('=').next().unwrap_or(name)), wanted);
     let port = wanted.port.unwrap_or(server.port);
     let mut text = head("A server from a Debian package.") + &image_table();
-    let peers: Vec<String> = names.iter().map(|name| format!("{name}=http://{name}:2380")).collect();
     for node in &names {
         if node == &names[0] && names.len() > 1 {
             text += HAS_PEERS;
@@ -67,9 +64,11 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
         }
         text += "\n[[node.service]]\nname = \"server\"\n";
         match server.start {
+            // Servers with a package have a service.
+            Start::None => {}
             Start::Argv(argv) => drop(writeln!(text, "argv = {}", list(argv))),
             Start::Script(script) => {
-                let script = script.replace(CLUSTER, &peers.join(","));
+                let script = script.replace(NODES, &names.join(" "));
                 let _ = writeln!(text, "argv = [\"sh\", \"-c\", '''{script}''']");
             }
         }
@@ -88,6 +87,7 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
     let load = Some((names[0].as_str(), server.load)).filter(|(_, argv)| !argv.is_empty());
     text += &workload(&answering(&names, port, Some(server)), load);
     text += &faults(names.len() > 1, server.state.is_some());
+    text += &properties(&["server".to_owned()]);
     Ok(Parts { text, notes: Vec::new() })
 }
 
@@ -114,10 +114,9 @@ fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
     }
     text += &workload(&[], None);
     text += &faults(names.len() > 1, false);
-    let notes = vec![format!(
-        "Everett does not know the server in {name}: write its command into [[node.service]]; whether the package exists \
-         shows when the image is built"
-    )];
+    text += &properties(&[]);
+    let notes =
+        vec![format!("Everett does not know the server in {name}: write its command into [[node.service]]")];
     Parts { text, notes }
 }
 
@@ -139,7 +138,11 @@ pub(super) fn of_image(
         server.map(|server| server.port).filter(|port| facts.ports.is_empty() || facts.ports.contains(port));
     let port = wanted.port.or(usual).or(facts.ports.first().copied());
     let server = server.filter(|server| port == Some(server.port));
-    let names = names(&label(servers::image_name(&words)), wanted);
+    let base = label(servers::image_name(&words));
+    // A service of an image has the name of its node.
+    let unit = if wanted.nodes.is_some_and(|count| count > 1) { format!("{base}-*") } else { base.clone() };
+    let names = names(&base, wanted);
+    let memory = server.map_or(IMAGE_MEMORY, |server| server.image_memory);
     let mut text = head("A server from a container image.");
     let mut notes = Vec::new();
     for node in &names {
@@ -148,7 +151,7 @@ pub(super) fn of_image(
         }
         let _ = write!(
             text,
-            "[[node]]\nname = {}\nimage = {}\nmemory = \"{IMAGE_MEMORY}\"\nvolumes = \"1G\"                   # the disk with the image's \
+            "[[node]]\nname = {}\nimage = {}\nmemory = \"{memory}\"\nvolumes = \"1G\"                   # the disk with the image's \
              volumes; it keeps its content when the power goes\n\n\
              # The image's own command runs. argv, env, user and cwd change it.\n[[node.service]]\n",
             quoted(node),
@@ -156,6 +159,9 @@ pub(super) fn of_image(
         );
         for (variable, value) in server.map_or(&[][..], |server| server.image_env) {
             let _ = writeln!(text, "env.{variable} = {}", quoted(value));
+        }
+        if let Some(argv) = server.map(|server| server.image_command).filter(|argv| !argv.is_empty()) {
+            let _ = writeln!(text, "command = {} # the image's own serves no other machine", list(argv));
         }
         match (facts.has_healthcheck && wanted.port.is_none(), port) {
             (true, _) => text += "# The image's healthcheck is the readiness check.\n",
@@ -175,6 +181,7 @@ pub(super) fn of_image(
     }
     text += &workload(&port.map_or_else(Vec::new, |port| answering(&names, port, server)), None);
     text += &faults(names.len() > 1, true);
+    text += &properties(&[unit]);
     Ok(Parts { text, notes })
 }
 
@@ -227,7 +234,8 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
     let from = named_from(&wanted.output, path)?;
     let file = from.rsplit('/').next().unwrap_or(&from);
     let names = names(&label(file), wanted);
-    let (packages, notes) = packages_of(&needs);
+    let (packages, mut notes) = packages_of(&needs);
+    notes.extend(too_new(&needs));
     let kind =
         if needs.interpreter.is_some() { "a program with shared libraries" } else { "a static program" };
     let mut text = head(&format!("A server of this host: {kind}.")) + &image_table();
@@ -271,7 +279,31 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
         );
     }
     text += &faults(names.len() > 1, true);
+    text += &properties(&["server".to_owned()]);
     Ok(Parts { text, notes })
+}
+
+/// Newest symbol versions in Debian bookworm's libraries, by prefix: glibc 2.36, and GCC 12's libstdc++.
+const SYMBOLS: [(&str, &[u32], &str); 2] =
+    [("GLIBC_", &[2, 36], "glibc 2.36"), ("GLIBCXX_", &[3, 4, 30], "the libstdc++ of GCC 12")];
+
+/// Returns a line if a program needs newer symbol versions than the machines' libraries have.
+fn too_new(needs: &elf::Program) -> Option<String> {
+    SYMBOLS.iter().find_map(|(prefix, most, library)| {
+        let number = |version: &String| -> Option<Vec<u32>> {
+            version.strip_prefix(prefix)?.split('.').map(|part| part.parse().ok()).collect()
+        };
+        let newest = needs.versions.iter().filter_map(number).max()?;
+        if newest.as_slice() <= *most {
+            return None;
+        }
+        let newest: Vec<String> = newest.iter().map(u32::to_string).collect();
+        Some(format!(
+            "the program needs {prefix}{}, but machines of suite bookworm have {library} and cannot start it; build it on \
+             bookworm or statically, or set a newer suite in [image]",
+            newest.join(".")
+        ))
+    })
 }
 
 /// Returns the packages with a program's libraries, and a line about those that Everett does not know.
@@ -295,8 +327,4 @@ fn packages_of(needs: &elf::Program) -> (Vec<&'static str>, Vec<String>) {
         notes.push(format!("add the Debian packages of these libraries to packages: {}", unknown.join(", ")));
     }
     (packages, notes)
-}
-
-fn image_table() -> String {
-    "[image]\nsuite = \"bookworm\"               # Debian's suite of kernel and packages\n\n".to_owned()
 }

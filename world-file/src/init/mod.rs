@@ -3,6 +3,7 @@
 //! - this file: [`draft`] writes the text of a world file, and loads it before anyone else does
 //! - `subject`: what the operator's words name
 //! - `servers`: well-known servers: how they start, how they answer, where their state is
+//! - `unit`: systemd's units, and listening ports; `installed`: machines with a package's own unit
 //! - `machines`: the nodes of images, packages and programs; `composed`: what a compose file lacks
 //! - `common`: tables that all drafts have; `text`: strings and lists of TOML
 //! - `elf`: headers of programs; `error`: errors
@@ -16,12 +17,14 @@ mod common;
 mod composed;
 mod elf;
 mod error;
+mod installed;
 mod machines;
 mod servers;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unit;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +33,7 @@ use crate::{ContainerImage, World};
 pub use elf::ElfError;
 pub use error::Error;
 pub use subject::{COMPOSE_FILES, Subject, compose_in};
+pub use unit::{LISTENING_SCRIPT, UNITS_SCRIPT, UnitFile, listening, unit_of};
 
 /// Configuration of a container image, as far as a draft depends on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +42,26 @@ pub struct ImageFacts {
     pub ports: Vec<u16>,
     /// True if the image has a healthcheck.
     pub has_healthcheck: bool,
+}
+
+/// A TCP port at which a program listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listening {
+    /// The port.
+    pub port: u16,
+    /// True if other machines reach it; false if only its own machine does.
+    pub everywhere: bool,
+}
+
+/// Returns the Debian packages whose servers Everett knows, one for each server.
+pub fn packages() -> impl Iterator<Item = &'static str> {
+    servers::SERVERS.iter().filter_map(|server| server.packages.first().copied())
+}
+
+/// Returns true if Everett knows the server in a Debian package.
+#[must_use]
+pub fn is_known_package(name: &str) -> bool {
+    servers::of_package(name).is_some()
 }
 
 /// The machines of a draft.
@@ -56,6 +80,15 @@ pub enum Machines {
     },
     /// Machines with a Debian package, by its name.
     Package(String),
+    /// Machines with a Debian package that Everett does not know, and with its unit.
+    Installed {
+        /// Name of the package.
+        package: String,
+        /// Unit of its server.
+        unit: Box<UnitFile>,
+        /// Port at which it listened in a trial boot.
+        found: Option<Listening>,
+    },
     /// Machines with a program of the host.
     Program {
         /// Path of the program.
@@ -96,6 +129,7 @@ pub fn draft(machines: &Machines, wanted: &Wanted) -> Result<Draft, Error> {
         Machines::Compose(file) => composed::draft(file, wanted)?,
         Machines::Image { image, text, facts } => machines::of_image(image, text, facts, wanted)?,
         Machines::Package(name) => machines::of_package(name, wanted)?,
+        Machines::Installed { package, unit, found } => installed::draft(package, unit, *found, wanted),
         Machines::Program { path, arguments } => machines::of_program(path, arguments, wanted)?,
     };
     let world = crate::parse(&text, &wanted.output).map_err(Error::Unloadable)?;

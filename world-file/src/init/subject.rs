@@ -70,6 +70,7 @@ impl Subject {
             (true, true) => Err(Error::FileOrPackage(words.to_owned())),
             (false, true) => of_path(words, path),
             (false, false) => Err(Error::Nothing(words.to_owned())),
+            (true, false) if servers::is_only_image(words) => Ok(Subject::Image(words.to_owned())),
             (true, false) => match servers::of_image(words) {
                 Some(server) if servers::of_package(words).is_none() => {
                     Err(Error::ImageOrPackage { name: words.to_owned(), package: server.packages[0] })

@@ -93,7 +93,7 @@ fn each_well_known_server_gives_a_world_with_readiness_and_a_check() {
                 let world = &draft.world;
                 assert_eq!(world.nodes.len(), nodes.unwrap_or(1), "{package}");
                 assert!(draft.notes.is_empty(), "{package}");
-                assert!(!draft.text.contains(servers::CLUSTER), "{package}");
+                assert!(!draft.text.contains(servers::NODES), "{package}");
                 for (number, node) in world.nodes.iter().enumerate() {
                     assert_eq!(node.packages, [*package]);
                     assert!(ready(world, number).is_some(), "{package}");
@@ -126,8 +126,7 @@ fn members_of_an_etcd_cluster_know_each_other() {
     let folder = folder();
     let draft = made(&Machines::Package("etcd-server".to_owned()), &wanted(&folder, Some(2), None));
     let argv = &draft.world.nodes[1].services[0].command.argv;
-    let peers = "etcd-server-1=http://etcd-server-1:2380,etcd-server-2=http://etcd-server-2:2380";
-    assert!(argv[2].contains(&format!("--initial-cluster {peers} ")), "{argv:?}");
+    assert!(argv[2].contains("for name in etcd-server-1 etcd-server-2; do"), "{argv:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use super::Error;
 use crate::archive::{self, Mode, Store};
 use crate::cache::Entry;
-use crate::debian::{self, package::Package};
+use crate::debian::{self, order::names, package::Package};
 use crate::tree::{Attributes, InodeId, Kind, Spool, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -70,15 +70,6 @@ fn closure(packages: &[&Package]) -> BTreeSet<usize> {
         }
     }
     found
-}
-
-/// Returns the names in a list of packages: `a (>= 1), b:any [amd64]` gives a and b.
-fn names(list: &str) -> impl Iterator<Item = &str> {
-    let name = |item: &'_ str| item.trim().len();
-    list.split(',').filter(move |item| name(item) > 0).map(|item| {
-        let item = item.trim();
-        item.split(|c: char| c.is_whitespace() || matches!(c, ':' | '(' | '[')).next().unwrap_or(item)
-    })
 }
 
 /// Writes a tree as an archive that [`read`] reads back.

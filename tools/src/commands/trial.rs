@@ -1,0 +1,104 @@
+//! A trial boot: one machine of a draft runs a script, so that `everett init` learns what a package installs and at which
+//! port a server listens.
+
+use anyhow::bail;
+use everett_host::interrupt::Interrupt;
+use everett_protocol::Exec;
+use everett_session::booted;
+use everett_session::conversation::Phase;
+use everett_session::event::What;
+use everett_session::images;
+use everett_session::launch::Launcher;
+use everett_session::machines::EngineOptions;
+use everett_session::progress::{Progress as _, Task};
+use everett_session::timeline::{COMMAND, Timeline};
+use everett_vmm::machine::{Stop, Until};
+use everett_world_file::{Restart, Workload, World};
+
+use super::common::WORLD_FILE;
+use crate::ui::Ui;
+
+/// Interval of vtime at which events are taken, in nanoseconds.
+const STEP_NS: u64 = 100_000_000;
+/// Time limit of a trial, in nanoseconds of vtime.
+const TRIAL_NS_MAX: u64 = 180_000_000_000;
+/// Maximum number of lines that are kept of the script's output.
+const LINES_MAX: usize = 10_000;
+/// Number of last lines that are kept of the service.
+const LAST_LINES: usize = 3;
+
+/// What a trial boot has shown.
+#[derive(Debug, Default)]
+pub(super) struct Trial {
+    /// Lines of the script.
+    pub(super) lines: Vec<String>,
+    /// Exit status of the service in words, if it ended.
+    pub(super) ended: Option<String>,
+    /// Last lines of the service.
+    pub(super) last: Vec<String>,
+}
+
+/// Boots the first machine of `world` and runs `argv` when it is ready.
+///
+/// # Errors
+/// Returns an error of one line if the image cannot be built, if a file is refused, or if `interrupt` is raised.
+pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<Trial> {
+    // The lock of this image lies beside the world file, which is written later.
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join(WORLD_FILE);
+    let mut world = World { workload: Workload::default(), file, ..world.clone() };
+    for service in world.nodes.iter_mut().flat_map(|node| &mut node.services) {
+        (service.restart, service.ready) = (Restart::Never, None);
+    }
+    let launcher = Launcher {
+        files: images::get(ui, &world, interrupt)?.files,
+        world,
+        only: Some(0),
+        cmdline: String::new(),
+        options: EngineOptions::default(),
+        from: None,
+        faults: None,
+        watching: None,
+    };
+    let mut timeline = launcher.start(0)?;
+    timeline.command_when_ready(Exec::new(argv.iter().map(|word| (*word).to_owned()).collect()));
+    let mut display = ui.begin(Task::Boot);
+    display.stage("trial boot", 0, 0, None);
+    let mut trial = Trial::default();
+    loop {
+        let next_ns = timeline.vtime().saturating_add(STEP_NS);
+        let stop = timeline.run(&Until::vtime(next_ns));
+        trial.take(&mut timeline);
+        if let Some(refused) = timeline.refused_file() {
+            return Err(booted::named(refused.into(), &launcher));
+        }
+        display.boot(timeline.vtime(), timeline.icount(), &|| timeline.boot_state());
+        if interrupt.wanted() {
+            bail!("interrupted in a trial boot, {}", timeline.boot_state());
+        }
+        let is_over = matches!(stop, Stop::End(_)) || timeline.phase() == Phase::Broken;
+        if is_over || timeline.vtime() >= TRIAL_NS_MAX {
+            return Ok(trial);
+        }
+    }
+}
+
+impl Trial {
+    fn take(&mut self, timeline: &mut Timeline) {
+        for event in timeline.take_events() {
+            match event.what {
+                What::Line { unit, text, .. } if unit == COMMAND => {
+                    self.lines.extend((self.lines.len() < LINES_MAX).then_some(text));
+                }
+                What::Line { text, .. } => {
+                    if self.last.len() == LAST_LINES {
+                        self.last.remove(0);
+                    }
+                    self.last.push(text);
+                }
+                What::Exit { unit, status, .. } if unit != COMMAND => self.ended = Some(status),
+                _ => {}
+            }
+        }
+    }
+}

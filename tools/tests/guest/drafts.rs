@@ -1,0 +1,55 @@
+//! Drafts of `everett init` are booted: the servers come up, answer their checks, and nothing is found.
+//!
+//! These are a few of them; `benches/drafts.sh` boots all.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::shown;
+
+/// Runs the program in a folder, with the user's cache.
+fn everett_at(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+    command.args(arguments).current_dir(folder).output().expect("the program starts")
+}
+
+/// Returns the output of a command that must succeed.
+fn fine(folder: &Path, arguments: &[&str]) -> String {
+    let output = everett_at(folder, arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", shown(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Writes a draft and runs its world; returns the draft and the output of the run.
+fn booted(folder: &Path, arguments: &[&str]) -> (String, String) {
+    fine(folder, &[&["init"], arguments].concat());
+    let said = fine(folder, &["run", "--for", "1s"]);
+    assert!(said.contains("services are ready") && said.contains("nothing found"), "{said}");
+    (fs::read_to_string(folder.join("world.toml")).expect("the draft"), said)
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+#[test]
+fn a_known_package_on_several_machines_answers() {
+    let place = folder();
+    let (_, said) = booted(place.path(), &["redis-server", "--nodes", "2"]);
+    for check in ["redis-server-1-answers", "redis-server-2-answers"] {
+        assert!(said.contains(check), "{said}");
+    }
+}
+
+/// Its unit says how it starts, and a trial boot at which port it listens.
+#[test]
+fn an_unknown_package_is_started_as_its_unit_says() {
+    let place = folder();
+    let (text, said) = booted(place.path(), &["beanstalkd"]);
+    assert!(
+        text.contains("ready = { tcp = 11300 }") && text.contains("setpriv --reuid=beanstalkd"),
+        "{text}"
+    );
+    assert!(!said.contains("restart"), "{said}");
+}
