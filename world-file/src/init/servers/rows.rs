@@ -171,7 +171,8 @@ set -e
 # A database without the mark was interrupted by a loss of power while it was made.
 if [ ! -e /data/made ]; then
     rm -rf /data/db
-    mariadb-install-db --no-defaults --datadir=/data/db --auth-root-authentication-method=normal --skip-test-db > /dev/null
+    mariadb-install-db --no-defaults --datadir=/data/db --auth-root-authentication-method=normal --skip-test-db \
+        > /tmp/made.log || { cat /tmp/made.log >&2; exit 1; }
     sync
     touch /data/made
     sync
