@@ -11,6 +11,7 @@
 //! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
 //! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
+//! * `live`: the live view of explorations, in a terminal;
 //! * `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
 //! * `support`: the test world and its image, and functions that run timelines.
@@ -28,6 +29,7 @@ mod explore;
 mod faults;
 mod instruments;
 mod joining;
+mod live;
 mod moments;
 mod power_loss;
 mod programs;
