@@ -1,7 +1,8 @@
 //! The report's page in a real browser: headless Chromium, which the tests fetch from Debian, and axe-core from npm.
 //!
 //! * `sample`: a run with a report; `quiet`: nothing is requested, printed or thrown; `map` and `diagrams`: what the
-//!   script adds; `search` and `logs`: the texts on it; `forms`: print, dark, narrow, without the script; `access`: the accessibility checker
+//!   script adds; `search` and `logs`: the texts on it; `forms`: print, dark, narrow, without the script; `access`: the
+//!   accessibility checker; `live`: the served page, which grows
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
@@ -9,6 +10,7 @@ mod trials;
 mod access;
 mod diagrams;
 mod forms;
+mod live;
 mod logs;
 mod map;
 mod quiet;
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         trial(forms::it_is_dark_where_the_reader_wants_it),
         trial(forms::it_fits_a_narrow_window),
         trial(forms::it_is_complete_without_its_script),
+        trial(live::a_served_page_grows_and_the_reader_stays_where_they_are),
+        trial(live::trouble_is_said_and_updates_can_be_paused),
         trial(access::axe_finds_nothing_serious),
         trial(no_test_is_left_out),
     ];

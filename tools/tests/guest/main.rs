@@ -12,6 +12,7 @@
 //! * `finding_file`: a finding as one file;
 //! * `causality`: the step that decided a finding;
 //! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
+//! * `live`: the live view of explorations, in a terminal;
 //! * `drafts`: worlds of `everett init`; `disks`: data disks; `instruments`: watchpoints and edges;
 //! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
 //! * `support`: the test world and its image, and functions that run timelines.
@@ -31,6 +32,7 @@ mod faults;
 mod finding_file;
 mod instruments;
 mod joining;
+mod live;
 mod moments;
 mod power_loss;
 mod programs;
