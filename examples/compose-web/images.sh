@@ -1,13 +1,16 @@
 #!/bin/sh
-# Makes the three images of compose.yaml from Debian's packages, as OCI layouts in images/, with mmdebstrap and umoci. Where there
+# Makes the images of the compose examples from Debian's packages, as OCI layouts in images/, with mmdebstrap and umoci. Where there
 # is a registry, `docker compose` and Everett take the official images instead, and nobody needs this.
 #
-#     sh images.sh [FOLDER]     the folder of the images; default: images
+#     sh images.sh [FOLDER [NAME...]]     the folder of the images, and their names; default: images, and all three
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here/images}
+[ $# -eq 0 ] || shift
 suite=bookworm
 mirror=${MIRROR:-http://deb.debian.org/debian}
+# Times of files are no later than this, so the same packages give the same image.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1767225600}
 mkdir -p "$folder"
 
 # image NAME PACKAGES: a layout with one layer
@@ -22,16 +25,28 @@ image() {
     rm "$folder/$1.tar"
 }
 
-image python python3-minimal,python3-psycopg2,python3-redis
-umoci config --image "$folder/python:it" --config.cmd python3
-
-image redis redis-server,redis-tools
-umoci config --image "$folder/redis:it" --config.cmd redis-server --config.user redis \
-    --config.volume /var/lib/redis --config.workingdir /var/lib/redis
-
-image postgres postgresql-15
-umoci insert --image "$folder/postgres:it" "$here/postgres-entrypoint.sh" /usr/local/bin/docker-entrypoint.sh
-umoci config --image "$folder/postgres:it" --config.user postgres \
-    --config.entrypoint sh --config.entrypoint /usr/local/bin/docker-entrypoint.sh --config.cmd postgres \
-    --config.env PATH=/usr/local/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    --config.env PGDATA=/var/lib/postgresql/data --config.volume /var/lib/postgresql
+for name in ${*:-python redis postgres}; do
+    case $name in
+        python)
+            image python python3-minimal,python3-psycopg2,python3-redis
+            umoci config --image "$folder/python:it" --config.cmd python3
+            ;;
+        redis)
+            image redis redis-server,redis-tools
+            umoci config --image "$folder/redis:it" --config.cmd redis-server --config.user redis \
+                --config.volume /var/lib/redis --config.workingdir /var/lib/redis
+            ;;
+        postgres)
+            image postgres postgresql-15
+            umoci insert --image "$folder/postgres:it" "$here/postgres-entrypoint.sh" /usr/local/bin/docker-entrypoint.sh
+            umoci config --image "$folder/postgres:it" --config.user postgres \
+                --config.entrypoint sh --config.entrypoint /usr/local/bin/docker-entrypoint.sh --config.cmd postgres \
+                --config.env PATH=/usr/local/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+                --config.env PGDATA=/var/lib/postgresql/data --config.volume /var/lib/postgresql
+            ;;
+        *)
+            echo "images.sh: there is no image \"$name\"; there are python, redis and postgres" >&2
+            exit 2
+            ;;
+    esac
+done

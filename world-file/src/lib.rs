@@ -46,6 +46,7 @@ use everett_vmm::clock::ClockMode;
 use serde::Serialize;
 
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
+pub use compose::listed;
 pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, Tmpfs, Ulimit};
 pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
@@ -61,6 +62,8 @@ use cursor::{Item, Source, Table};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of compose files that are merged.
+pub const COMPOSE_FILES_MAX: usize = 16;
 /// Maximum number of nodes of a world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Default date and time at which a world boots.
@@ -148,6 +151,9 @@ pub struct World {
     /// Lines for the operator about parts of the file that have no effect.
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// Compose files that are merged over `file`, in their order.
+    #[serde(skip)]
+    pub more_files: Vec<PathBuf>,
 }
 
 impl World {
@@ -165,6 +171,11 @@ impl World {
         self.nodes.iter().map(of_node).collect()
     }
 
+    /// Iterates over the files that [`load`] read: the file, and those merged over it.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&*self.file).chain(self.more_files.iter().map(PathBuf::as_path))
+    }
+
     /// Returns the file systems of all data disks.
     pub fn filesystems(&self) -> impl Iterator<Item = Filesystem> {
         self.nodes.iter().flat_map(|node| node.disks.iter().map(|disk| disk.filesystem))
@@ -176,13 +187,31 @@ impl World {
     }
 }
 
-/// Reads the world file at `file`.
+/// Reads the world file at `file`. It can also be a list of compose files, as `COMPOSE_FILE` has it:
+/// `compose.yaml:compose.prod.yaml`. Each is merged over those before it, and relative paths start in the folder of the
+/// first.
 ///
 /// # Errors
 /// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
 /// file.
 pub fn load(file: &Path) -> Result<World, Error> {
-    parse(&read_file(file)?, file)
+    match compose::files(file) {
+        None => parse(&read_file(file)?, file),
+        Some(files) => compose::parse(&compose_texts(&read_files(&files)?), &variable),
+    }
+}
+
+/// Reads the texts of compose files.
+fn read_files(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Error> {
+    if files.len() > COMPOSE_FILES_MAX {
+        let what = format!("{} compose files; at most {COMPOSE_FILES_MAX} are merged", files.len());
+        return Err(Error::whole(&files[0], what));
+    }
+    files.iter().map(|file| Ok((file.clone(), read_file(file)?))).collect()
+}
+
+fn compose_texts(files: &[(PathBuf, String)]) -> Vec<compose::Text<'_>> {
+    files.iter().map(|(file, text)| compose::Text { file, text }).collect()
 }
 
 /// Reads the text of a world file or a compose file.
@@ -202,7 +231,7 @@ fn read_file(file: &Path) -> Result<String, Error> {
 /// See [`load`].
 pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     if confines::is_compose(file) {
-        return compose::parse(text, file, &variable);
+        return compose::parse(&[compose::Text { file, text }], &variable);
     }
     let source = Source { file, text };
     let document = toml::de::DeTable::parse(text).map_err(|e| {
@@ -211,9 +240,15 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     })?;
     let top = Table::root(&source, document.get_ref());
     let Some(item) = top.get("compose") else { return read(&top, file, None) };
-    let path = paths::host(&item)?;
-    let text = read_file(&path)?;
-    let compose = compose::Compose::new(&text, &path, &variable)?;
+    let paths = match item.list(usize::MAX) {
+        Ok(list) => list.iter().map(paths::host).collect::<Result<Vec<_>, Error>>()?,
+        Err(_) => vec![paths::host(&item)?],
+    };
+    if paths.is_empty() {
+        return Err(item.error("there is no compose file"));
+    }
+    let texts = read_files(&paths)?;
+    let compose = compose::Compose::new(&compose_texts(&texts), &variable)?;
     compose.without_block()?;
     read(&top, file, Some(compose))
 }
@@ -331,6 +366,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         explore,
         properties,
         notes,
+        more_files: Vec::new(),
     };
     compose::complete(&mut world);
     if let Some(item) = top.get("faults")

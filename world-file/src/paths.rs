@@ -30,10 +30,12 @@ pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
 
 /// Returns the folder of a file.
 pub(super) fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
+    or_here(file.parent().unwrap_or(Path::new("")))
+}
+
+/// Returns a folder; the current one for an empty path.
+pub(super) fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 /// Returns the host path that `text` names from `folder`. A relative path may not contain `..`, and what exists of it

@@ -83,7 +83,7 @@ impl Regression {
         let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Regression {
             schema_version: SCHEMA_VERSION,
-            world: from_folder(&setting.launcher.world.file, folder)?,
+            world: all_from_folder(&setting.launcher.world, folder)?,
             timeline: setting.name(path),
             trail: shrunk.trail.clone(),
             seed: setting.seed,
@@ -218,6 +218,12 @@ fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
     let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(common).map(|_| Component::ParentDir);
     Ok(up.chain(file.components().skip(common)).collect())
+}
+
+/// Returns the files of a world as seen from a folder, as a list if there are several.
+fn all_from_folder(world: &everett_world_file::World, folder: &FilePath) -> anyhow::Result<PathBuf> {
+    let files = world.files().map(|file| from_folder(file, folder)).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(everett_world_file::listed(files.iter().map(PathBuf::as_path)))
 }
 
 #[cfg(test)]

@@ -115,7 +115,8 @@ pub(super) fn load(file: &Path) -> anyhow::Result<World> {
 /// Name of a world file that commands find by themselves.
 pub(super) const WORLD_FILE: &str = "world.toml";
 
-/// Returns the world file of the command line, else the one in the current folder, else the compose file there.
+/// Returns the world file of the command line, else the one in the current folder, else the compose files there: those of
+/// `COMPOSE_FILE`, or those of the usual names.
 pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(file) = named {
         return Ok(file.to_owned());
@@ -124,7 +125,7 @@ pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if own.is_file() {
         return Ok(own.to_owned());
     }
-    compose_in(Path::new("")).ok_or_else(|| {
+    compose_in(Path::new(""))?.ok_or_else(|| {
         anyhow!("no {WORLD_FILE} and no compose file in the current folder; name one, or write one with everett init")
     })
 }

@@ -1,7 +1,7 @@
 //! First steps that commands on explorations share: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::coverage::Gaps;
@@ -53,7 +53,9 @@ pub(super) fn prepare(
 
 fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
     let world = &setting.launcher.world;
-    let file = std::fs::canonicalize(&world.file).with_context(|| world.file.display().to_string())?;
+    let real = |file: &Path| std::fs::canonicalize(file).with_context(|| file.display().to_string());
+    let files = world.files().map(real).collect::<anyhow::Result<Vec<_>>>()?;
+    let file = everett_world_file::listed(files.iter().map(PathBuf::as_path));
     Ok(Header {
         schema_version: SCHEMA_VERSION,
         everett: env!("CARGO_PKG_VERSION").to_owned(),

@@ -65,7 +65,7 @@ fn subject(args: &cli::Init) -> anyhow::Result<Subject> {
         (_, Some(image), _) => Subject::Image(image.clone()),
         (_, _, Some(package)) => Subject::Package(package.clone()),
         (Some(words), ..) => Subject::of(words, Path::new(""))?,
-        (None, None, None) => Subject::Compose(compose_in(Path::new("")).ok_or_else(|| {
+        (None, None, None) => Subject::Compose(compose_in(Path::new(""))?.ok_or_else(|| {
             anyhow!(
                 "no compose file in the current folder; name one, or an image, a Debian package or a program"
             )

@@ -1,4 +1,5 @@
-//! A compose file with its variables replaced, its services' `extends` carried out, and its profiles applied.
+//! A compose file with its variables replaced, its services' `extends` carried out, later files merged over it, and its
+//! profiles applied.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::keys;
 use super::merge;
 use super::value::Value;
 use super::variables::{self, Variables};
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, KeyPath, Kind, Node, Origin, Parsed};
 use crate::error::Error;
 use crate::{FILE_BYTES_MAX, confines, paths};
 
@@ -21,9 +22,21 @@ const EXTENDS_MAX: usize = 16;
 const VARIABLES_BYTES_MAX: u64 = 1 << 20;
 /// Variable with the names of the profiles that are on.
 const PROFILES: &str = "COMPOSE_PROFILES";
+/// Everett's own block.
+const OWN: &str = "x-everett";
+/// Keys of a file in whose values variables are replaced.
+const PARTS: [&str; 6] = ["name", "services", "volumes", "networks", "configs", "secrets"];
 
-/// A compose file.
+/// A compose file's text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Text<'t> {
+    pub(crate) file: &'t Path,
+    pub(crate) text: &'t str,
+}
+
+/// A compose file, or several as one.
 pub(super) struct Document<'p> {
+    /// The first file. Its folder is that of the project.
     pub(super) file: Rc<Path>,
     /// Name of the project: that of the file's folder unless the file has another.
     pub(super) project: String,
@@ -44,38 +57,44 @@ pub(super) struct Document<'p> {
 }
 
 impl<'p> Document<'p> {
-    /// Reads a compose file from its text.
+    /// Reads the files of a project, of which each is merged over those before it.
     pub(super) fn new(
-        text: &str,
-        file: &Path,
+        files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,
     ) -> Result<Document<'p>, Error> {
-        let shared: Rc<Path> = Rc::from(file);
-        let tree = yaml::parse(text, &shared)?;
+        let first = files.first().map_or(Path::new(""), |one| one.file);
         let mut variables = Variables::new(process);
-        let dotenv = paths::folder_of(file).join(".env");
+        let dotenv = paths::folder_of(first).join(".env");
         if dotenv.is_file() {
-            confines::check(paths::folder_of(file), &dotenv).map_err(|what| Error::whole(file, what))?;
+            confines::check(paths::folder_of(first), &dotenv).map_err(|what| Error::whole(first, what))?;
             let found = read_variables(&dotenv, Some(&variables))?;
             variables.extend(found);
         }
-        let root = Value { node: tree, path: String::new() };
         let mut ignored = BTreeMap::new();
-        keys::check(&root, &keys::TOP, &mut ignored)?;
+        let mut known = Files { project: first, files: BTreeMap::new() };
+        let mut whole: Option<Rc<Node>> = None;
+        for one in files {
+            let Parsed { root, cleared } = yaml::parse(one.text, &Origin::within(one.file, first))?;
+            keys::check(&Value { node: Rc::clone(&root), path: String::new() }, &keys::TOP, &mut ignored)?;
+            let root = replaced(&root, &variables)?;
+            let own = known.all_extended(one.file, &root, &cleared, &variables)?;
+            whole = Some(match whole {
+                None => own,
+                Some(base) => merge::file(&merge::without(&base, &cleared), &own)?,
+            });
+        }
+        let node = whole.ok_or_else(|| Error::whole(first, "there is no compose file"))?;
+        let root = Value { node, path: String::new() };
         let part = |name: &str| -> Result<Value, Error> {
-            let node = match root.get(name)? {
-                Some(value) => variables.replace(&value.node, name)?,
-                None => Rc::new(Node::new(root.at().clone(), Kind::Map(Vec::new()))),
-            };
+            let none = || Rc::new(Node::new(root.at().clone(), Kind::Map(Vec::new())));
+            let node = root.get(name)?.map_or_else(none, |value| value.node);
             Ok(Value { node, path: name.to_owned() })
         };
         let project = match root.get("name")? {
-            Some(value) => variables.text(value.text()?).map_err(|what| value.error(what))?,
-            None => project_of(file),
+            Some(value) => value.text()?.to_owned(),
+            None => project_of(first),
         };
         let services = part("services")?;
-        let mut known = Files { project: file, files: BTreeMap::new() };
-        known.files.insert(file.to_owned(), services.clone());
         let mut all = Vec::new();
         let mut active = Vec::new();
         let entries = services.entries()?;
@@ -85,30 +104,26 @@ impl<'p> Document<'p> {
         let wanted = variables.get(PROFILES).unwrap_or_default();
         for (key, value) in entries {
             all.push(key.name.clone());
-            let node = known.extended(&value, &variables, 0)?;
-            let value = Value { node, path: value.path };
             if is_on(&value, &wanted)? {
                 active.push((key.name, value));
             }
-            // Each has a machine at least; a longer list is refused before each of them is looked at.
-            if active.len() > crate::NODES_MAX {
-                let count = services.entries()?.len();
-                let most = crate::NODES_MAX;
-                return Err(services.error(format!("{count} services; a world has at most {most} machines")));
-            }
+        }
+        // Each has a machine at least; a longer list is refused before each of them is looked at.
+        if active.len() > crate::NODES_MAX {
+            let (count, most) = (active.len(), crate::NODES_MAX);
+            return Err(services.error(format!("{count} services; a world has at most {most} machines")));
         }
         if active.is_empty() {
             return Err(services.error(format!("no service is on; name their profiles in {PROFILES}")));
         }
         let (volumes, networks) = (part("volumes")?, part("networks")?);
         let (configs, secrets) = (part("configs")?, part("secrets")?);
-        let own = root.get("x-everett")?.map(|value| value.node);
-        let services = active;
+        let own = root.get(OWN)?.map(|value| value.node);
         Ok(Document {
-            file: shared,
+            file: Rc::from(first),
             project,
             variables,
-            services,
+            services: active,
             all,
             volumes,
             networks,
@@ -118,6 +133,21 @@ impl<'p> Document<'p> {
             ignored,
         })
     }
+}
+
+/// Replaces the variables of a file, but not those in extensions, such as the block `x-everett`.
+fn replaced(root: &Rc<Node>, variables: &Variables<'_>) -> Result<Rc<Node>, Error> {
+    let Kind::Map(entries) = &root.kind else { return Ok(Rc::clone(root)) };
+    let mut all = Vec::new();
+    for (key, value) in entries {
+        let value = if PARTS.contains(&key.name.as_str()) {
+            variables.replace(value, &key.name)?
+        } else {
+            Rc::clone(value)
+        };
+        all.push((key.clone(), value));
+    }
+    Node::new(root.at.clone(), Kind::Map(all)).bounded()
 }
 
 /// Reads a text file; an error names it.
@@ -155,17 +185,58 @@ fn is_on(service: &Value, wanted: &str) -> Result<bool, Error> {
     Ok(profiles.is_empty() || profiles.iter().any(|profile| profile.text().is_ok_and(is_wanted)))
 }
 
+/// Services of a file, and what is cleared in the file.
+#[derive(Clone)]
+struct Services {
+    services: Value,
+    cleared: Vec<KeyPath>,
+}
+
+impl Services {
+    /// Returns the paths that are cleared in a service.
+    fn cleared(&self, service: &str) -> Vec<KeyPath> {
+        let of_service = self.cleared.iter().filter(|path| path.len() > 2 && path[0] == "services");
+        of_service.filter(|path| path[1] == service).map(|path| path[2..].to_vec()).collect()
+    }
+}
+
 /// Files whose services are extended.
 struct Files<'f> {
     project: &'f Path,
-    /// Services of each file.
-    files: BTreeMap<std::path::PathBuf, Value>,
+    files: BTreeMap<std::path::PathBuf, Services>,
 }
 
 impl Files<'_> {
+    /// Returns the root of a file with what its services extend.
+    fn all_extended(
+        &mut self,
+        file: &Path,
+        root: &Rc<Node>,
+        cleared: &[KeyPath],
+        variables: &Variables<'_>,
+    ) -> Result<Rc<Node>, Error> {
+        let value = Value { node: Rc::clone(root), path: String::new() };
+        let (Some(services), Kind::Map(parts)) = (value.get("services")?, &root.kind) else {
+            return Ok(Rc::clone(root));
+        };
+        let known = Services { services: services.clone(), cleared: cleared.to_vec() };
+        self.files.insert(file.to_owned(), known);
+        let mut extended = Vec::new();
+        for (key, service) in services.entries()? {
+            let service = self.extended(&key.name, &service, variables, 0)?;
+            extended.push((key, service));
+        }
+        let all = Node::new(services.at().clone(), Kind::Map(extended)).bounded()?;
+        let with = |(key, value): &(yaml::Key, Rc<Node>)| {
+            (key.clone(), Rc::clone(if key.name == "services" { &all } else { value }))
+        };
+        Node::new(root.at.clone(), Kind::Map(parts.iter().map(with).collect())).bounded()
+    }
+
     /// Returns a service with what it extends.
     fn extended(
         &mut self,
+        own_name: &str,
         service: &Value,
         variables: &Variables<'_>,
         depth: usize,
@@ -182,30 +253,31 @@ impl Files<'_> {
         } else {
             (extends.clone(), None)
         };
+        let own_file = service.at().origin.file.to_path_buf();
         let file = match file {
-            None => service.at().file.to_path_buf(),
+            None => own_file.clone(),
             Some(value) => below(&value, paths::folder_of(self.project), value.text()?)?,
         };
-        let services = self.services(&file, variables)?;
+        let services = self.services(&file, variables)?.services;
         let wanted = name.text()?;
         let base = services.get(wanted)?.ok_or_else(|| {
             name.error(format!("there is no service \"{}\" in {}", wanted.escape_debug(), file.display()))
         })?;
-        let base = self.extended(&base, variables, depth + 1)?;
-        merge::service(&base, &service.node)
+        let base = self.extended(wanted, &base, variables, depth + 1)?;
+        let cleared = self.files.get(&own_file).map(|own| own.cleared(own_name)).unwrap_or_default();
+        merge::service(&merge::without(&base, &cleared), &service.node)
     }
 
-    fn services(&mut self, file: &Path, variables: &Variables<'_>) -> Result<Value, Error> {
-        if let Some(services) = self.files.get(file) {
-            return Ok(services.clone());
+    fn services(&mut self, file: &Path, variables: &Variables<'_>) -> Result<Services, Error> {
+        if let Some(known) = self.files.get(file) {
+            return Ok(known.clone());
         }
-        let shared: Rc<Path> = Rc::from(file);
-        let root =
-            Value { node: yaml::parse(&read_text(file, FILE_BYTES_MAX)?, &shared)?, path: String::new() };
+        let Parsed { root, cleared } = yaml::parse(&read_text(file, FILE_BYTES_MAX)?, &Origin::new(file))?;
+        let root = Value { node: root, path: String::new() };
         let services = root.get("services")?.ok_or_else(|| root.error("\"services\" is missing"))?;
         let node = variables.replace(&services.node, "services")?;
-        let services = Value { node, path: services.path };
-        self.files.insert(file.to_owned(), services.clone());
-        Ok(services)
+        let known = Services { services: Value { node, path: services.path }, cleared };
+        self.files.insert(file.to_owned(), known.clone());
+        Ok(known)
     }
 }

@@ -1,12 +1,12 @@
-//! Inheritance from the service that one extends, by the rules of compose files: mappings are joined key by key, lists
-//! are appended, other values are replaced.
+//! One tree over another: a service over the one that it extends, a compose file over an earlier one. Mappings are joined
+//! key by key, lists are appended, other values are replaced.
 
 use std::rc::Rc;
 
-use super::yaml::{At, Key, Kind, Node};
+use super::yaml::{At, Key, KeyPath, Kind, Node, Scalar};
 use crate::error::Error;
 
-/// Keys whose lists are command lines, which are replaced as a whole.
+/// Keys whose values are replaced as a whole.
 const REPLACED: [&str; 3] = ["command", "entrypoint", "test"];
 /// Keys that can be a list of `NAME=TEXT` instead of a mapping.
 const PAIRS: [&str; 5] = ["environment", "labels", "annotations", "sysctls", "args"];
@@ -14,24 +14,101 @@ const PAIRS: [&str; 5] = ["environment", "labels", "annotations", "sysctls", "ar
 const NAMES: [&str; 2] = ["depends_on", "networks"];
 /// Keys that can be one text instead of a list.
 const LISTS: [&str; 3] = ["env_file", "tmpfs", "dns"];
+/// Key that can be a mapping or a list of `NAME=ADDRESS`, with several addresses for a name.
+const EXTRA_HOSTS: &str = "extra_hosts";
+/// Keys of a service whose lists have at most one element for each path in the guest, with the folder of short forms.
+const MOUNTS: [(&str, &str); 3] = [("volumes", ""), ("configs", "/"), ("secrets", "/run/secrets/")];
+/// Keys of a service whose lists have each element once.
+const ONCE: [&str; 7] = ["ports", "expose", "cap_add", "cap_drop", "tmpfs", "dns", "security_opt"];
+
+/// Keys with rules in the mappings of a service.
+const IN_SERVICE: [&str; 3] = ["test", "args", "labels"];
 
 /// Returns `own` with what it does not say from `base`.
 pub(super) fn service(base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
-    merged("", base, own)
+    let base = without(base, &[vec!["extends".to_owned()]]);
+    merged(Place::Service, "", &base, own)
 }
 
-fn merged(key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
+/// Returns a compose file's root with what it does not say from that of an earlier file.
+pub(super) fn file(base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
+    merged(Place::Root, "", base, own)
+}
+
+/// Returns a tree without the values at these paths.
+pub(super) fn without(node: &Rc<Node>, paths: &[KeyPath]) -> Rc<Node> {
+    let Kind::Map(entries) = &node.kind else { return Rc::clone(node) };
+    let below = |name: &str| -> Vec<KeyPath> {
+        let of_name = paths.iter().filter(|path| path.first().is_some_and(|first| first == name));
+        of_name.map(|path| path[1..].to_vec()).collect()
+    };
+    let mut kept = Vec::new();
+    for (key, value) in entries {
+        let rest = below(&key.name);
+        if rest.is_empty() {
+            kept.push((key.clone(), Rc::clone(value)));
+        } else if !rest.iter().any(Vec::is_empty) {
+            kept.push((key.clone(), without(value, &rest)));
+        }
+    }
+    Rc::new(Node::new(node.at.clone(), Kind::Map(kept)))
+}
+
+/// Position of a mapping, which decides which of its keys have rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    /// The mapping `services`, whose keys are names.
+    Services,
+    Service,
+    /// A mapping in a service.
+    InService,
+    /// Not in a service.
+    Other,
+}
+
+impl Place {
+    fn below(self, key: &str) -> Place {
+        match self {
+            Place::Root if key == "services" => Place::Services,
+            Place::Root | Place::Other => Place::Other,
+            Place::Services => Place::Service,
+            Place::Service | Place::InService => Place::InService,
+        }
+    }
+
+    /// Returns the key if it has a rule here, else an empty text.
+    fn rule(self, key: &str) -> &str {
+        match self {
+            Place::Service => key,
+            Place::InService if IN_SERVICE.contains(&key) => key,
+            _ => "",
+        }
+    }
+}
+
+fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
     if REPLACED.contains(&key) {
         return Ok(Rc::clone(own));
+    }
+    if own.is_null() {
+        return Ok(Rc::clone(base));
     }
     let (base, own) = (in_full(key, base), in_full(key, own));
     let kind = match (&base.kind, &own.kind) {
         (Kind::Map(of_base), Kind::Map(of_own)) => {
             let mut entries: Vec<(Key, Rc<Node>)> = Vec::new();
-            for (name, value) in of_base.iter().filter(|(name, _)| name.name != "extends") {
+            for (name, value) in of_base {
                 match of_own.iter().find(|(other, _)| other.name == name.name) {
                     None => entries.push((name.clone(), Rc::clone(value))),
-                    Some((other, own)) => entries.push((other.clone(), merged(&name.name, value, own)?)),
+                    // Extensions are replaced as a whole.
+                    Some((other, own)) if name.name.starts_with("x-") => {
+                        entries.push((other.clone(), Rc::clone(own)));
+                    }
+                    Some((other, own)) => {
+                        let value = merged(place.below(&name.name), place.rule(&name.name), value, own)?;
+                        entries.push((other.clone(), value));
+                    }
                 }
             }
             let is_new = |name: &Key| entries.iter().all(|(other, _)| other.name != name.name);
@@ -39,30 +116,50 @@ fn merged(key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error>
             entries.extend(new);
             Kind::Map(entries)
         }
-        (Kind::List(of_base), Kind::List(of_own)) => {
-            let targets: Vec<Option<&str>> = of_own.iter().map(|item| target(key, item)).collect();
-            let is_kept = |item: &&Rc<Node>| target(key, item).is_none_or(|at| !targets.contains(&Some(at)));
-            Kind::List(of_base.iter().filter(is_kept).chain(of_own).cloned().collect())
-        }
+        (Kind::List(of_base), Kind::List(of_own)) => Kind::List(appended(key, of_base, of_own)),
         _ => return Ok(own),
     };
     Node::new(own.at.clone(), kind).bounded()
 }
 
-/// Returns the path in the guest of an element of `volumes`.
-fn target<'n>(key: &str, item: &'n Node) -> Option<&'n str> {
-    if key != "volumes" {
-        return None;
-    }
-    match &item.kind {
-        Kind::Scalar(scalar) => Some(scalar.text.split(':').nth(1).unwrap_or(&scalar.text)),
-        Kind::Map(entries) => {
-            entries.iter().find(|(key, _)| key.name == "target").and_then(|(_, value)| match &value.kind {
-                Kind::Scalar(scalar) => Some(scalar.text.as_str()),
-                _ => None,
-            })
+/// Returns two lists as one. Of elements for the same thing the last one is kept, at the place of the first.
+fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node>> {
+    let mut all: Vec<(Option<String>, Rc<Node>)> = Vec::new();
+    for item in of_base.iter().chain(of_own) {
+        let thing = thing(key, item);
+        match all.iter_mut().find(|(other, _)| thing.is_some() && *other == thing) {
+            Some((_, place)) => *place = Rc::clone(item),
+            None => all.push((thing, Rc::clone(item))),
         }
-        Kind::List(_) => None,
+    }
+    all.into_iter().map(|(_, item)| item).collect()
+}
+
+/// Returns a name of the thing that an element of a list is about; `None` if it is never the same as another.
+fn thing(key: &str, item: &Node) -> Option<String> {
+    let folder = MOUNTS.iter().find(|(name, _)| *name == key).map(|(_, folder)| *folder);
+    match (&item.kind, folder) {
+        (Kind::Scalar(scalar), None) if ONCE.contains(&key) || key == EXTRA_HOSTS => {
+            Some(scalar.text.clone())
+        }
+        (Kind::Scalar(scalar), Some("")) => {
+            Some(scalar.text.split(':').nth(1).unwrap_or(&scalar.text).trim_end_matches('/').to_owned())
+        }
+        (Kind::Scalar(scalar), Some(folder)) => Some(format!("{folder}{}", scalar.text)),
+        (Kind::Map(entries), Some(folder)) => {
+            let text = |wanted: &str| {
+                let (_, value) = entries.iter().find(|(key, _)| key.name == wanted)?;
+                if let Kind::Scalar(scalar) = &value.kind { Some(scalar.text.as_str()) } else { None }
+            };
+            match text("target") {
+                Some(target) if folder.is_empty() || target.starts_with('/') => {
+                    Some(target.trim_end_matches('/').to_owned())
+                }
+                Some(target) => Some(format!("{folder}{target}")),
+                None => text("source").map(|source| format!("{folder}{source}")),
+            }
+        }
+        _ => None,
     }
 }
 
@@ -72,6 +169,11 @@ fn in_full(key: &str, node: &Rc<Node>) -> Rc<Node> {
         Kind::List(items) if PAIRS.contains(&key) => Kind::Map(items.iter().filter_map(pair).collect()),
         Kind::List(items) if NAMES.contains(&key) => Kind::Map(items.iter().filter_map(name).collect()),
         Kind::Scalar(_) if LISTS.contains(&key) && !node.is_null() => Kind::List(vec![Rc::clone(node)]),
+        Kind::Scalar(_) if key == "build" => {
+            let context = Key { name: "context".to_owned(), at: node.at.clone() };
+            Kind::Map(vec![(context, Rc::clone(node))])
+        }
+        Kind::Map(entries) if key == EXTRA_HOSTS => Kind::List(entries.iter().flat_map(host).collect()),
         _ => return Rc::clone(node),
     };
     Rc::new(Node::new(node.at.clone(), kind))
@@ -91,6 +193,20 @@ fn name(item: &Rc<Node>) -> Option<(Key, Rc<Node>)> {
     Some((Key { name: scalar.text.clone(), at: item.at.clone() }, Rc::new(null(&item.at))))
 }
 
+/// Returns the elements for a name with one address or several.
+fn host((key, value): &(Key, Rc<Node>)) -> Vec<Rc<Node>> {
+    let element = |item: &Rc<Node>| match &item.kind {
+        Kind::Scalar(scalar) => {
+            Some(Rc::new(Node::text(item.at.clone(), format!("{}={}", key.name, scalar.text))))
+        }
+        _ => None,
+    };
+    match &value.kind {
+        Kind::List(items) => items.iter().filter_map(element).collect(),
+        _ => element(value).into_iter().collect(),
+    }
+}
+
 fn null(at: &At) -> Node {
-    Node::new(at.clone(), Kind::Scalar(super::yaml::Scalar { text: String::new(), is_plain: true }))
+    Node::new(at.clone(), Kind::Scalar(Scalar { text: String::new(), is_plain: true }))
 }

@@ -3,7 +3,8 @@
 //! From the text to machines, in this order:
 //! - `yaml`: the text as a bounded tree with lines; `value`: typed access to it; `quantity`: durations and sizes
 //! - `variables`: `${NAME}` and files of variables
-//! - `document`: the file with variables replaced, `extends` carried out (`merge`) and profiles applied
+//! - `document`: the file with variables replaced, `extends` carried out and other files merged over it (`merge`), and
+//!   profiles applied; `several`: which files a project has
 //! - `below`: paths of the host
 //! - `keys`: what becomes of each key: used, ignored or refused
 //! - `service`: one service; `process`: its process; `mounts`: its volumes and files
@@ -21,6 +22,8 @@ mod below;
 mod document;
 mod keys;
 mod merge;
+#[cfg(test)]
+mod merging;
 mod mounts;
 mod nodes;
 #[cfg(test)]
@@ -30,6 +33,7 @@ mod ports;
 mod process;
 mod quantity;
 mod service;
+mod several;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -37,9 +41,11 @@ mod variables;
 mod yaml;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
+pub(crate) use document::Text;
 pub(crate) use nodes::Composition;
+pub use several::listed;
+pub(crate) use several::{beside, files, named};
 
 use crate::container::ContainerImage;
 use crate::cursor::{Source, Table};
@@ -50,13 +56,12 @@ use crate::{CheckKind, World};
 pub(crate) struct Compose<'p>(document::Document<'p>);
 
 impl<'p> Compose<'p> {
-    /// Reads a compose file from its text. `process` returns the variables of the process.
+    /// Reads a compose file from the texts of its files. `process` returns the variables of the process.
     pub(crate) fn new(
-        text: &str,
-        file: &Path,
+        files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,
     ) -> Result<Compose<'p>, Error> {
-        document::Document::new(text, file, process).map(Compose)
+        document::Document::new(files, process).map(Compose)
     }
 
     /// Refuses a block `x-everett` beside a world file.
@@ -79,22 +84,25 @@ impl<'p> Compose<'p> {
 }
 
 /// Returns true if a compose file has a block `x-everett`.
-pub(crate) fn has_block(text: &str, file: &Path) -> Result<bool, Error> {
-    Ok(Compose::new(text, file, &crate::variable)?.0.own.is_some())
+pub(crate) fn has_block(files: &[Text<'_>]) -> Result<bool, Error> {
+    Ok(Compose::new(files, &crate::variable)?.0.own.is_some())
 }
 
 /// Reads the world of a compose file.
-pub(crate) fn parse(
-    text: &str,
-    file: &Path,
-    process: &dyn Fn(&str) -> Option<String>,
-) -> Result<World, Error> {
-    let compose = Compose::new(text, file, process)?;
+pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>) -> Result<World, Error> {
+    let compose = Compose::new(files, process)?;
     let own = compose.0.own.clone();
+    let first = compose.0.file.clone();
+    // The block is that of the last file that has one.
+    let with_block = own.as_ref().and_then(|node| files.iter().find(|one| *one.file == *node.at.origin.file));
+    let text = with_block.or(files.first()).map_or("", |one| one.text);
+    let file = with_block.map_or(&*first, |one| one.file);
     let table = own::table(own.as_deref(), &own::Lines::of(text))?;
     let source = Source { file, text };
     let table = Table::block(&source, "x-everett", own.as_ref().map_or(1, |node| node.at.line), &table);
-    crate::read(&table, file, Some(compose))
+    let mut world = crate::read(&table, &first, Some(compose))?;
+    world.more_files = files.iter().skip(1).map(|one| one.file.to_owned()).collect();
+    Ok(world)
 }
 
 /// Gives drivers and checks the environment, user and folder of the service on whose machine they run, as `docker compose

@@ -24,7 +24,7 @@ impl Project {
 
     fn read_with(&self, text: &str, process: &dyn Fn(&str) -> Option<String>) -> Result<World, String> {
         let file = self.0.path().join("compose.yaml");
-        parse(text, &file, process).map_err(|error| {
+        parse(&[Text { file: &file, text }], process).map_err(|error| {
             let error = error.to_string();
             assert!(!error.contains('\n'), "{error}");
             error.replace(&format!("{}/", self.0.path().display()), "")
@@ -479,7 +479,7 @@ fn wrong_values_are_named_in_one_line() {
             "services: {a: {image: i}}\n---\nservices: {}\n",
             "compose.yaml:2: a second document begins here; a compose file has one",
         ),
-        ("services: {a: !reset null}\n", "compose.yaml:1: the tag \"!reset\" has no meaning here"),
+        ("services: {a: !other null}\n", "compose.yaml:1: the tag \"!other\" has no meaning here"),
         (
             "include: [x]\nservices: {a: {image: i}}\n",
             "compose.yaml:1: include: refused: not supported; write the services into one file, or use extends",
@@ -516,7 +516,10 @@ fn hostile_files_are_refused_in_one_line() {
         "{}",
         error(&bomb)
     );
-    assert_eq!(error("a: &a [*a]\n"), "compose.yaml:1: this alias refers to a value that contains it");
+    assert_eq!(
+        error("a: &a [*a]\n"),
+        "compose.yaml:1: this alias refers to a value that contains it, or that is reset"
+    );
     let deep = format!("services: {}{}", "[".repeat(100), "]".repeat(100));
     assert!(error(&deep).contains("more than 64 levels"), "{}", error(&deep));
     let many: String = (0..10_000).map(|number| format!("  s{number}: {{ image: i }}\n")).collect();

@@ -36,9 +36,9 @@ impl Value {
         self.at().error(&self.path, what)
     }
 
-    /// Returns the folder of the file in which the value is.
+    /// Returns the folder from which a relative path starts.
     pub(super) fn folder(&self) -> &Path {
-        crate::paths::folder_of(&self.at().file)
+        &self.at().origin.folder
     }
 
     fn expected(&self, wanted: &str) -> Error {

@@ -1,5 +1,8 @@
 //! YAML as a tree whose nodes know their file and line.
 //!
+//! The tags `!reset` and `!override` are carried out here: a value with `!reset` is left out, and the paths of both kinds
+//! are listed, so that a merge removes from the other tree what is there.
+//!
 //! The parser's events are bounded while they become a tree: depth, and the size of the text with all aliases written
 //! out. Aliases share their nodes, so a short text that stands for a long one takes no memory before it is refused.
 
@@ -20,18 +23,49 @@ const NODE_BYTES: u64 = 16;
 /// Key whose mappings are merged into the mapping around it.
 const MERGE: &str = "<<";
 
+/// A file that is read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) file: Box<Path>,
+    /// Folder from which the file's relative paths start.
+    pub(super) folder: Box<Path>,
+}
+
+impl Origin {
+    /// Returns a file whose relative paths start in its own folder.
+    pub(super) fn new(file: &Path) -> Rc<Origin> {
+        Origin::within(file, file)
+    }
+
+    /// Returns a file whose relative paths start in the folder of `first`.
+    pub(super) fn within(file: &Path, first: &Path) -> Rc<Origin> {
+        Rc::new(Origin { file: file.into(), folder: crate::paths::folder_of(first).into() })
+    }
+}
+
 /// Place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct At {
-    pub(super) file: Rc<Path>,
+    pub(super) origin: Rc<Origin>,
     /// Line, from 1.
     pub(super) line: usize,
+}
+
+/// Keys that lead to a value from the root.
+pub(super) type KeyPath = Vec<String>;
+
+/// A file's tree.
+pub(super) struct Parsed {
+    pub(super) root: Rc<Node>,
+    /// Values with `!reset` or `!override`. What a merge has at these paths from other files is removed first.
+    pub(super) cleared: Vec<KeyPath>,
 }
 
 impl At {
     /// Returns an error at this place; `key` is the path of the key.
     pub(super) fn error(&self, key: &str, what: impl Into<String>) -> Error {
-        Error { file: self.file.to_path_buf(), line: Some(self.line), key: key.to_owned(), what: what.into() }
+        let file = self.origin.file.to_path_buf();
+        Error { file, line: Some(self.line), key: key.to_owned(), what: what.into() }
     }
 }
 
@@ -106,57 +140,86 @@ fn sum(weights: impl Iterator<Item = u64>) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
+/// Maximum number of values with `!reset` or `!override`.
+const CLEARED_MAX: usize = 4_096;
+
+/// Tag of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    None,
+    /// A plain scalar is a text.
+    Text,
+    /// The value is left out, and so is that of the other files.
+    Reset,
+    /// The value takes the place of that of the other files as a whole.
+    Override,
+}
+
 /// A list or mapping that has not ended.
 enum Open {
-    List { at: At, anchor: usize, items: Vec<Rc<Node>> },
-    Map { at: At, anchor: usize, entries: Vec<(Key, Rc<Node>)>, key: Option<Key>, names: BTreeSet<String> },
+    List {
+        at: At,
+        anchor: usize,
+        items: Vec<Rc<Node>>,
+        is_reset: bool,
+    },
+    Map {
+        at: At,
+        anchor: usize,
+        entries: Vec<(Key, Rc<Node>)>,
+        key: Option<Key>,
+        names: BTreeSet<String>,
+        is_reset: bool,
+    },
 }
 
 /// Parses the only document of a text. An empty text is a null.
-pub(super) fn parse(text: &str, file: &Rc<Path>) -> Result<Rc<Node>, Error> {
-    let mut reader = Reader { file: Rc::clone(file), open: Vec::new(), anchors: BTreeMap::new(), root: None };
+pub(super) fn parse(text: &str, origin: &Rc<Origin>) -> Result<Parsed, Error> {
+    let mut reader = Reader { open: Vec::new(), anchors: BTreeMap::new(), root: None, cleared: Vec::new() };
     let mut parser = Parser::new_from_str(text);
+    let at = |line: usize| At { origin: Rc::clone(origin), line: line.max(1) };
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| {
-            let at = At { file: Rc::clone(file), line: error.marker().line().max(1) };
-            at.error("", format!("not YAML: {}", error.info()))
-        })?;
-        reader.event(event, At { file: Rc::clone(file), line: span.start.line().max(1) })?;
+        let (event, span) = event
+            .map_err(|error| at(error.marker().line()).error("", format!("not YAML: {}", error.info())))?;
+        reader.event(event, at(span.start.line()))?;
     }
-    let start = At { file: Rc::clone(file), line: 1 };
-    let empty = || Node::new(start, Kind::Scalar(Scalar { text: String::new(), is_plain: true }));
-    Ok(reader.root.unwrap_or_else(|| Rc::new(empty())))
+    let empty = || Node::new(at(1), Kind::Scalar(Scalar { text: String::new(), is_plain: true }));
+    Ok(Parsed { root: reader.root.unwrap_or_else(|| Rc::new(empty())), cleared: reader.cleared })
 }
 
 struct Reader {
-    file: Rc<Path>,
     open: Vec<Open>,
     /// Ended nodes with an anchor, by the parser's number of it.
     anchors: BTreeMap<usize, Rc<Node>>,
     root: Option<Rc<Node>>,
+    cleared: Vec<KeyPath>,
 }
 
 impl Reader {
     fn event(&mut self, event: Event<'_>, at: At) -> Result<(), Error> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let is_plain = style == ScalarStyle::Plain && !self.is_text(tag.as_deref(), &at)?;
+                let mark = self.mark(tag.as_deref(), &at)?;
+                if mark == Mark::Reset {
+                    return self.leave_out(&at);
+                }
+                let is_plain = style == ScalarStyle::Plain && mark != Mark::Text;
                 let scalar = Scalar { text: text.into_owned(), is_plain };
                 self.put(Node::new(at, Kind::Scalar(scalar)), anchor)
             }
             Event::SequenceStart(anchor, tag) => {
-                self.is_text(tag.as_deref(), &at)?;
-                self.begin(Open::List { at: at.clone(), anchor, items: Vec::new() }, &at)
+                let is_reset = self.mark(tag.as_deref(), &at)? == Mark::Reset;
+                self.begin(Open::List { at: at.clone(), anchor, items: Vec::new(), is_reset }, &at)
             }
             Event::MappingStart(anchor, tag) => {
-                self.is_text(tag.as_deref(), &at)?;
+                let is_reset = self.mark(tag.as_deref(), &at)? == Mark::Reset;
                 let (entries, names) = (Vec::new(), BTreeSet::new());
-                self.begin(Open::Map { at: at.clone(), anchor, entries, key: None, names }, &at)
+                self.begin(Open::Map { at: at.clone(), anchor, entries, key: None, names, is_reset }, &at)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => match self.anchors.get(&anchor) {
                 Some(node) => self.add(Rc::clone(node), &at),
-                None => Err(at.error("", "this alias refers to a value that contains it")),
+                None => Err(at.error("", "this alias refers to a value that contains it, or that is reset")),
             },
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err(at.error("", "a second document begins here; a compose file has one"))
@@ -165,13 +228,44 @@ impl Reader {
         }
     }
 
-    /// Returns true if a tag makes a plain scalar a text. Tags of other types change nothing: a key decides which type
-    /// its value has.
-    fn is_text(&self, tag: Option<&Tag>, at: &At) -> Result<bool, Error> {
-        match tag {
-            None => Ok(false),
-            Some(tag) if tag.handle == "tag:yaml.org,2002:" => Ok(tag.suffix == "str"),
-            Some(tag) => Err(at.error("", format!("the tag \"{tag}\" has no meaning here"))),
+    /// Returns the mark of the value that begins. Tags of YAML's own types other than text change nothing: a key decides
+    /// which type its value has.
+    fn mark(&mut self, tag: Option<&Tag>, at: &At) -> Result<Mark, Error> {
+        let Some(tag) = tag else { return Ok(Mark::None) };
+        let mark = match (tag.handle.as_str(), tag.suffix.as_str()) {
+            ("tag:yaml.org,2002:", "str") => return Ok(Mark::Text),
+            ("tag:yaml.org,2002:", _) => return Ok(Mark::None),
+            ("!", "reset") => Mark::Reset,
+            ("!", "override") => Mark::Override,
+            _ => return Err(at.error("", format!("the tag \"{tag}\" has no meaning here"))),
+        };
+        let mut path = KeyPath::new();
+        for open in &self.open {
+            match open {
+                Open::Map { key: Some(key), .. } => path.push(key.name.clone()),
+                Open::Map { key: None, .. } => {
+                    return Err(at.error("", format!("the key has the tag \"{tag}\"")));
+                }
+                // An element of a list is at no path that another file could have.
+                Open::List { .. } => return Ok(mark),
+            }
+        }
+        self.cleared.push(path);
+        if self.cleared.len() > CLEARED_MAX {
+            return Err(at.error("", format!("more than {CLEARED_MAX} values with !reset or !override")));
+        }
+        Ok(mark)
+    }
+
+    /// Ends a value that is left out, with its key.
+    fn leave_out(&mut self, at: &At) -> Result<(), Error> {
+        match self.open.last_mut() {
+            None => Err(at.error("", "the whole file is reset")),
+            Some(Open::List { .. }) => Ok(()),
+            Some(Open::Map { key, .. }) => {
+                *key = None;
+                Ok(())
+            }
         }
     }
 
@@ -188,7 +282,10 @@ impl Reader {
 
     fn end(&mut self) -> Result<(), Error> {
         match self.open.pop() {
-            Some(Open::List { at, anchor, items }) => self.put(Node::new(at, Kind::List(items)), anchor),
+            Some(Open::List { at, is_reset: true, .. } | Open::Map { at, is_reset: true, .. }) => {
+                self.leave_out(&at)
+            }
+            Some(Open::List { at, anchor, items, .. }) => self.put(Node::new(at, Kind::List(items)), anchor),
             Some(Open::Map { at, anchor, entries, names, .. }) => {
                 self.put(Node::new(at, Kind::Map(merged(entries, names)?)), anchor)
             }
@@ -219,8 +316,7 @@ impl Reader {
                     if !names.insert(name.clone()) {
                         return Err(at.error(&name, "this key is here twice"));
                     }
-                    let at = At { file: Rc::clone(&self.file), line: at.line };
-                    *key = Some(Key { name, at });
+                    *key = Some(Key { name, at: at.clone() });
                 }
             },
         }

@@ -18,19 +18,19 @@ pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
     if wanted.port.is_some() {
         return Err(Error::PortOfCompose);
     }
-    let text = crate::read_file(file).map_err(Error::Compose)?;
-    if crate::compose::has_block(&text, file).map_err(Error::Compose)? {
+    let files = crate::compose::files(file).unwrap_or_else(|| vec![file.to_owned()]);
+    let texts = crate::read_files(&files).map_err(Error::Compose)?;
+    if crate::compose::has_block(&crate::compose_texts(&texts)).map_err(Error::Compose)? {
         return Err(Error::HasBlock(file.to_owned()));
     }
-    let world = crate::parse(&text, file).map_err(Error::Compose)?;
+    let world = crate::load(file).map_err(Error::Compose)?;
     let servers: Vec<Found<'_>> = world.nodes.iter().filter_map(serving).collect();
 
     let mut text = head("The machines of a compose file, and what it does not say.");
-    let _ = writeln!(
-        text,
-        "compose = {}         # one machine for each replica of a service\n",
-        quoted(&named_from(&wanted.output, file)?)
-    );
+    let names = files.iter().map(|file| Ok(quoted(&named_from(&wanted.output, file)?)));
+    let names = names.collect::<Result<Vec<_>, Error>>()?;
+    let names = if names.len() == 1 { names.concat() } else { format!("[{}]", names.join(", ")) };
+    let _ = writeln!(text, "compose = {names}         # one machine for each replica of a service\n");
     let without: Vec<&Found<'_>> = servers.iter().filter(|found| found.needs_ready).collect();
     if !without.is_empty() {
         text += "# When services without a healthcheck are ready. Remove a line if the service does not serve at this port.\n\

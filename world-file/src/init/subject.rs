@@ -34,10 +34,20 @@ pub enum Subject {
     Program(PathBuf),
 }
 
-/// Returns the compose file of a folder.
-#[must_use]
-pub fn compose_in(folder: &Path) -> Option<PathBuf> {
-    COMPOSE_FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+/// Returns the compose file of a folder, in a list with the files that are merged over it: those of the variable
+/// `COMPOSE_FILE`, from the process or from the folder's `.env`, or else those of the usual names.
+///
+/// # Errors
+/// Returns an error if `.env` cannot be read, or names a file outside of the folder.
+pub fn compose_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    if let Some(named) = crate::compose::named(folder, &crate::variable).map_err(Error::Compose)? {
+        return Ok(Some(named));
+    }
+    let file = COMPOSE_FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    let with_override = |file: PathBuf| {
+        crate::listed(std::iter::once(&*file).chain(crate::compose::beside(folder).as_deref()))
+    };
+    Ok(file.map(with_override))
 }
 
 impl Subject {
@@ -85,7 +95,7 @@ fn of_path(words: &str, path: PathBuf) -> Result<Subject, Error> {
         if path.join("oci-layout").is_file() {
             return Ok(Subject::Image(words.to_owned()));
         }
-        return compose_in(&path).map(Subject::Compose).ok_or(Error::Folder(path));
+        return compose_in(&path)?.map(Subject::Compose).ok_or(Error::Folder(path));
     }
     if !path.exists() && !words.starts_with(['/', '.', '~']) {
         return Ok(Subject::Image(words.to_owned()));

@@ -1,0 +1,84 @@
+//! Which files a project has: those that the operator lists, or those of the usual names.
+
+use std::path::{Path, PathBuf};
+
+use super::variables::Variables;
+use crate::confines::{self, is_compose};
+use crate::error::Error;
+use crate::paths;
+
+/// Separator of a list of files, as in `COMPOSE_FILE`.
+const SEPARATOR: char = ':';
+/// Variable with the project's files, and the one with another separator.
+const FILES: &str = "COMPOSE_FILE";
+const FILES_SEPARATOR: &str = "COMPOSE_PATH_SEPARATOR";
+/// Names of a file that is merged over the project's own, in the order in which a folder is searched.
+const OVERRIDES: [&str; 4] = [
+    "compose.override.yml",
+    "compose.override.yaml",
+    "docker-compose.override.yml",
+    "docker-compose.override.yaml",
+];
+
+/// Returns the files of a list such as `compose.yaml:compose.prod.yaml`; `None` if `name` is one file.
+pub(crate) fn files(name: &Path) -> Option<Vec<PathBuf>> {
+    let text = name.to_str().filter(|text| text.contains(SEPARATOR))?;
+    let parts: Vec<PathBuf> = text.split(SEPARATOR).map(PathBuf::from).collect();
+    // A colon can also be part of a file's or a folder's name.
+    (!name.is_file() && parts.iter().all(|part| is_compose(part))).then_some(parts)
+}
+
+/// Returns files as a list, which [`crate::load`] reads.
+pub fn listed<'f>(files: impl IntoIterator<Item = &'f Path>) -> PathBuf {
+    let mut text = std::ffi::OsString::new();
+    for (number, file) in files.into_iter().enumerate() {
+        if number > 0 {
+            text.push(SEPARATOR.to_string());
+        }
+        text.push(file);
+    }
+    text.into()
+}
+
+/// Returns the file in a folder that is merged over the project's own.
+pub(crate) fn beside(folder: &Path) -> Option<PathBuf> {
+    OVERRIDES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Returns the files that `COMPOSE_FILE` names for the project in a folder, as a list. The variable is that of the process,
+/// or else that of `.env`, which names no file outside of the folder.
+pub(crate) fn named(
+    folder: &Path,
+    process: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<PathBuf>, Error> {
+    let mut variables = Variables::new(process);
+    let dotenv = folder.join(".env");
+    if dotenv.is_file() {
+        let folder = paths::or_here(folder);
+        confines::check(folder, &dotenv).map_err(|what| Error::whole(&dotenv, what))?;
+        let found = super::document::read_variables(&dotenv, Some(&variables))?;
+        variables.extend(found);
+    }
+    let Some(names) = variables.get(FILES).filter(|names| !names.is_empty()) else { return Ok(None) };
+    let separator = variables.get(FILES_SEPARATOR).filter(|text| !text.is_empty());
+    let separator = separator.unwrap_or_else(|| SEPARATOR.to_string());
+    let mut files = Vec::new();
+    for name in names.split(separator.as_str()) {
+        let is_trusted = process(FILES).is_some();
+        let file = if is_trusted {
+            folder.join(name)
+        } else {
+            let bad = |what| Error { key: FILES.to_owned(), ..Error::whole(&dotenv, what) };
+            if Path::new(name).is_absolute() {
+                return Err(bad(format!("\"{}\" is outside of the folder", name.escape_debug())));
+            }
+            paths::within(folder, paths::or_here(folder), name).map_err(bad)?
+        };
+        if !is_compose(&file) {
+            let what = format!("\"{}\" does not end in .yaml or .yml", name.escape_debug());
+            return Err(Error { key: FILES.to_owned(), ..Error::whole(&folder.join(".env"), what) });
+        }
+        files.push(file);
+    }
+    Ok(Some(listed(files.iter().map(PathBuf::as_path))))
+}
