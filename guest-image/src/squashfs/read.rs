@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
             let rest = table.take(16)?;
             let mut fields = Fields(&rest);
             let (block, _links, bytes, offset) = (fields.u32()?, fields.u32()?, fields.u16()?, fields.u16()?);
-            return Folder::new(block, offset, bytes.into());
+            return Folder::new(block, offset, bytes.into()).map(Inode::Folder);
         }
         if kind == FOLDER + EXTENDED {
             let rest = table.take(20)?;
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
             let (_links, bytes, block, _parent) =
                 (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
             let _entries = fields.u16()?;
-            return Folder::new(block, fields.u16()?, bytes as usize);
+            return Folder::new(block, fields.u16()?, bytes as usize).map(Inode::Folder);
         }
         let (start, length, fragment) = if kind == FILE {
             let rest = table.take(16)?;
@@ -237,9 +237,9 @@ impl<'a> Reader<'a> {
 
 impl Folder {
     /// `bytes` is three more than the listing's length.
-    fn new(block: u32, offset: u16, bytes: usize) -> io::Result<Inode> {
+    fn new(block: u32, offset: u16, bytes: usize) -> io::Result<Folder> {
         let bytes = bytes.checked_sub(3).ok_or_else(|| damaged("a folder's length is below 3"))?;
-        Ok(Inode::Folder(Folder { block, offset, bytes }))
+        Ok(Folder { block, offset, bytes })
     }
 }
 

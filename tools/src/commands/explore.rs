@@ -113,11 +113,8 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<
             Stopwatch::start().wait_for_ns(u64::MAX, || interrupt.wanted());
         }
     };
-    let form = Form {
-        history: true,
-        record_ns: args.record,
-        live: !ui.json && !args.plain && live::is_possible(),
-    };
+    let form =
+        Form { history: true, record_ns: args.record, live: !ui.json && !args.plain && live::is_possible() };
     let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
     // The results are recorded, so a page that cannot be written is no failure of the exploration.
     if let Err(error) = report::page_of(ui, &args.output, None) {

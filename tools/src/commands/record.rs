@@ -348,9 +348,9 @@ mod tests {
     /// Branches with most new points are recorded, one for each timeline, and one in 32 at most.
     #[test]
     fn interesting_branches_are_on_timelines_of_their_own() {
-        let mut branches = Branches::default();
-        branches.all =
-            vec![branch(None, 9), branch(Some(0), 50), branch(Some(1), 5), branch(None, 7), branch(None, 8)];
+        let all =
+            [branch(None, 9), branch(Some(0), 50), branch(Some(1), 5), branch(None, 7), branch(None, 8)];
+        let mut branches = Branches { all: all.into(), ..Branches::default() };
         branches.all.extend((0..59).map(|_| branch(None, 0)));
         assert_eq!(branches.all.len(), 2 * LOGS_PART);
         assert_eq!(interesting(&branches, &mut BTreeSet::new()), [1, 4], "0 is on the way to 1");

@@ -4,11 +4,15 @@
 //! * `scratch`: one static program that prints its environment; volumes; a loss of power;
 //! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
 //! * `compose`: compose files: order, networks, mounts, names, builds;
+//! * `merging`: several compose files as one, compared with the compose command;
+//! * `projects`: the compose files of `examples/`: a planted fault is found and replayed, and the control is clean;
 //! * `finding`: a finding of a compose file, as one file;
 //! * `registry`: a registry on this host, names and locks.
 
 mod compose;
 mod finding;
+mod merging;
+mod projects;
 mod registry;
 mod scratch;
 mod tools;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -19,6 +19,10 @@ const PACKAGES: [&str; 7] =
 
 /// Suite of the packages: that of the guests' kernels.
 const SUITE: &str = "bookworm";
+
+/// Package with the compose command, and the first suite that has its second version. It needs no library but glibc's, of
+/// [`SUITE`]'s version.
+const COMPOSE: (&str, &str) = ("docker-compose", "trixie");
 
 /// Beginnings of the names of glibc's libraries. Those of the packages are not used, because the host's dynamic linker
 /// needs its own.
@@ -102,6 +106,33 @@ pub(super) fn tools() -> &'static Tools {
     })
 }
 
+/// Returns the path of the compose command. The first caller fetches it, unless an earlier run of the tests has.
+pub(super) fn compose_command() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compose-command");
+        let (name, suite) = COMPOSE;
+        let apt = Apt::open(&folder.join("apt"), &Sources::of_host(suite, None)).expect("apt");
+        apt.update().expect("package lists");
+        let mut packages = apt.resolve(&[name.to_owned()], &[]).expect("the package");
+        packages.retain(|package| package.name == name);
+        let root = folder.join(&packages[0].version);
+        let program = root.join("usr/libexec/docker/cli-plugins/docker-compose");
+        if program.is_file() {
+            return program;
+        }
+        let downloads = tempfile::tempdir_in(&folder).unwrap();
+        let remotes = apt.locate(&packages).expect("the package's file");
+        apt.download(&remotes, downloads.path()).expect("the package");
+        let package = Package::open(&downloads.path().join(&remotes[0].file)).expect("a package");
+        // Unpacked beside its place, so that a killed test leaves no half of it there.
+        let unpacked = downloads.path().join("root");
+        tar::Archive::new(package.data().expect("its data")).unpack(&unpacked).unwrap();
+        fs::rename(unpacked, &root).unwrap();
+        program
+    })
+}
+
 impl Tools {
     /// Returns the path of a file of the packages.
     pub(super) fn path(&self, path: &str) -> PathBuf {
@@ -118,6 +149,31 @@ impl Tools {
     /// Runs a tool, which must succeed; returns its standard output.
     pub(super) fn run(&self, name: &str, arguments: &[&str]) -> String {
         said(self.command(name).args(arguments).output().expect("the tool starts"), name, arguments)
+    }
+
+    /// Returns a folder with these tools under their names, for the `PATH` of a script.
+    pub(super) fn folder_of(&self, names: &[&str]) -> PathBuf {
+        let folder = self.root.with_file_name("bin");
+        fs::create_dir_all(&folder).unwrap();
+        for name in names {
+            let real = self.path("usr/bin").join(name);
+            let (real, libraries) = (real.display(), self.libraries.display());
+            // A Perl script runs the host's programs, which need the host's libraries.
+            let start = match *name {
+                "mmdebstrap" => format!("exec perl '{real}'"),
+                _ => format!("LD_LIBRARY_PATH='{libraries}' exec '{real}'"),
+            };
+            let text = format!("#!/bin/sh\n{start} \"$@\"\n");
+            let path = folder.join(name);
+            if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+                continue;
+            }
+            let mut file = tempfile::NamedTempFile::new_in(&folder).unwrap();
+            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            file.into_temp_path().persist(&path).unwrap();
+        }
+        folder
     }
 
     /// Returns a buildah whose images are in `folder`.

@@ -1,0 +1,186 @@
+//! The compose files of `examples/`, as they are: the planted fault is found and replayed exactly, the control is clean, and
+//! the timelines are exact. The examples' own script makes the images, with mmdebstrap and umoci.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+use super::tools::{text, tools};
+use crate::support::shown;
+
+/// A compose file with a planted fault.
+struct Project {
+    folder: &'static str,
+    /// Variable that turns the fault off, with its value.
+    control: (&'static str, &'static str),
+    /// Words of the finding.
+    finding: &'static str,
+    /// Maximum number of branches until the fault is found.
+    branches: u32,
+    /// Number of branches of the control.
+    control_branches: u32,
+    /// Least number of the control's branches that have checks.
+    checked: u64,
+    /// Vtime of the runs that `verify` compares.
+    verified: &'static str,
+}
+
+/// Number of runs that are compared here. `docs/compose.md` has the figures of longer ones.
+const RUNS: &str = "3";
+
+#[test]
+fn a_shop_that_acknowledges_early_loses_orders() {
+    Project {
+        folder: "compose-web",
+        control: ("ACKNOWLEDGE", "committed"),
+        finding: "check orders ended with exit status 1",
+        branches: 40,
+        control_branches: 8,
+        checked: 4,
+        verified: "500ms",
+    }
+    .test();
+}
+
+#[test]
+fn a_loader_that_tries_again_credits_twice() {
+    Project {
+        folder: "compose-store",
+        control: ("DEDUPLICATE", "yes"),
+        finding: "check balances ended with exit status 1",
+        branches: 40,
+        control_branches: 16,
+        checked: 8,
+        verified: "1s",
+    }
+    .test();
+}
+
+#[test]
+fn a_gateway_between_two_networks_accepts_what_it_drops() {
+    Project {
+        folder: "compose-networks",
+        control: ("WHEN_SLOW", "refuse"),
+        finding: "check orders ended with exit status 1",
+        branches: 60,
+        control_branches: 16,
+        checked: 8,
+        verified: "1s",
+    }
+    .test();
+}
+
+/// Cutting the customer off delays orders, and loses none; cutting the ledger off does.
+#[test]
+fn the_gateway_loses_orders_only_when_the_back_is_cut_off() {
+    let folder = examples().join("compose-networks");
+    images(&folder);
+    let plans = tempfile::tempdir().unwrap();
+    for (between, is_found) in [("customer", false), ("ledger", true)] {
+        let plan = format!(
+            "{{\"at\":\"500ms\",\"for\":\"4s\",\"fault\":\"partition\",\
+             \"links\":{{\"from\":[\"{between}\"],\"to\":[\"gateway\"]}}}}\n"
+        );
+        let file = plans.path().join(between);
+        fs::write(&file, plan).unwrap();
+        let run = everett(
+            &folder,
+            None,
+            &["run", "compose.yaml", "--seed", "1", "--for", "6s", "--faults", text(&file)],
+        );
+        assert_eq!(run.status.code(), Some(if is_found { 1 } else { 0 }), "{}", shown(&run));
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert_eq!(said.contains("acknowledged orders are lost, the first is"), is_found, "{said}");
+        assert_eq!(said.contains("acknowledged orders are there"), !is_found, "{said}");
+    }
+}
+
+impl Project {
+    fn test(&self) {
+        let folder = examples().join(self.folder);
+        images(&folder);
+        let runs = tempfile::tempdir().unwrap();
+        let run = text(&runs.path().join("run")).to_owned();
+        let explore: [&str; 4] = ["explore", "compose.yaml", "--seed", "1"];
+
+        let branches = self.branches.to_string();
+        let found = everett(
+            &folder,
+            None,
+            &[&explore[..], &["--until-found", "--branches", &branches, "-o", &run]].concat(),
+        );
+        assert_eq!(found.status.code(), Some(1), "{}", shown(&found));
+        assert!(String::from_utf8_lossy(&found.stdout).contains(self.finding), "{}", shown(&found));
+
+        let again = everett(&folder, None, &["replay", &run, "1"]);
+        let said = String::from_utf8_lossy(&again.stdout).into_owned();
+        assert!(said.contains("the finding is found again"), "{}", shown(&again));
+        assert!(said.contains(", on its recorded trail at all "), "{}", shown(&again));
+
+        let control = text(&runs.path().join("control")).to_owned();
+        let branches = self.control_branches.to_string();
+        let clean = everett(
+            &folder,
+            Some(self.control),
+            &[&explore[..], &["--branches", &branches, "-o", &control]].concat(),
+        );
+        assert!(clean.status.success(), "{}", shown(&clean));
+        let said = String::from_utf8_lossy(&clean.stdout).into_owned();
+        assert!(said.contains("nothing found"), "{said}");
+        let checked =
+            said.lines().find_map(|line| line.split_once(&format!(" of {branches} branches had checks")));
+        let checked = checked.and_then(|(count, _)| count.parse::<u64>().ok());
+        assert!(checked.is_some_and(|checked| checked >= self.checked), "{said}");
+
+        let verified = everett(
+            &folder,
+            None,
+            &["verify", "compose.yaml", "--seed", "1", "--for", self.verified, "--runs", RUNS],
+        );
+        assert!(verified.status.success(), "{}", shown(&verified));
+        assert!(
+            String::from_utf8_lossy(&verified.stdout).contains("all trails are equal"),
+            "{}",
+            shown(&verified)
+        );
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("examples")
+}
+
+/// Makes the images of an example, unless they were made by the present scripts. One caller makes them at a time.
+fn images(folder: &Path) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut scripts = blake3::Hasher::new();
+    for path in [
+        folder.join("images.sh"),
+        examples().join("compose-web/images.sh"),
+        examples().join("compose-web/postgres-entrypoint.sh"),
+    ] {
+        scripts.update(&fs::read(path).unwrap());
+    }
+    let scripts = scripts.finalize().to_hex().to_string();
+    let made = folder.join("images/made-by");
+    if fs::read_to_string(&made).is_ok_and(|known| known == scripts) {
+        return;
+    }
+    let tools = tools().folder_of(&["mmdebstrap", "umoci"]);
+    let path = format!("{}:{}", text(&tools), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("sh").arg(folder.join("images.sh")).env("PATH", path).output().expect("sh");
+    assert!(output.status.success(), "{}", shown(&output));
+    fs::write(&made, scripts).unwrap();
+}
+
+/// Runs the program in a folder, with a variable.
+fn everett(folder: &Path, variable: Option<(&str, &str)>, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
+    command.current_dir(folder).args(arguments).env_remove("COMPOSE_FILE");
+    for name in ["ACKNOWLEDGE", "DEDUPLICATE", "WHEN_SLOW"] {
+        command.env_remove(name);
+    }
+    command.envs(variable).output().expect("the program starts")
+}
