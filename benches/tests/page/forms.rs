@@ -15,7 +15,7 @@ pub(crate) fn it_prints_with_a_static_map() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     assert_eq!(
         (display(&mut browser, ".static-map"), display(&mut browser, "nav")),
-        ("none".to_owned(), "block".to_owned())
+        ("none".to_owned(), "flex".to_owned())
     );
     browser.call("Emulation.setEmulatedMedia", &json!({ "media": "print" })).unwrap();
     assert_eq!(
