@@ -148,7 +148,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     let (head, page) = lab.ask("GET", "/");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     let first = lab.state()["version"].as_str().unwrap().to_owned();
-    assert!(page.contains(&format!("data-version=\"{first}\"")) && !page.contains("lost write"));
+    assert!(page.contains(&format!("data-version=\"{first}\"")) && !page.contains("it is lost"));
     assert_eq!(lab.state()["ended"], json!(false));
     for choice in 0..3 {
         lab.journal.as_mut().unwrap().append(record(choice, choice == 2)).unwrap();

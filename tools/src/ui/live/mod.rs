@@ -208,7 +208,7 @@ fn work(shared: &Shared, terminal: &mut Terminal) -> io::Result<()> {
             Event::Key(key) => match stance.key(key) {
                 Asked::Draw => wanted = true,
                 Asked::Clear => {
-                    screen::write(|| terminal.clear()).transpose()?;
+                    screen::write(|| screen::clear(terminal)).transpose()?;
                     wanted = true;
                 }
                 Asked::End => {

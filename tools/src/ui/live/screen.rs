@@ -54,13 +54,21 @@ pub(super) fn enter() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
     let entered = enable_raw_mode().and_then(|()| {
         execute!(stdout(), EnterAlternateScreen)?;
         let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        terminal.clear()?;
+        clear(&mut terminal)?;
         Ok(terminal)
     });
     if entered.is_err() {
         leave();
     }
     entered
+}
+
+/// Clears the screen, so that the next frame draws all of it.
+///
+/// `Terminal::clear` asks the terminal for its cursor first, and waits seconds for one that does not answer.
+pub(super) fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
+    let size = terminal.size()?;
+    terminal.resize(size.into())
 }
 
 /// Gives the terminal back, as it was before. Does nothing if the view does not have it.

@@ -36,8 +36,8 @@ fn a_shop_that_acknowledges_early_loses_orders() {
         control: ("ACKNOWLEDGE", "committed"),
         finding: "check orders ended with exit status 1",
         branches: 40,
-        control_branches: 8,
-        checked: 4,
+        control_branches: 14,
+        checked: 6,
         verified: "500ms",
     }
     .test();
