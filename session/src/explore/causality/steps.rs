@@ -188,7 +188,7 @@ mod tests {
         let step = |ms: u64, kind, text: &str| Step { vtime_ns: ms * 1_000_000, kind, text: text.to_owned() };
         let steps = [
             step(10, StepKind::Fault, "0.010 fault #0 power_loss"),
-            step(900, StepKind::Line, "0.900 n1/redis | far"),
+            step(890, StepKind::Line, "0.890 n1/redis | far"),
             step(990, StepKind::Line, "0.990 n2/redis | of another node"),
             step(995, StepKind::Line, "0.995 n1/kernel booted"),
             step(1_000, StepKind::Message, "1.000 DELIVER n1 > client TCP [RST]"),
