@@ -157,6 +157,17 @@ fn operands_of_cmps(i: &Instruction, gpr: &[u64; 16]) -> [u64; 2] {
     let base = if i.segment_prefix() == Register::GS { GS_BASE } else { 0 };
     [rsi.wrapping_add(base), rdi]
 }
+/// True if the host reports the fault of the operand at RSI, and the model that of the operand at RDI.
+fn first_operand_of_cmps_faults(seen: &Seen<'_>) -> bool {
+    let (host, mut guest) = (seen.host, seen.guest.clone());
+    let i = &seen.case.encoded.instruction;
+    let [rsi, rdi] = operands_of_cmps(i, &host.state.gpr);
+    let is_fault_of = |end, va| is_fault_of(end, va, i.memory_size().size() as u64, seen.case.state.rflags);
+    let order = is_fault_of(host.end, rsi) && is_fault_of(guest.end, rdi);
+    guest.end = host.end;
+    order && seen.agrees_with(&guest)
+}
+
 fn is_compare_of_strings(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq)
         && i.is_string_instruction()
@@ -267,16 +278,19 @@ pub(crate) const TABLE: &[Difference] = &[
         prepare: |s| (s.gpr[RSI], s.gpr[RDI]) = (END, WILD),
         shown: |_, host, _| faulted(host, VECTOR_PF),
         concerns: |e| is_compare_of_strings(&e.instruction),
-        explains: |seen| {
-            let (host, mut guest) = (seen.host, seen.guest.clone());
-            let i = &seen.case.encoded.instruction;
-            let [rsi, rdi] = operands_of_cmps(i, &host.state.gpr);
-            let is_fault_of =
-                |end, va| is_fault_of(end, va, i.memory_size().size() as u64, seen.case.state.rflags);
-            let order = is_fault_of(host.end, rsi) && is_fault_of(guest.end, rdi);
-            guest.end = host.end;
-            order && seen.agrees_with(&guest)
+        explains: first_operand_of_cmps_faults,
+    },
+    Difference {
+        name: "order of the operands of repeated CMPS",
+        reason: "processors choose the order of an instruction's accesses; AMD's Zen 4 has another one for REP",
+        bytes: &[0xf3, 0xa6],
+        prepare: |s| (s.gpr[RSI], s.gpr[RDI]) = (END, WILD),
+        shown: |_, host, _| faulted(host, VECTOR_PF),
+        concerns: |e| {
+            is_compare_of_strings(&e.instruction)
+                && (e.instruction.has_rep_prefix() || e.instruction.has_repne_prefix())
         },
+        explains: first_operand_of_cmps_faults,
     },
     Difference {
         name: "suppressed x87 stores to memory that faults",
