@@ -23,7 +23,7 @@ const DIGITS: usize = 64;
 pub struct Manifest<A> {
     format: String,
     version: u64,
-    /// What the file is about.
+    /// Description of the finding.
     pub about: A,
     /// The other members, in their order.
     pub members: Vec<Member>,

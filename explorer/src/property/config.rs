@@ -31,7 +31,7 @@ pub struct PropertyConfig {
     /// True if lines of kernels' consoles are judged instead of programs' output.
     #[serde(default)]
     pub console: bool,
-    /// What it is when the property does not hold, for reports: 1 to 128 bytes in one line. Not with `sometimes`.
+    /// Words for a violation in reports: 1 to 128 bytes in one line. Not with `sometimes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub violated: Option<String>,
 }

@@ -48,7 +48,7 @@ pub enum Error {
     Signature {
         /// Address of the index.
         address: String,
-        /// What is wrong with its signatures.
+        /// Reason why its signatures are not accepted.
         reason: String,
     },
     /// A file with keys cannot be used.
@@ -56,7 +56,7 @@ pub enum Error {
     Keys {
         /// Path or address of the file.
         path: String,
-        /// What is wrong with it.
+        /// Reason why it is refused.
         reason: String,
     },
     /// The index is malformed, or is of another suite.

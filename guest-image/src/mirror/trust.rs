@@ -1,4 +1,4 @@
-//! Which keys may sign an index: those of the host, else Debian's own, known by their fingerprints.
+//! Keys that may sign an index: those of the host, else Debian's own, known by their fingerprints.
 //!
 //! Everett contains fingerprints, not keys. It takes the keys from the archive's package `debian-archive-keyring`,
 //! which it reads before anything is verified: of the keys in there, it keeps those that have the fingerprints.

@@ -47,7 +47,7 @@ const SCRIPT: [&str; 6] = [
 
 /// Style of the bar of the live page.
 const LIVE_STYLE: &str = include_str!("assets/live.css");
-/// What turns the script into a function that can begin anew, and the script that calls it.
+/// Text that makes the script a function that can begin anew, and the script that calls it.
 const LIVE_SCRIPT: [&str; 3] = [
     "\"use strict\";\n",
     "// The script of the page, so that it can begin anew with other data. `signal` ends what it hears.\n\

@@ -1,4 +1,4 @@
-//! Which keys may sign, and when.
+//! Tests of the keys that may sign, and of the times at which they may.
 
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::SubpacketData;
