@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everett_explorer::fate::Fates;
-use everett_explorer::plan::What;
+use everett_explorer::plan::{Names, What};
 use everett_explorer::run::Header;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::search::strategy::StrategyKind;
@@ -15,6 +15,17 @@ use super::exploration::recorded_fit;
 
 /// Maximum number of branches whose faults are listed. If a run has more, only those with a finding are listed.
 const BRANCHES_MAX: usize = 4_000;
+
+/// Returns the rule that draws the fault plans of an exploration.
+pub(super) fn fates<'w>(header: &Header, world: &'w World, names: &'w Names) -> Fates<'w> {
+    Fates {
+        explore: &world.explore,
+        faults: &world.faults,
+        names,
+        seed: header.seed,
+        root_ns: header.root_ns,
+    }
+}
 
 /// Returns the faults that begin on each branch, as lines of a plan, by branch. Empty if the world's tables are not those
 /// of the exploration any more.
@@ -31,13 +42,7 @@ pub(super) fn of_branches(
         return BTreeMap::new();
     }
     let names = world.names();
-    let fates = Fates {
-        explore: &world.explore,
-        faults: &world.faults,
-        names: &names,
-        seed: header.seed,
-        root_ns: header.root_ns,
-    };
+    let fates = fates(header, &world, &names);
     let few = branches.all.len() <= BRANCHES_MAX;
     let listed = (0..).zip(&branches.all).filter(|(_, branch)| few || !branch.findings.is_empty());
     let faults = |(number, branch): (usize, &everett_explorer::run::branches::Branch)| {

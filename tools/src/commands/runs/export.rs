@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use everett_explorer::fate::Fates;
 use everett_explorer::run::Header;
 use everett_guest_image::lock::Lock;
 use everett_host::interrupt::Interrupt;
@@ -19,6 +18,7 @@ use serde_json::Value;
 
 use crate::cli::Id;
 use crate::commands::exploration::{self, Run, recorded};
+use crate::commands::plans;
 use crate::ui::{Ui, printable, style};
 
 /// Line of `--json`.
@@ -133,14 +133,6 @@ fn check(file: &Path, header: &Header, image: &str) -> anyhow::Result<()> {
 
 /// Returns the fault plan of a timeline, one entry a line.
 fn faults(header: &Header, world: &World, path: &everett_explorer::search::Path) -> Vec<Value> {
-    let names = world.names();
-    let fates = Fates {
-        explore: &world.explore,
-        faults: &world.faults,
-        names: &names,
-        seed: header.seed,
-        root_ns: header.root_ns,
-    };
-    let text = fates.plan(path).write();
+    let text = plans::fates(header, world, &world.names()).plan(path).write();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
