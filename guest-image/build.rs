@@ -1,4 +1,4 @@
-//! Builds the programs for guests, which `src/agent.rs`, `src/shim.rs` and `src/sdk.rs` include.
+//! Builds the programs for guests, which `src/agent.rs`, `src/shim.rs`, `src/init.rs` and `src/sdk.rs` include.
 //!
 //! They run on another machine. They are static, small and contain no path of this host, so that equal sources make
 //! equal images. They are therefore built by a nested cargo with their own lock files, profiles and target directory,
@@ -22,9 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let agent = here.join("agent");
     let protocol = agent.join("protocol");
-    let shim = here.join("shim");
+    let (shim, init) = (here.join("shim"), here.join("init"));
     let (library, collector) = (here.join("sdk/library"), here.join("sdk/collector"));
-    for folder in [&agent, &shim, &library, &collector] {
+    for folder in [&agent, &shim, &init, &library, &collector] {
         for part in ["src", "Cargo.toml", "Cargo.lock"] {
             println!("cargo::rerun-if-changed={}", folder.join(part).display());
         }
@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (folder, binary, variable) in [
         (agent, "everett-agent", "EVERETT_AGENT"),
         (shim, "everett-shim", "EVERETT_SHIM"),
+        (init, "everett-init", "EVERETT_INIT"),
         (collector, "everett-collector", "EVERETT_SDK_COLLECTOR"),
     ] {
         build(&here, &folder, &target_folder, &PROGRAM_FLAGS)?;

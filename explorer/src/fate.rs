@@ -92,7 +92,9 @@ mod tests {
     const ROOT_NS: u64 = 700_000_000;
 
     fn names() -> Names {
-        let node = |i: u32| (format!("n{i}"), NodeNames { disks: 1, units: ["u".to_owned()].into() });
+        let node = |i: u32| {
+            (format!("n{i}"), NodeNames { disks: 1, units: ["u".to_owned()].into(), ..NodeNames::default() })
+        };
         (0..4).map(node).collect()
     }
 

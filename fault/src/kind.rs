@@ -31,11 +31,12 @@ pub enum FaultKind {
     Priorities,
     Reseed,
     Command,
+    RestartService,
 }
 
 impl FaultKind {
     /// All kinds, in the order of the catalogue.
-    pub const ALL: [FaultKind; 22] = [
+    pub const ALL: [FaultKind; 23] = [
         FaultKind::Latency,
         FaultKind::Loss,
         FaultKind::Duplicate,
@@ -58,6 +59,7 @@ impl FaultKind {
         FaultKind::Priorities,
         FaultKind::Reseed,
         FaultKind::Command,
+        FaultKind::RestartService,
     ];
 
     /// Returns the kind's name in plans, world files and reports.
@@ -86,6 +88,7 @@ impl FaultKind {
             FaultKind::Priorities => "priorities",
             FaultKind::Reseed => "reseed",
             FaultKind::Command => "command",
+            FaultKind::RestartService => "restart_service",
         }
     }
 
@@ -105,13 +108,21 @@ impl FaultKind {
                 | FaultKind::ClockStep
                 | FaultKind::Reseed
                 | FaultKind::Command
+                | FaultKind::RestartService
         )
     }
 
     /// True if the fault needs the guest's agent, and therefore a running node.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
-        matches!(self, FaultKind::ClockStep | FaultKind::Priorities | FaultKind::Reseed | FaultKind::Command)
+        matches!(
+            self,
+            FaultKind::ClockStep
+                | FaultKind::Priorities
+                | FaultKind::Reseed
+                | FaultKind::Command
+                | FaultKind::RestartService
+        )
     }
 }
 
@@ -142,6 +153,7 @@ impl Fault {
             Fault::Priorities { .. } => FaultKind::Priorities,
             Fault::Reseed { .. } => FaultKind::Reseed,
             Fault::Command { .. } => FaultKind::Command,
+            Fault::RestartService { .. } => FaultKind::RestartService,
         }
     }
 }

@@ -193,6 +193,14 @@ pub enum Fault {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// Asks a service to end, kills it if it does not, and starts it again, as `docker compose restart` does. Through the
+    /// agent.
+    RestartService {
+        /// Affected node.
+        node: String,
+        /// Service of the node.
+        unit: String,
+    },
 }
 
 /// Treatment of frames during a partition.
@@ -263,7 +271,8 @@ impl Fault {
             | Fault::Stalls { node, .. }
             | Fault::Priorities { node, .. }
             | Fault::Reseed { node }
-            | Fault::Command { node, .. } => Some(node),
+            | Fault::Command { node, .. }
+            | Fault::RestartService { node, .. } => Some(node),
             Fault::DiskError { disk, .. }
             | Fault::DiskLatency { disk, .. }
             | Fault::DiskFull { disk }

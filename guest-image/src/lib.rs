@@ -11,7 +11,7 @@
 //!   kernel boots with. [`agent`]: PID 1 in it.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
 //! - [`oci`]: container images as root filesystems.
-//! - [`shim`]: the program that starts the processes of container images.
+//! - [`shim`]: the program that starts the processes of container images. [`init`]: the program that supervises them.
 //! - [`sdk`]: the library and the program of worlds with the SDK.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
@@ -34,6 +34,7 @@ pub mod debian;
 pub mod ext4;
 pub mod folder;
 pub mod image;
+pub mod init;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;

@@ -46,6 +46,8 @@ pub struct Plan {
     /// Names of services that do their work once. The node is ready when they have ended with status 0, and later boots
     /// do not start them.
     pub jobs: Vec<String>,
+    /// How each service of the world is stopped, by its name.
+    pub stops: BTreeMap<String, Stop>,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
     /// Checks of this node, run at the end in the world's order.
@@ -57,6 +59,17 @@ pub struct Plan {
     /// Pause before the last commands and the checks, in nanoseconds of vtime. Meanwhile the world runs without drivers
     /// and faults.
     pub settle_ns: u64,
+}
+
+/// How Everett stops a service that it restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// Signal that asks it to end.
+    pub signal: i32,
+    /// Time in nanoseconds of vtime from the signal to its kill.
+    pub grace_ns: u64,
+    /// True if it has a supervisor, through which it gets its signals.
+    pub supervised: bool,
 }
 
 /// The SDK in a node.
@@ -157,6 +170,9 @@ impl Plan {
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> Plan {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
+        if image.is_some() && containers::is_supervised(node) {
+            files.extend(containers::init_files());
+        }
         for entry in &node.files {
             put_file(entry, &mut files);
         }
@@ -234,6 +250,11 @@ impl Plan {
             services: resolver.into_iter().chain(node.services.iter().map(service)).collect(),
             nameservers,
             after: composed.map(|composed| composed.after.clone()).unwrap_or_default(),
+            stops: node
+                .services
+                .iter()
+                .map(|one| (one.name.clone(), containers::stop(node, image)))
+                .collect(),
             jobs: jobs.map(|job| job.name.clone()).collect(),
             drivers: drivers.map(driver).collect(),
             checks: checks.filter_map(check).collect(),

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
+use everett_guest_image::init::{INIT, INIT_PATH};
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::oci::config::ImageConfig;
 use everett_guest_image::shim::{RESOLVER, SHIM, SHIM_PATH, VOLUMES_PATH};
 use everett_protocol as protocol;
 use everett_protocol::limits;
 use everett_vmm::disk::{Disk, DiskError, FilePart};
-use everett_world_file::{Command, Composed, Node, Ready, Service};
+use everett_world_file::{Command, Composed, Node, Ready, STOP_GRACE_NS, Service};
 
-use crate::agent_script::VOLUMES_SERIAL;
+use crate::agent_script::{Stop, VOLUMES_SERIAL};
 
 /// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Container engines pause for seconds,
 /// because attempts cost host time. Here a short pause is better: the node counts as ready at an earlier vtime.
@@ -48,12 +49,14 @@ impl NodeImage {
         Disk::open_parts(&self.disk.parts.iter().map(part).collect::<Vec<_>>(), self.disk.digest)
     }
 
-    /// Returns the start of every command line on the node: the shim, with the image's environment, user, folder and
-    /// volumes.
+    /// Returns the start of every command line on the node that is not in the world file: the shim, with the image's
+    /// environment, user, folder and volumes. On a node of a compose file, environment, user and folder are those of its
+    /// service, as `docker compose exec` has them.
     #[must_use]
     pub fn prefix(&self, node: &Node) -> Vec<String> {
         let plain = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };
-        self.command_line(node, &plain, Vec::new())
+        let service = node.composed.as_ref().and(node.services.first());
+        self.command_line(node, service.map_or(&plain, |service| &service.command), Vec::new())
     }
 
     /// Returns the command line with which the agent starts a program of the node.
@@ -137,13 +140,44 @@ impl NodeImage {
             (_, ready) => ready,
         };
         protocol::Service {
-            argv: line(self.argv(service)),
+            argv: supervised(node, service, line(self.argv(service))),
             env: BTreeMap::new(),
             cwd: None,
             user: None,
             ready,
             ..plain
         }
+    }
+}
+
+/// Signal number of SIGTERM on Linux.
+const SIGTERM: i32 = 15;
+
+/// True if the services of a node have a supervisor.
+#[must_use]
+pub fn is_supervised(node: &Node) -> bool {
+    node.composed.as_ref().is_some_and(Composed::is_supervised)
+}
+
+/// Returns the command line of a service, after that of its supervisor if it has one.
+fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> {
+    let Some(composed) = node.composed.as_ref().filter(|composed| composed.is_supervised()) else {
+        return line;
+    };
+    let init = composed.init.then_some("--init");
+    let words = [INIT_PATH, "run", &service.name].into_iter().chain(init).chain(["--"]);
+    words.map(str::to_owned).chain(line).collect()
+}
+
+/// Returns how the services of a node are stopped. The compose file has precedence over the image.
+#[must_use]
+pub fn stop(node: &Node, image: Option<&NodeImage>) -> Stop {
+    let composed = node.composed.as_ref();
+    let of_image = image.and_then(|image| image.config.stop_signal);
+    Stop {
+        signal: composed.and_then(|composed| composed.stop_signal).or(of_image).unwrap_or(SIGTERM),
+        grace_ns: composed.and_then(|composed| composed.stop_grace_ns).unwrap_or(STOP_GRACE_NS),
+        supervised: image.is_some() && is_supervised(node),
     }
 }
 
@@ -186,14 +220,24 @@ pub fn resolver() -> protocol::Service {
 /// Returns the shim as the agent gets it.
 #[must_use]
 pub fn shim_files() -> Vec<protocol::PutFile> {
+    program_files(SHIM_PATH, SHIM)
+}
+
+/// Returns the supervisor of services as the agent gets it.
+#[must_use]
+pub fn init_files() -> Vec<protocol::PutFile> {
+    program_files(INIT_PATH, INIT)
+}
+
+fn program_files(path: &str, program: &[u8]) -> Vec<protocol::PutFile> {
     let piece = |(number, data): (usize, &[u8])| protocol::PutFile {
-        path: SHIM_PATH.to_owned(),
+        path: path.to_owned(),
         mode: 0o755,
         owner: None,
         append: number > 0,
         data: protocol::Bytes(data.to_vec()),
     };
-    SHIM.chunks(limits::PUT_FILE_BYTES_MAX).enumerate().map(piece).collect()
+    program.chunks(limits::PUT_FILE_BYTES_MAX).enumerate().map(piece).collect()
 }
 
 /// Returns the disk of a node's volumes as the agent gets it. Its filesystem exists already.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use everett_guest_image::cache::Entry;
+use everett_guest_image::init::INIT;
 use everett_guest_image::lock::{Lock, LockedImage};
 use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
 use everett_guest_image::shim::SHIM;
@@ -25,7 +26,7 @@ use everett_world_file::{ContainerImage, Node, Root, World};
 use tempfile::NamedTempFile;
 
 use crate::configure::SoftConfigure;
-use crate::containers::NodeImage;
+use crate::containers::{self, NodeImage};
 use crate::identity::Identity;
 use crate::machines::BootFiles;
 use crate::progress::{self, Task};
@@ -52,7 +53,7 @@ pub struct Image {
 
 impl Image {
     /// Adds the container images of nodes. Without any, nothing changes.
-    fn add(&mut self, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
+    fn add(&mut self, world: &World, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
         if images.is_empty() {
             return;
         }
@@ -65,6 +66,9 @@ impl Image {
         self.entries.dedup();
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.digest.as_bytes()).update(blake3::hash(SHIM).as_bytes());
+        if world.nodes.iter().any(containers::is_supervised) {
+            hasher.update(blake3::hash(INIT).as_bytes());
+        }
         for (node, own) in &images {
             hasher.update(format!("\n{node} {}", own.digest).as_bytes());
         }
@@ -125,7 +129,7 @@ fn make(
     cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
     let mut image = of_built(built, lock)?;
-    image.add(containers.made, containers.images);
+    image.add(world, containers.made, containers.images);
     Ok(image)
 }
 

@@ -100,7 +100,8 @@ impl NodeSession {
             return place.boot_until_ns;
         }
         let priorities = place.priorities.iter().map(|priorities| priorities.next_ns);
-        priorities.chain([place.retry_at_ns, place.boot_until_ns].into_iter().flatten()).min()
+        let others = [place.retry_at_ns, place.boot_until_ns, self.conversation.next_kill_ns()];
+        priorities.chain(others.into_iter().flatten()).min()
     }
 
     /// Starts the boot's time limit of [`BOOT_NS_MAX`], unless the node is ready or the limit is already running.
@@ -144,6 +145,7 @@ impl NodeSession {
         }
         if !node.is_paused() {
             self.change_priorities(node, world_ns);
+            self.conversation.kill_late(world_ns);
         }
         self.speak(node);
         if self.place.retry_at_ns.is_some_and(|at| at <= world_ns) {

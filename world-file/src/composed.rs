@@ -28,9 +28,35 @@ pub struct Composed {
     pub cap_add: Vec<String>,
     /// Capabilities that programs do not get, without `CAP_`.
     pub cap_drop: Vec<String>,
+    /// Number of the signal that asks the service to end; that of its image, or SIGTERM, if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<i32>,
+    /// Time in nanoseconds that the service has to end after the signal before it is killed; [`STOP_GRACE_NS`] if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ns: Option<u64>,
+    /// True if the service has an init: a parent that reaps orphans and forwards signals.
+    #[serde(skip_serializing_if = "is_false")]
+    pub init: bool,
     /// Ports at which the service says that it serves. They change nothing in the world.
     #[serde(skip)]
     pub ports: Vec<Port>,
+}
+
+/// Default of [`Composed::stop_grace_ns`], that of the compose command.
+pub const STOP_GRACE_NS: u64 = 10_000_000_000;
+
+impl Composed {
+    /// True if the service has a supervisor, because one of its keys needs it. Other services have none, so that their
+    /// timelines are those of before these keys were supported.
+    #[must_use]
+    pub fn is_supervised(&self) -> bool {
+        self.init || self.stop_signal.is_some() || self.stop_grace_ns.is_some()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// A TCP port of a service.
@@ -68,6 +94,9 @@ pub struct After {
     pub node: String,
     /// True if its services must be ready, or have done their work; false if it is enough that they were started.
     pub ready: bool,
+    /// True if this node's service is restarted after a restart of that node's service by Everett.
+    #[serde(skip_serializing_if = "is_false")]
+    pub restart: bool,
 }
 
 /// A file or folder in the guest whose content comes from the host.

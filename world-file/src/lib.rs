@@ -35,7 +35,7 @@ pub mod seal;
 mod talk;
 mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ use serde::Serialize;
 
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
 pub use compose::listed;
-pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, Tmpfs, Ulimit};
+pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, STOP_GRACE_NS, Tmpfs, Ulimit};
 pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
@@ -168,12 +168,14 @@ impl World {
     #[must_use]
     pub fn names(&self) -> Names {
         let of_node = |node: &Node| {
-            let services = node.services.iter().map(|service| service.name.clone());
+            let services: BTreeSet<String> =
+                node.services.iter().map(|service| service.name.clone()).collect();
             let drivers = self.workload.drivers.iter().filter(|driver| driver.node == node.name);
-            let units = services.chain(drivers.map(|driver| driver.name.clone())).collect();
+            let units = services.iter().cloned().chain(drivers.map(|driver| driver.name.clone())).collect();
             // A node has only a handful of disks, so this does not saturate.
             let disks = node.disks.len() + usize::from(node.volumes_bytes.is_some());
-            (node.name.clone(), NodeNames { disks: u32::try_from(disks).unwrap_or(u32::MAX), units })
+            let disks = u32::try_from(disks).unwrap_or(u32::MAX);
+            (node.name.clone(), NodeNames { disks, units, services })
         };
         self.nodes.iter().map(of_node).collect()
     }

@@ -121,9 +121,11 @@ fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
     let running = Some(Slot::Running(node));
     Some(match fault {
         Fault::PowerLoss { .. } | Fault::Pause { .. } => (None, vec![Slot::Running(node)]),
-        Fault::Reset { .. } | Fault::ClockStep { .. } | Fault::Reseed { .. } | Fault::Command { .. } => {
-            (running, Vec::new())
-        }
+        Fault::Reset { .. }
+        | Fault::ClockStep { .. }
+        | Fault::Reseed { .. }
+        | Fault::Command { .. }
+        | Fault::RestartService { .. } => (running, Vec::new()),
         Fault::Priorities { unit, .. } => {
             let unit = names.node(name)?.units.iter().position(|other| other == unit)?;
             (running, vec![Slot::Priorities(node, unit)])

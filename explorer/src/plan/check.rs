@@ -49,6 +49,9 @@ fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)
     if let Fault::Priorities { node, unit, .. } = fault {
         found.extend(names.check_unit(node, unit).err().map(|problem| ("unit", problem)));
     }
+    if let Fault::RestartService { node, unit } = fault {
+        found.extend(names.check_service(node, unit).err().map(|problem| ("unit", problem)));
+    }
     if let Some(links) = fault.links() {
         let before = found.len();
         for (field, group) in [("links.from", &links.from), ("links.to", &links.to)] {

@@ -13,6 +13,8 @@ pub struct NodeNames {
     pub disks: u32,
     /// Units that the agent starts: services and drivers.
     pub units: BTreeSet<String>,
+    /// Services among them.
+    pub services: BTreeSet<String>,
 }
 
 /// Nodes of a world with their disks and units.
@@ -68,6 +70,17 @@ impl Names {
                 node: quoted(node),
                 name: quoted(unit),
                 hint: hint(unit, has.units.iter().map(String::as_str), "its units are"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_service(&self, node: &str, unit: &str) -> Result<(), Problem> {
+        match self.node(node) {
+            Some(has) if !has.services.contains(unit) => Err(Problem::NoService {
+                node: quoted(node),
+                name: quoted(unit),
+                hint: hint(unit, has.services.iter().map(String::as_str), "its services are"),
             }),
             _ => Ok(()),
         }

@@ -111,6 +111,9 @@ pub enum Problem {
     /// The unit does not exist.
     #[error("node {node} has no unit {name}; {hint}")]
     NoUnit { node: String, name: String, hint: String },
+    /// The service does not exist.
+    #[error("node {node} has no service {name}; {hint}")]
+    NoService { node: String, name: String, hint: String },
     /// A word is not one of those that the field accepts.
     #[error("{found} is not one of {words}")]
     NoneOf { found: String, words: String },

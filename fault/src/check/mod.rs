@@ -128,7 +128,8 @@ impl Fault {
             | Fault::Reset { .. }
             | Fault::Pause { .. }
             | Fault::DiskFull { .. }
-            | Fault::Reseed { .. } => {}
+            | Fault::Reseed { .. }
+            | Fault::RestartService { .. } => {}
         }
         found
     }

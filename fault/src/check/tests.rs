@@ -119,6 +119,7 @@ fn a_fault_survives_storage() {
         Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 7 },
         Fault::ClockStep { node: node(), step_ns: -5 },
         Fault::Command { node: node(), argv: vec!["true".to_owned()] },
+        Fault::RestartService { node: node(), unit: "u".to_owned() },
     ] {
         let bytes = postcard::to_stdvec(&fault).unwrap();
         assert_eq!(postcard::from_bytes::<Fault>(&bytes), Ok(fault));

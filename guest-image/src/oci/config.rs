@@ -184,71 +184,9 @@ fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
     Ok(ports)
 }
 
-/// Numbers of signals on x86-64 (signal(7)).
-const SIGNALS: [(&str, i32); 33] = [
-    ("HUP", 1),
-    ("INT", 2),
-    ("QUIT", 3),
-    ("ILL", 4),
-    ("TRAP", 5),
-    ("ABRT", 6),
-    ("IOT", 6),
-    ("BUS", 7),
-    ("FPE", 8),
-    ("KILL", 9),
-    ("USR1", 10),
-    ("SEGV", 11),
-    ("USR2", 12),
-    ("PIPE", 13),
-    ("ALRM", 14),
-    ("TERM", 15),
-    ("STKFLT", 16),
-    ("CHLD", 17),
-    ("CONT", 18),
-    ("STOP", 19),
-    ("TSTP", 20),
-    ("TTIN", 21),
-    ("TTOU", 22),
-    ("URG", 23),
-    ("XCPU", 24),
-    ("XFSZ", 25),
-    ("VTALRM", 26),
-    ("PROF", 27),
-    ("WINCH", 28),
-    ("IO", 29),
-    ("PWR", 30),
-    ("SYS", 31),
-    ("RTMIN", 34),
-];
-
-/// Highest signal number.
-const SIGNAL_MAX: i32 = 64;
-
-/// Returns the number of a signal: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
-///
-/// # Errors
-/// Returns an error if there is no such signal.
-pub fn signal(name: &str) -> Result<i32, Problem> {
-    let number = || {
-        if let Ok(number) = name.parse::<i32>() {
-            return Some(number);
-        }
-        let short = name.strip_prefix("SIG").unwrap_or(name);
-        if let Some(below) = short.strip_prefix("RTMAX") {
-            let below = if below.is_empty() { 0 } else { below.strip_prefix('-')?.parse::<i32>().ok()? };
-            return SIGNAL_MAX.checked_sub(below).filter(|number| *number >= 34);
-        }
-        if let Some(above) = short.strip_prefix("RTMIN+") {
-            return 34_i32.checked_add(above.parse().ok()?);
-        }
-        SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number)
-    };
-    match number().filter(|number| (1..=SIGNAL_MAX).contains(number)) {
-        Some(number) => Ok(number),
-        None => {
-            fail("StopSignal", format!("there is no signal {:?}", name.chars().take(32).collect::<String>()))
-        }
-    }
+/// Returns the number of a signal.
+fn signal(name: &str) -> Result<i32, Problem> {
+    everett_input::signal::number(name).map_err(|problem| Problem::Config { key: "StopSignal", problem })
 }
 
 /// Returns the healthcheck; `None` if the image disables or inherits it.

@@ -139,6 +139,7 @@ fn of_node(kind: &str, node: &str, entry: &Value) -> String {
         Some(FaultKind::Priorities) => format!("the priorities of processes on {node} changed"),
         Some(FaultKind::Reseed) => format!("{node} was reseeded"),
         Some(FaultKind::Command) => format!("a command ran on {node}"),
+        Some(FaultKind::RestartService) => format!("a service of {node} was restarted"),
         _ => format!("{} on {node}", short(kind)),
     }
 }

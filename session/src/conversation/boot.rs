@@ -190,6 +190,7 @@ impl Conversation {
 
     /// Handles the agent's report that all services are ready. The report counts only after the services were started.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
+        self.ready_again(vtime_ns);
         // A node with a job is ready when the job is done.
         if self.at.phase == Phase::Joining && self.at.services_started && self.plan.jobs.is_empty() {
             self.list(vtime_ns);
@@ -247,7 +248,7 @@ impl Conversation {
     pub(super) fn service_exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
         let (name, exit) = (&exited.service, exited.exit);
         self.event(vtime_ns, What::exit(name, exit));
-        if exited.restarting {
+        if self.stopped(name, vtime_ns) || exited.restarting {
             return;
         }
         if self.at.phase == Phase::Joining && exit.success() && self.plan.jobs.contains(name) {

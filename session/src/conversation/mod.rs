@@ -7,6 +7,7 @@
 //! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
 //! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history
 //!   port; `sdk`: lines that programs send through the SDK;
+//! * `restarts`: restarts of services by Everett;
 //! * `waiting`: descriptions of what a late machine still waits for;
 //! * [`state`]: the state of a conversation that is stored with its machine.
 //!
@@ -17,6 +18,7 @@
 mod boot;
 mod commands;
 mod history;
+mod restarts;
 mod sdk;
 pub mod state;
 mod waiting;
@@ -29,6 +31,7 @@ use everett_protocol::{
 use serde::{Deserialize, Serialize};
 
 pub use commands::{Said, Word};
+pub use restarts::Restarted;
 pub use sdk::Quiet;
 
 use super::agent_script::Plan;
@@ -92,6 +95,10 @@ enum Purpose {
     PowerOff,
     /// Set the priorities of a unit's threads.
     Priorities,
+    /// Ask this service to end, or kill it.
+    Stop(String),
+    /// Start this service again.
+    Again(String),
 }
 
 /// Everett's end of a conversation.
@@ -107,6 +114,8 @@ pub struct Conversation {
     words: Vec<Word>,
     /// Requests for quiet periods that were not taken yet.
     quiets: Vec<Quiet>,
+    /// Restarts of services that were not taken yet.
+    restarted: Vec<Restarted>,
     /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the
     /// conversation cannot continue after it.
     refused_file: Option<(String, String)>,
@@ -127,6 +136,7 @@ impl Conversation {
             events: Vec::new(),
             words: Vec::new(),
             quiets: Vec::new(),
+            restarted: Vec::new(),
             refused_file: None,
         }
     }
@@ -364,7 +374,9 @@ impl Conversation {
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
-            (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
+            (Purpose::Fault | Purpose::Priorities | Purpose::Stop(_), Reply::Done) => {}
+            (Purpose::Stop(unit), Reply::Exited(exit)) => self.signal_sent(&unit, exit, vtime_ns),
+            (Purpose::Again(unit), Reply::Done) => self.started_again(&unit, vtime_ns),
             (Purpose::Fault, Reply::Exited(exit)) => {
                 let name = self.at.commands.get(&id).cloned().unwrap_or_default();
                 self.event(vtime_ns, What::exit(&name, exit));
@@ -408,9 +420,8 @@ impl Conversation {
             Purpose::Reseed => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
             }
-            Purpose::Fault | Purpose::Priorities => {
-                self.event(vtime_ns, What::Effect { text: format!("not done: {message}") });
-            }
+            Purpose::Fault | Purpose::Priorities | Purpose::Again(_) => self.not_done(vtime_ns, message),
+            Purpose::Stop(unit) => self.was_not_running(&unit, vtime_ns),
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
             // The driver or command ended by itself just before.
             Purpose::StopDriver => {}

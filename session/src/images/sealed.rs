@@ -88,7 +88,7 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
     let mut image = of_built(built, None)?;
     image.packages = images.packages;
     image.sealed.packages = images.packages;
-    image.add(made, of_nodes);
+    image.add(world, made, of_nodes);
     let paths: Vec<&Path> = image.entries.iter().map(|entry| entry.path.as_path()).collect();
     cache.note(&gate, &world.file, &paths)?;
     Ok(image)

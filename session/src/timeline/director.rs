@@ -146,7 +146,7 @@ impl Timeline {
                 earliest([
                     earliest([self.end_ns(), self.next_fault_ns(), quiet]),
                     self.next_command_ns(),
-                    None,
+                    self.next_restart_ns(),
                 ])
             }
             Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
@@ -235,12 +235,14 @@ impl Timeline {
                 self.look_whether_done(root, now);
                 if self.end_ns().is_some_and(|at| at <= now) {
                     self.end_faults();
+                    self.course.restarts.clear();
                     self.stop_drivers(now);
                     self.stop_commands(now);
                     let up = self.nodes.iter().all(|session| session.conversation.phase() >= Phase::Ready);
                     let until = now.saturating_add(if up { STOP_NS_MAX } else { CALM_NS_MAX });
                     self.course.stage = Stage::Stopping { root, until };
                 } else {
+                    self.restart_dependents(now);
                     self.do_commands(now);
                 }
             }

@@ -9,6 +9,7 @@
 //! * here: running, receiving, acting;
 //! * `director`: the course of the whole world, from *ready* through the workload to the checks;
 //! * `commands`: the commands of a test template;
+//! * `dependents`: restarts of services that depend on restarted ones;
 //! * `faults`: the application of a fault plan to the world; `quiet`: times without faults;
 //! * `fork`: becoming a child of a moment;
 //! * `boot`: running up to the restart points or to *ready*, and beginning under a seed; `boot_watch`: services that end
@@ -22,6 +23,7 @@
 mod boot;
 mod boot_watch;
 mod commands;
+mod dependents;
 mod director;
 mod faults;
 mod fork;
@@ -377,7 +379,9 @@ impl Timeline {
             self.reporting.of_node(number, session.listen(self.world.node_mut(number)));
             let words = session.conversation.take_words();
             let quiets = session.conversation.take_quiets();
+            let restarted = session.conversation.take_restarted();
             self.take_words(number, words);
+            self.note_restarts(number, &restarted);
             quiets.into_iter().for_each(|quiet| self.ask_quiet(quiet));
         }
         self.observe();

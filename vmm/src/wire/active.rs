@@ -92,7 +92,8 @@ impl Active {
             | Fault::Stalls { .. }
             | Fault::Priorities { .. }
             | Fault::Reseed { .. }
-            | Fault::Command { .. } => return Err(FaultError::NotOurs),
+            | Fault::Command { .. }
+            | Fault::RestartService { .. } => return Err(FaultError::NotOurs),
         };
         effect.check()?;
         Ok(Active { pairs: resolve(links, topology)?, effect })

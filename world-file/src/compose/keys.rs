@@ -36,7 +36,6 @@ pub(super) const TOP: [(&str, Fate); 9] = [
 const ONE_CPU: &str = "each machine has one CPU of its own";
 const OWN_MEMORY: &str = "each machine has memory of its own; mem_limit sets it";
 const HOST: &str = "only the host can give this, and a world sees nothing of its host";
-const SWITCHED_OFF: &str = "a machine is switched off without asking its service to end";
 const NO_RESOLVER: &str = "names are those of the world, and there is no other server to ask";
 
 /// Keys of a service.
@@ -71,9 +70,9 @@ pub(super) const SERVICE: [(&str, Fate); 93] = [
     ("user", Used),
     ("working_dir", Used),
     ("mem_limit", Used),
-    ("stop_grace_period", Ignored(SWITCHED_OFF)),
-    ("stop_signal", Ignored(SWITCHED_OFF)),
-    ("init", Ignored("process 1 of each machine reaps orphans anyway")),
+    ("stop_grace_period", Used),
+    ("stop_signal", Used),
+    ("init", Used),
     ("ports", Ignored("nothing listens on the host; machines reach each other at every port")),
     ("expose", Ignored("machines reach each other at every port")),
     ("labels", Ignored("they say nothing about the process")),
@@ -132,7 +131,7 @@ pub(super) const SERVICE: [(&str, Fate); 93] = [
     ("provider", Refused("only the host can give this")),
     ("models", Refused("only the host can give models")),
     ("post_start", Refused("not supported; use a service with depends_on")),
-    ("pre_stop", Refused(SWITCHED_OFF)),
+    ("pre_stop", Refused("not supported; a service can catch its stop_signal")),
     ("x-everett", Used),
 ];
 

@@ -74,6 +74,9 @@ pub(super) fn of(
                     sysctls: service.sysctls.clone(),
                     cap_add: service.cap_add.clone(),
                     cap_drop: service.cap_drop.clone(),
+                    stop_signal: service.stop_signal,
+                    stop_grace_ns: service.stop_grace_ns,
+                    init: service.init,
                     ports: service.ports.clone(),
                 }),
             });
@@ -91,6 +94,7 @@ fn follow_links(services: &mut [Service]) {
                     service: name.clone(),
                     condition: Condition::Started,
                     required: true,
+                    restart: false,
                     value: service.value.clone(),
                 });
             }
@@ -217,7 +221,8 @@ fn after(service: &Service, services: &[Service], names: &[Vec<String>]) -> Vec<
     for one in &service.depends {
         let Some(index) = services.iter().position(|other| other.name == one.service) else { continue };
         let ready = one.condition != Condition::Started;
-        after.extend(names[index].iter().map(|node| After { node: node.clone(), ready }));
+        let restart = one.restart;
+        after.extend(names[index].iter().map(|node| After { node: node.clone(), ready, restart }));
     }
     after
 }

@@ -16,6 +16,7 @@ use crate::paths;
 /// host; a machine that waits costs nothing, and one that is ready earlier boots earlier.
 const HEALTH_INTERVAL_NS: u64 = 200_000_000;
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 /// Defaults of a healthcheck's interval and timeout, in nanoseconds, and of its retries.
 const INTERVAL_NS: u64 = 30_000_000_000;
 const RETRIES: u64 = 3;
@@ -163,6 +164,27 @@ fn healthcheck(health: &Value, process: &mut Service, image: &mut ImageProcess) 
     process.ready = Some(Ready::Command(argv));
     process.ready_interval_ns = Some(HEALTH_INTERVAL_NS);
     Ok(())
+}
+
+/// Highest signal that a service can get: real-time signals follow.
+const SIGNAL_MAX: i32 = 31;
+
+/// Reads the signal that asks a service to end.
+pub(super) fn signal(value: &Value) -> Result<i32, Error> {
+    match everett_input::signal::number(value.text()?) {
+        Ok(number) if number <= SIGNAL_MAX => Ok(number),
+        Ok(_) => Err(value.error("real-time signals are not supported")),
+        Err(what) => Err(value.error(what)),
+    }
+}
+
+/// Reads the time that a service has to end. The compose command gives engines whole seconds, and drops the rest.
+pub(super) fn grace(value: &Value) -> Result<u64, Error> {
+    let ns = value.duration_ns()?;
+    if ns > AGENT_SPAN_NS_MAX {
+        return Err(value.error("at most a day"));
+    }
+    Ok(ns - ns % NS_PER_S)
 }
 
 fn shell(script: &str) -> Vec<String> {

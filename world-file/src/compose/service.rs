@@ -58,6 +58,7 @@ pub(super) struct Depends {
     pub(super) service: String,
     pub(super) condition: Condition,
     pub(super) required: bool,
+    pub(super) restart: bool,
     pub(super) value: Value,
 }
 
@@ -85,6 +86,9 @@ pub(super) struct Service {
     pub(super) sysctls: BTreeMap<String, String>,
     pub(super) cap_add: Vec<String>,
     pub(super) cap_drop: Vec<String>,
+    pub(super) stop_signal: Option<i32>,
+    pub(super) stop_grace_ns: Option<u64>,
+    pub(super) init: bool,
 }
 
 /// Reads a service. `images` are images to take instead of those that the file names.
@@ -134,6 +138,9 @@ pub(super) fn read(
         sysctls: BTreeMap::new(),
         cap_add: capabilities(value, "cap_add")?,
         cap_drop: capabilities(value, "cap_drop")?,
+        stop_signal: value.get("stop_signal")?.map(|item| process::signal(&item)).transpose()?,
+        stop_grace_ns: value.get("stop_grace_period")?.map(|item| process::grace(&item)).transpose()?,
+        init: value.get("init")?.map(|item| item.bool()).transpose()?.unwrap_or(false),
     };
     if let Some(item) = value.get("container_name")? {
         if service.replicas > 1 {
@@ -305,7 +312,7 @@ fn depends(service: &Value) -> Result<Vec<Depends>, Error> {
     if value.is_list() {
         let plain = |value: Value| {
             let service = value.text()?.to_owned();
-            Ok(Depends { service, condition: Condition::Started, required: true, value })
+            Ok(Depends { service, condition: Condition::Started, required: true, restart: false, value })
         };
         return value.items()?.into_iter().map(plain).collect();
     }
@@ -315,11 +322,13 @@ fn depends(service: &Value) -> Result<Vec<Depends>, Error> {
             service: key.name,
             condition: Condition::Started,
             required: true,
+            restart: false,
             value: value.clone(),
         };
         if !value.is_null() {
             value.only(&["condition", "restart", "required"])?;
             one.required = value.get("required")?.map(|value| value.bool()).transpose()?.unwrap_or(true);
+            one.restart = value.get("restart")?.map(|value| value.bool()).transpose()?.unwrap_or(false);
             if let Some(condition) = value.get("condition")? {
                 one.condition = match condition.text()? {
                     "service_started" => Condition::Started,

@@ -400,6 +400,16 @@ fn what_only_a_host_can_give_is_refused_by_key_and_line() {
 #[test]
 fn wrong_values_are_named_in_one_line() {
     for (lines, what) in [
+        (
+            "    stop_signal: SIGTEM\n",
+            "compose.yaml:4: services.a.stop_signal: there is no signal \"SIGTEM\"",
+        ),
+        (
+            "    stop_signal: SIGRTMIN+3\n",
+            "compose.yaml:4: services.a.stop_signal: real-time signals are not supported",
+        ),
+        ("    stop_grace_period: 25h\n", "compose.yaml:4: services.a.stop_grace_period: at most a day"),
+        ("    init: 5\n", "compose.yaml:4: services.a.init: expected true or false, found \"5\""),
         ("    imge: x\n", "compose.yaml:4: services.a.imge: unknown key; did you mean \"image\"?"),
         (
             "    wibble: x\n",
@@ -563,6 +573,41 @@ fn a_build_has_a_name() {
     assert_eq!((b.name.as_str(), b.target.as_deref()), ("own:1", Some("t")));
     assert!(b.file.unwrap().ends_with("web/D"));
     assert_eq!(b.arguments, [("V".to_owned(), Some("1".to_owned()))]);
+}
+
+#[test]
+fn a_service_says_how_it_is_stopped() {
+    let stop = |lines: &str| {
+        let composed = service(lines).nodes[0].composed.clone().unwrap();
+        (composed.stop_signal, composed.stop_grace_ns, composed.init, composed.is_supervised())
+    };
+    assert_eq!(stop(""), (None, None, false, false));
+    assert_eq!(stop("    stop_signal: SIGINT\n"), (Some(2), None, false, true));
+    // Engines get whole seconds.
+    assert_eq!(stop("    stop_grace_period: 1m1s999ms\n"), (None, Some(61_000_000_000), false, true));
+    assert_eq!(stop("    init: true\n"), (None, None, true, true));
+    assert_eq!(stop("    init: false\n"), (None, None, false, false));
+    // A world without the keys has the identity that it had before there were any.
+    let stored = serde_json::to_string(&service("")).unwrap();
+    for key in ["stop_signal", "stop_grace_ns", "init", "restart_service"] {
+        assert!(!stored.contains(&format!("\"{key}\"")), "{key} in {stored}");
+    }
+}
+
+#[test]
+fn a_service_is_restarted_with_another_if_it_says_so() {
+    let text = "services:\n  a: { image: i, scale: 2 }\n  b: { image: i, depends_on: { a: { condition: service_healthy, \
+                restart: true } } }\n  c: { image: i, depends_on: [a] }\n";
+    let world = world(text);
+    let after = |node: usize| {
+        let composed = world.nodes[node].composed.as_ref().unwrap();
+        composed.after.iter().map(|one| (one.node.as_str(), one.restart)).collect::<Vec<_>>()
+    };
+    assert_eq!(after(2), [("a-1", true), ("a-2", true)]);
+    assert_eq!(after(3), [("a-1", false), ("a-2", false)]);
+    let stored =
+        |node: usize| serde_json::to_string(&world.nodes[node].composed.as_ref().unwrap().after).unwrap();
+    assert!(stored(2).contains("restart") && !stored(3).contains("restart"));
 }
 
 /// All keys are in the page that lists them, with what becomes of them.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use everett_fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
 use rand_chacha::ChaCha20Rng;
 
-use crate::plan::names::Names;
+use crate::plan::names::{Names, NodeNames};
 
 use super::kinds::{
     Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
     Duplicate, Kind, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder, Reseed,
-    Reset, SlowCpu, Stalls,
+    Reset, RestartService, SlowCpu, Stalls,
 };
 use super::numbers::{below, between, chance};
 use super::span::{Between, Number, Span};
@@ -55,11 +55,17 @@ impl<'d> Dice<'d> {
     }
 
     fn unit(&mut self) -> Option<(String, String)> {
+        self.among(|has| &has.units)
+    }
+
+    fn service(&mut self) -> Option<(String, String)> {
+        self.among(|has| &has.services)
+    }
+
+    fn among(&mut self, of: impl Fn(&'d NodeNames) -> &'d BTreeSet<String>) -> Option<(String, String)> {
         let mut units = Vec::new();
         for node in self.targets() {
-            units.extend(
-                self.names.node(node).into_iter().flat_map(|has| &has.units).map(|unit| (node, unit)),
-            );
+            units.extend(self.names.node(node).into_iter().flat_map(&of).map(|unit| (node, unit)));
         }
         self.one(&units).map(|(node, unit)| (node.to_owned(), unit.clone()))
     }
@@ -174,6 +180,10 @@ choose! {
     };
     Reseed |_it, dice| None => Fault::Reseed { node: dice.node()? };
     Command |it, dice| None => Fault::Command { node: dice.node()?, argv: dice.one(&it.argv)? };
+    RestartService |_it, dice| None => {
+        let (node, unit) = dice.service()?;
+        Fault::RestartService { node, unit }
+    };
 }
 
 fn mode(it: &Partition, dice: &mut Dice<'_>) -> PartitionMode {

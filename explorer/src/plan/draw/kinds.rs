@@ -70,7 +70,7 @@ impl Bounded for LinkChoice {
 }
 
 macro_rules! kinds {
-    ($($(#[$about:meta])* $Kind:ident $key:ident: $enabled:literal, every $every:literal s {
+    ($($(#[$about:meta])* $Kind:ident $key:ident $([$stored:meta])?: $enabled:literal, every $every:literal s {
         $($(#[$field_about:meta])* $field:ident: $type:ty = $default:expr, $(within $bounds:expr)?;)*
     })*) => {
         $(
@@ -136,7 +136,7 @@ macro_rules! kinds {
             pub max_down: Option<u32>,
             /// Time for which a restarted node counts as recovering.
             pub recovery: Span,
-            $($(#[$about])* pub $key: $Kind,)*
+            $($(#[$about])* $(#[$stored])? pub $key: $Kind,)*
         }
 
         impl Default for FaultConfig {
@@ -335,6 +335,14 @@ kinds! {
         /// Commands with their arguments. A fault draws one of these.
         argv: Vec<Vec<String>> = Vec::new(), within COMMANDS;
     }
+    /// A service is asked to end, and started again. Off by default. The stored table has it only if it is set, because
+    /// tables are part of the names of explorations, and older ones do not have it.
+    RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
+    }
+}
+
+fn is_default(kind: &RestartService) -> bool {
+    *kind == RestartService::default()
 }
 
 fn numbers(bounds: RangeInclusive<u32>) -> RangeInclusive<u64> {

@@ -38,7 +38,7 @@ pub use config::{ConfigError, ConfigProblem, FaultConfig, Quiet};
 pub use kinds::{
     Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
     Duplicate, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder, Reseed, Reset,
-    SlowCpu, Stalls,
+    RestartService, SlowCpu, Stalls,
 };
 pub use span::{Between, Span};
 

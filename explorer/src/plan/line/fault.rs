@@ -55,6 +55,7 @@ pub(super) fn read(kind: FaultKind, f: &mut Fields<'_, '_>) -> Fault {
         }
         FaultKind::Reseed => Fault::Reseed { node: f.take("node") },
         FaultKind::Command => Fault::Command { node: f.take("node"), argv: f.take("argv") },
+        FaultKind::RestartService => Fault::RestartService { node: f.take("node"), unit: f.take("unit") },
     }
 }
 
@@ -101,6 +102,7 @@ pub(super) fn write(fault: &Fault) -> Vec<(&'static str, Json)> {
             vec![("node", node.write()), ("unit", unit.write()), ("every", every.write())]
         }
         Fault::Command { node, argv } => vec![("node", node.write()), ("argv", argv.write())],
+        Fault::RestartService { node, unit } => vec![("node", node.write()), ("unit", unit.write())],
     }
 }
 

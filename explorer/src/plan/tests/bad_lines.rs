@@ -113,6 +113,10 @@ const LINES: &[(&str, &[&str])] = &[
         &[r#"unit: node "n3" has no unit "sentinal"; did you mean "sentinel"?"#],
     ),
     (
+        r#"{"at":"1s","fault":"restart_service","node":"n3","unit":"load"}"#,
+        &[r#"unit: node "n3" has no service "load"; its services are "redis" and "sentinel""#],
+    ),
+    (
         r#"{"at":"1s","fault":"priorities","node":"n2","unit":"redis","every":"10ms"}"#,
         &[r#"unit: node "n2" has no unit "redis"; its units are none"#],
     ),

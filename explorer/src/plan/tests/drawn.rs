@@ -1,6 +1,6 @@
 //! Tests of drawn plans.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everett_fault::FaultKind;
 use everett_streams::{Lineage, Owner, Streams};
@@ -16,8 +16,8 @@ const S: u64 = 1_000_000_000;
 /// Returns a world of `count` nodes. Each has one disk and one unit more than the previous node.
 fn world(count: u32) -> Names {
     let node = |i: u32| {
-        let units = (0..i).map(|unit| format!("u{unit}")).collect();
-        (format!("n{i}"), NodeNames { disks: i, units })
+        let units: BTreeSet<String> = (0..i).map(|unit| format!("u{unit}")).collect();
+        (format!("n{i}"), NodeNames { disks: i, services: units.clone(), units })
     };
     (0..count).map(node).collect()
 }
@@ -69,7 +69,11 @@ fn wild(seed: u64) -> FaultConfig {
             FaultKind::Stalls => put("stall", spans),
             FaultKind::Priorities => put("change", spans),
             FaultKind::Command => put("argv", json!([["sync"], ["echo", "x"], []])),
-            FaultKind::Clog | FaultKind::Pause | FaultKind::DiskFull | FaultKind::Reseed => {}
+            FaultKind::Clog
+            | FaultKind::Pause
+            | FaultKind::DiskFull
+            | FaultKind::Reseed
+            | FaultKind::RestartService => {}
         }
         table.insert(kind.name().to_owned(), own);
     }
@@ -183,7 +187,7 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
     }
     let absent: Vec<FaultKind> =
         FaultKind::ALL.into_iter().filter(|kind| !counts.contains_key(kind)).collect();
-    assert_eq!(absent, [FaultKind::BitRot, FaultKind::Command]);
+    assert_eq!(absent, [FaultKind::BitRot, FaultKind::Command, FaultKind::RestartService]);
     let total: u32 = counts.values().sum();
     assert!((8 * minutes..18 * minutes).contains(&total), "{total}");
     let count = |kind| counts[&kind];

@@ -19,9 +19,11 @@ use super::*;
 /// Three nodes: `n1` has two disks and one unit, `n2` nothing, `n3` one disk and two units.
 fn names() -> Names {
     let node = |name: &str, disks, units: &[&str]| {
-        (name.to_owned(), NodeNames { disks, units: units.iter().map(|unit| (*unit).to_owned()).collect() })
+        let names = |units: &[&str]| units.iter().map(|unit| (*unit).to_owned()).collect();
+        let services: Vec<&str> = units.iter().copied().filter(|unit| *unit != "load").collect();
+        (name.to_owned(), NodeNames { disks, units: names(units), services: names(&services) })
     };
-    [node("n1", 2, &["redis"]), node("n2", 0, &[]), node("n3", 1, &["redis", "sentinel"])]
+    [node("n1", 2, &["redis"]), node("n2", 0, &[]), node("n3", 1, &["redis", "sentinel", "load"])]
         .into_iter()
         .collect()
 }
@@ -113,6 +115,8 @@ fn fault() -> impl Strategy<Value = Fault> {
         ),
         node().prop_map(|node| Fault::Reseed { node }),
         (node(), argv).prop_map(|(node, argv)| Fault::Command { node, argv }),
+        prop::sample::select(vec![("n1", "redis"), ("n3", "redis"), ("n3", "sentinel")])
+            .prop_map(|(node, unit)| Fault::RestartService { node: node.into(), unit: unit.into() }),
     ]
 }
 

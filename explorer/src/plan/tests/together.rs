@@ -135,7 +135,8 @@ fn excludes(on: &Fault, starts: &Fault) -> bool {
             | ClockStep { .. }
             | Reseed { .. }
             | Command { .. }
-            | Priorities { .. },
+            | Priorities { .. }
+            | RestartService { .. },
         )
         | (Clog { .. }, Clog { .. })
         | (SlowCpu { .. }, SlowCpu { .. })

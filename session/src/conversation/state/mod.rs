@@ -4,7 +4,7 @@
 //! **Invariant.** A conversation that continues from its state sends the same requests as one that was never stored. A
 //! state is checked against the script before use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLine, Reply, Response};
 use everett_vmm::clock::VTIME_MAX;
@@ -105,6 +105,10 @@ pub(super) struct Progress {
     pub(super) sdk: Packets,
     /// Reason of [`Phase::Broken`].
     pub(super) broken: Option<String>,
+    /// Services that were asked to end, with the vtime in nanoseconds at which they are killed; `None` if they were.
+    pub(super) restarts: BTreeMap<String, Option<u64>>,
+    /// Services that were started again and may not be ready yet.
+    pub(super) unready: BTreeSet<String>,
 }
 
 impl Progress {
@@ -127,6 +131,8 @@ impl Progress {
             findings: 0,
             sdk: Packets::default(),
             broken: None,
+            restarts: BTreeMap::new(),
+            unready: BTreeSet::new(),
         }
     }
 
@@ -141,10 +147,18 @@ impl Progress {
             Purpose::File(index) => *index >= plan.files.len(),
             Purpose::Driver(index) => *index >= plan.drivers.len(),
             Purpose::Check(index) => *index >= plan.checks.len(),
+            Purpose::Stop(unit) | Purpose::Again(unit) => !plan.stops.contains_key(unit),
             _ => false,
         });
         if let Some(purpose) = unplanned {
             return Err(StateError::NotPlanned { what: format!("{purpose:?}") });
+        }
+        let mut restarted = self.restarts.keys().chain(&self.unready);
+        if let Some(unit) = restarted.find(|unit| !plan.stops.contains_key(*unit)) {
+            return Err(StateError::NotPlanned { what: format!("a restart of {unit}") });
+        }
+        if self.restarts.values().flatten().any(|at| *at > VTIME_MAX) {
+            return Err(StateError::Inconsistent("a service is killed after the largest possible vtime"));
         }
         let asked = self.pending.last_key_value().map(|(id, _)| *id);
         let named = self.commands.last_key_value().map(|(id, _)| *id);
@@ -259,6 +273,7 @@ impl Conversation {
         self.events.clear();
         self.words.clear();
         self.quiets.clear();
+        self.restarted.clear();
         self.refused_file = None;
         Ok(())
     }

@@ -28,6 +28,9 @@ enum Step {
     TestCommand(u64, bool),
     Kill,
     PowerOff,
+    /// Everett restarts the service, and kills those that are late.
+    Restart,
+    KillLate,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -45,6 +48,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::End),
         1 => Just(Step::Command),
         1 => Just(Step::PowerOff),
+        2 => Just(Step::Restart),
+        1 => Just(Step::KillLate),
     ]
 }
 
@@ -183,6 +188,8 @@ impl Run {
             }
             Step::Kill => return self.host.kill_commands(self.vtime_ns),
             Step::PowerOff => return self.host.power_off(self.vtime_ns),
+            Step::Restart => return self.host.restart_service("server", self.vtime_ns),
+            Step::KillLate => return self.host.kill_late(self.vtime_ns),
         };
         self.hear(port, &bytes, cut, stored);
     }
@@ -273,6 +280,14 @@ fn states_that_do_not_fit_are_refused() {
         state.progress.pending.insert(1, super::Purpose::Check(7));
     });
     assert!(matches!(error, StateError::NotPlanned { .. }), "{error}");
+    for change in [
+        (|state| state.progress.restarts = [("load".to_owned(), None)].into()) as fn(&mut ConversationState),
+        |state| state.progress.unready = ["load".to_owned()].into(),
+        |state| state.progress.pending = [(1, super::Purpose::Again("load".to_owned()))].into(),
+    ] {
+        let error = refused(change);
+        assert!(matches!(error, StateError::NotPlanned { .. }), "{error}");
+    }
     let error = refused(|state| {
         state.progress.pending = (0..5000).map(|id| (id, super::Purpose::Command)).collect();
     });
@@ -286,6 +301,7 @@ fn states_that_do_not_fit_are_refused() {
         |state| state.progress.runs[0].command = 1,
         |state| state.progress.runs[0].slot = usize::MAX,
         |state| state.progress.names.clear(),
+        |state| state.progress.restarts = [("server".to_owned(), Some(u64::MAX))].into(),
         |state| (state.progress.phase, state.progress.seed) = (Phase::Ready, None),
     ] {
         let error = refused(change);

@@ -19,6 +19,7 @@ use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
+use super::dependents::DUE_MAX;
 use super::director::Stage;
 use super::faults::Progress;
 use super::quiet::{PERIODS_MAX, Period};
@@ -31,7 +32,7 @@ use crate::conversation::state::StateError as ConversationError;
 use crate::node::{Place, SessionOfNode};
 
 /// Version of the stored form.
-pub const SESSION_VERSION: u32 = 9;
+pub const SESSION_VERSION: u32 = 10;
 /// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -99,6 +100,8 @@ pub(super) struct Course {
     pub host: Streams,
     /// Times without faults that programs asked for.
     pub quiet: Vec<Period>,
+    /// Nodes whose services are restarted because others were: vtimes in nanoseconds and nodes, in this order.
+    pub restarts: Vec<(u64, u16)>,
 }
 
 impl Default for Course {
@@ -116,6 +119,7 @@ impl Default for Course {
             commands: None,
             host: Streams::new(&Lineage::boot(0), Owner::Host),
             quiet: Vec::new(),
+            restarts: Vec::new(),
         }
     }
 }
@@ -150,6 +154,10 @@ impl Course {
         let fail = |what| Err(StateError::Inconsistent(what));
         if self.quiet.len() > PERIODS_MAX {
             return fail("more quiet periods were asked for than the maximum");
+        }
+        let is_due = |&(at, node): &(u64, u16)| at <= VTIME_MAX && usize::from(node) < nodes;
+        if self.restarts.len() > DUE_MAX || !self.restarts.iter().all(is_due) || !self.restarts.is_sorted() {
+            return fail("restarts of services are due that this world cannot have");
         }
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {
             return fail("its trail has another interval than this version's");

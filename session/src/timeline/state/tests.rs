@@ -48,6 +48,7 @@ fn course() -> Course {
         commands: None,
         host: Streams::new(&Lineage::new(9), Owner::Host),
         quiet: Vec::new(),
+        restarts: Vec::new(),
     }
 }
 
@@ -111,6 +112,9 @@ fn states_that_do_not_fit_are_refused() {
         Course { stage: Stage::Booting, ..course() },
         Course { begun: None, ..course() },
         Course { begin_with: Some(1), ..course() },
+        Course { restarts: vec![(1, 1)], ..course() },
+        Course { restarts: vec![(2, 0), (1, 0)], ..course() },
+        Course { restarts: vec![(u64::MAX, 0)], ..course() },
     ] {
         let error = refused(SessionState { course, ..state() });
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");

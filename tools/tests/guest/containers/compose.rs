@@ -131,7 +131,12 @@ x-everett:
 
 /// Makes the project: the image, the files, and the compose file.
 fn project(folder: &Path, compose: &str) {
-    let program = static_program(folder, PROGRAM);
+    project_of(folder, PROGRAM, compose);
+}
+
+/// Makes a project whose image has this program.
+pub(super) fn project_of(folder: &Path, program: &str, compose: &str) {
+    let program = static_program(folder, program);
     let image = format!("{}/layout:it", text(&folder));
     let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
     umoci(&["init", "--layout", &format!("{}/layout", text(&folder))]);

@@ -6,6 +6,7 @@
 //! * `compose`: compose files: order, networks, mounts, names, builds;
 //! * `merging`: several compose files as one, compared with the compose command;
 //! * `projects`: the compose files of `examples/`: a planted fault is found and replayed, and the control is clean;
+//! * `stops`: restarts of services; `template`: a test template in an image;
 //! * `finding`: a finding of a compose file, as one file;
 //! * `registry`: a registry on this host, names and locks.
 
@@ -15,6 +16,8 @@ mod merging;
 mod projects;
 mod registry;
 mod scratch;
+mod stops;
+mod template;
 mod tools;
 mod userlands;
 

@@ -1,0 +1,146 @@
+//! The supervisor of a service, and the process that becomes the service.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus};
+
+use nix::errno::Errno;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::options::{BECOME, INIT};
+use crate::processes;
+use crate::record::Record;
+
+/// This program.
+const SELF: &str = "/proc/self/exe";
+/// Exit statuses of container engines.
+const CANNOT_EXECUTE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+/// Exit status of a process that a signal ended, less the signal's number.
+const BY_SIGNAL: i32 = 128;
+
+/// Starts a service, waits for its end, and ends all processes that it leaves. Returns the exit status of this program.
+pub(crate) fn run(unit: &str, init: bool, argv: &[String]) -> Result<u8, String> {
+    // Processes whose parents have ended become children of the nearest subreaper: this process, or the service itself.
+    set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
+    let all = SigSet::all();
+    all.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
+    let options = if init { &[BECOME, INIT, "--"][..] } else { &[BECOME, "--"] };
+    let child = Command::new(SELF).args(options).args(argv).spawn();
+    let mut child = child.map_err(|error| format!("cannot start the service: {error}"))?;
+    let service = pid_of(&child)?;
+    Record { supervisor: Pid::this(), service, init }.write(unit)?;
+    let status = wait(&mut child, service, init, &all)?;
+    end_the_rest();
+    Record::remove(unit);
+    Ok(end_like(status, init))
+}
+
+/// Becomes the service. Without init it adopts its orphans.
+pub(crate) fn become_service(init: bool, argv: &[String]) -> Result<Infallible, String> {
+    if !init {
+        set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
+    }
+    // The supervisor has all signals blocked, and a child inherits that.
+    SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
+    let error = match argv {
+        [program, rest @ ..] => Command::new(program).args(rest).exec(),
+        [] => io::Error::from(io::ErrorKind::NotFound),
+    };
+    std::process::exit(not_started(argv, &error).into())
+}
+
+fn not_started(argv: &[String], error: &io::Error) -> u8 {
+    eprintln!("everett: cannot start {}: {error}", argv.first().map_or("", String::as_str));
+    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE }
+}
+
+fn pid_of(child: &Child) -> Result<Pid, String> {
+    let pid = i32::try_from(child.id()).map_err(|_| String::from("a process number above 2^31"))?;
+    Ok(Pid::from_raw(pid))
+}
+
+/// Waits for the end of the service. With `init`, reaps orphans and forwards signals meanwhile.
+fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<ExitStatus, String> {
+    loop {
+        match all.wait() {
+            Ok(Signal::SIGCHLD) => {
+                let ended =
+                    child.try_wait().map_err(|error| format!("cannot wait for the service: {error}"))?;
+                if let Some(status) = ended {
+                    return Ok(status);
+                }
+                if init {
+                    reap(service);
+                }
+            }
+            // The service may have ended, and its end is the next signal.
+            Ok(signal) if init => drop(kill(service, signal)),
+            // Signals of other processes to the supervisor of a service without init concern nobody. Real-time signals
+            // have no name, and are not forwarded.
+            Ok(_) | Err(Errno::EINVAL | Errno::EINTR) => {}
+            Err(error) => return Err(format!("cannot wait for signals: {error}")),
+        }
+    }
+}
+
+/// Waits for the orphans that have ended.
+fn reap(service: Pid) {
+    for orphan in processes::children_of(Pid::this()) {
+        if orphan != service {
+            // One that still runs has nothing to wait for.
+            let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
+        }
+    }
+}
+
+/// Ends the processes that the service left, as the end of process 1 ends all processes of a container. Their children
+/// become children of this process in turn.
+fn end_the_rest() {
+    loop {
+        for process in processes::children_of(Pid::this()) {
+            // It may have ended by itself.
+            let _ = kill(process, Signal::SIGKILL);
+        }
+        if waitpid(None, None) == Err(Errno::ECHILD) {
+            return;
+        }
+    }
+}
+
+/// Ends as the service has ended: without init by the same signal, with init with the status that init gives.
+fn end_like(status: ExitStatus, init: bool) -> u8 {
+    let number = match (status.code(), status.signal()) {
+        (Some(code), _) => return status_of(code),
+        (None, number) => number.unwrap_or_default(),
+    };
+    if let (false, Ok(signal)) = (init, Signal::try_from(number)) {
+        let mut one = SigSet::empty();
+        one.add(signal);
+        // If either fails, the status below tells the signal.
+        let _ = kill(Pid::this(), signal).and_then(|()| one.thread_unblock());
+    }
+    status_of(BY_SIGNAL + number)
+}
+
+/// Exit statuses have eight bits.
+fn status_of(code: i32) -> u8 {
+    u8::try_from(code & 0xff).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_with_init_ends_with_its_status_or_that_of_its_signal() {
+        let status = |raw| end_like(ExitStatus::from_raw(raw), true);
+        assert_eq!(status(7 << 8), 7);
+        assert_eq!(status(15), 143);
+        assert_eq!(status(34), 162, "a real-time signal");
+    }
+}

@@ -1,0 +1,96 @@
+//! Names and numbers of Linux's signals, as container images and compose files write them.
+
+/// Numbers of signals on x86-64 (signal(7)).
+const SIGNALS: [(&str, i32); 33] = [
+    ("HUP", 1),
+    ("INT", 2),
+    ("QUIT", 3),
+    ("ILL", 4),
+    ("TRAP", 5),
+    ("ABRT", 6),
+    ("IOT", 6),
+    ("BUS", 7),
+    ("FPE", 8),
+    ("KILL", 9),
+    ("USR1", 10),
+    ("SEGV", 11),
+    ("USR2", 12),
+    ("PIPE", 13),
+    ("ALRM", 14),
+    ("TERM", 15),
+    ("STKFLT", 16),
+    ("CHLD", 17),
+    ("CONT", 18),
+    ("STOP", 19),
+    ("TSTP", 20),
+    ("TTIN", 21),
+    ("TTOU", 22),
+    ("URG", 23),
+    ("XCPU", 24),
+    ("XFSZ", 25),
+    ("VTALRM", 26),
+    ("PROF", 27),
+    ("WINCH", 28),
+    ("IO", 29),
+    ("PWR", 30),
+    ("SYS", 31),
+    ("RTMIN", RTMIN),
+];
+
+/// First real-time signal that programs can use: glibc keeps 32 and 33 for itself.
+const RTMIN: i32 = 34;
+/// Highest signal.
+const MAX: i32 = 64;
+/// Maximum number of characters of an unknown name that an error shows.
+const SHOWN_CHARS: usize = 32;
+
+/// Returns the number of a signal: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
+///
+/// # Errors
+/// Returns a message of one line if there is no such signal.
+pub fn number(name: &str) -> Result<i32, String> {
+    let number = || {
+        if let Ok(number) = name.parse::<i32>() {
+            return Some(number);
+        }
+        let short = name.strip_prefix("SIG").unwrap_or(name);
+        if let Some(below) = short.strip_prefix("RTMAX") {
+            let below = if below.is_empty() { 0 } else { below.strip_prefix('-')?.parse::<i32>().ok()? };
+            return MAX.checked_sub(below).filter(|number| *number >= RTMIN);
+        }
+        if let Some(above) = short.strip_prefix("RTMIN+") {
+            return RTMIN.checked_add(above.parse().ok()?);
+        }
+        SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number)
+    };
+    number()
+        .filter(|number| (1..=MAX).contains(number))
+        .ok_or_else(|| format!("there is no signal {:?}", name.chars().take(SHOWN_CHARS).collect::<String>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn names_and_numbers() {
+        for (name, wanted) in [
+            ("SIGTERM", 15),
+            ("TERM", 15),
+            ("15", 15),
+            ("SIGRTMIN+3", 37),
+            ("RTMIN", 34),
+            ("SIGRTMAX-1", 63),
+            ("RTMAX", 64),
+            ("64", 64),
+        ] {
+            assert_eq!(number(name), Ok(wanted), "{name}");
+        }
+        for name in
+            ["", "SIG", "0", "65", "-1", "SIGRTMAX-31", "RTMIN+31", "RTMIN+99999999999", "term", "RTMAX+1"]
+        {
+            assert_eq!(number(name), Err(format!("there is no signal {name:?}")));
+        }
+        assert!(number(&"x".repeat(99)).unwrap_err().len() < 60);
+    }
+}

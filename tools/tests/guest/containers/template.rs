@@ -1,0 +1,79 @@
+//! A test template that lies in the image of a compose file, with nothing but its folder named.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use everett_session::event::{Event, What};
+
+use super::compose::project_of;
+use super::tools::{text, tools};
+use super::{launcher_of, verify_file};
+use crate::support::{MS, findings, lines, run_to_end};
+
+/// Every command is this program. It says under which name it runs, where, and what it finds there.
+const PROGRAM: &str = r#"
+use std::{env, fs, thread, time::Duration};
+fn main() {
+    let name = env::args().next().unwrap();
+    if name == "/program" { loop { thread::park(); } }
+    let node = fs::read_to_string("/etc/hostname").unwrap();
+    let user = fs::read_to_string("/proc/self/status").unwrap();
+    let user = user.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let user = user.split_whitespace().next().unwrap();
+    let var = |name: &str| env::var(name).unwrap_or_default();
+    println!("{} {} {user} {} {}", node.trim(), env::current_dir().unwrap().display(), var("OF_IMAGE"), var("OF_FILE"));
+    thread::sleep(Duration::from_millis(50));
+}
+"#;
+
+/// `one` and `two` have the image with the template, `none` has its program only.
+const COMPOSE: &str = "
+services:
+  one: { image: i, environment: { OF_FILE: here }, user: '7', working_dir: /srv }
+  two: { image: i }
+  none: { image: j }
+x-everett:
+  images: { i: 'oci:layout:with', j: 'oci:layout:it' }
+  workload: { template: /opt/antithesis/test/v1/main }
+";
+
+const COMMANDS: [&str; 5] =
+    ["first_setup", "parallel_driver_work", "anytime_look", "eventually_settled", "helper_lib"];
+
+/// Puts the template into a second image of the project's layout.
+fn add_template(folder: &Path) {
+    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
+    let plain = format!("{}/layout:it", text(&folder));
+    umoci(&["tag", "--image", &plain, "with"]);
+    let image = format!("{}/layout:with", text(&folder));
+    for name in COMMANDS {
+        let path = format!("/opt/antithesis/test/v1/main/{name}");
+        umoci(&["insert", "--image", &image, &format!("{}/program", text(&folder)), &path]);
+    }
+    umoci(&["config", "--image", &image, "--config.env", "OF_IMAGE=there"]);
+}
+
+#[test]
+fn commands_of_a_template_in_an_image_run_as_in_its_container() {
+    let folder = tempfile::tempdir().unwrap();
+    project_of(folder.path(), PROGRAM, COMPOSE);
+    add_template(folder.path());
+    let file = folder.path().join("compose.yaml");
+    let launcher = launcher_of(&file);
+    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 2_000 * MS);
+    assert_eq!(findings(&events), Vec::<&str>::new());
+    let ran: BTreeSet<&str> = events.iter().filter_map(started).collect();
+    assert_eq!(ran, ["first_setup", "parallel_driver_work", "anytime_look", "eventually_settled"].into());
+    // With environment, user and folder of the service, on each node that has the command.
+    let work: BTreeSet<&str> = lines(&events, "parallel_driver_work").into_iter().collect();
+    assert_eq!(work, ["one /srv 7 there here", "two / 0 there "].into());
+    verify_file(&file, "300ms");
+}
+
+/// Returns the name of a command that starts, without the number of its slot.
+fn started(event: &Event) -> Option<&str> {
+    match &event.what {
+        What::Start { unit, .. } => Some(unit.split('#').next().unwrap_or(unit)),
+        _ => None,
+    }
+}
