@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::elf::tests::program;
+use super::elf::tests::{program, program_of_versions};
 use super::{Draft, Error, ImageFacts, Machines, Subject, Wanted, draft, servers, text};
 use crate::{CheckKind, ContainerImage, Ready, Talk, World};
 
@@ -223,6 +223,34 @@ fn a_program_is_copied_into_its_machines() {
     );
     std::fs::File::create(&path).unwrap().set_len(crate::files::FILE_BYTES_MAX + 1).unwrap();
     assert!(draft_error(&server, &wanted(&folder, None, None)).contains("put it into a container image"));
+}
+
+#[test]
+fn a_program_that_needs_a_newer_glibc_than_its_machines_have_is_named() {
+    let folder = folder();
+    let path = folder.path().join("server");
+    let glibc = Some("/lib64/ld-linux-x86-64.so.2");
+    let libraries = ["libstdc++.so.6", "libc.so.6"];
+    let notes = |versions: &[(&str, &[&str])]| {
+        std::fs::write(&path, program_of_versions(glibc, &libraries, versions)).unwrap();
+        let server = Machines::Program { path: path.clone(), arguments: Vec::new() };
+        made(&server, &wanted(&folder, None, None)).notes
+    };
+    let end = "and cannot start it; build it on bookworm or statically, or set a newer suite in [image]";
+    // Of several versions the newest counts, as numbers: 2.4 is older than 2.36.
+    let newer: &[&str] = &["GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_2.4"];
+    assert_eq!(
+        notes(&[("libc.so.6", newer)]),
+        [format!("the program needs GLIBC_2.38, but machines of suite bookworm have glibc 2.36 {end}")]
+    );
+    let old: &[&str] = &["GLIBC_2.36", "GLIBC_2.4", "GLIBC_ABI_DT_RELR", "GLIBC_PRIVATE"];
+    assert_eq!(
+        notes(&[("libc.so.6", old), ("libstdc++.so.6", &["GLIBCXX_3.4.31", "CXXABI_1.3.13"])]),
+        [format!(
+            "the program needs GLIBCXX_3.4.31, but machines of suite bookworm have the libstdc++ of GCC 12 {end}"
+        )]
+    );
+    assert!(notes(&[("libc.so.6", old), ("libstdc++.so.6", &["GLIBCXX_3.4.30"])]).is_empty());
 }
 
 const COMPOSE: &str = r#"
