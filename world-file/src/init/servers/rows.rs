@@ -230,7 +230,8 @@ number=0
         echo "cluster_formation.classic_config.nodes.$number = rabbit@$name"
     done
 } > /tmp/rabbitmq.conf
-exec rabbitmq-server
+# Debian's wrapper of the same name sends the output to files.
+exec /usr/lib/rabbitmq/bin/rabbitmq-server
 "#,
         ),
         user: Some("rabbitmq"),
@@ -240,6 +241,8 @@ exec rabbitmq-server
             ("RABBITMQ_LOGS", "-"),
             ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-setcookie everett"),
+            // The script becomes the server, whose exit status is then seen.
+            ("RUNNING_UNDER_SYSTEMD", "yes"),
         ],
         state: Some("256M"),
         ..PLAIN
