@@ -5,7 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::elf::tests::{program, program_of_versions};
-use super::{Draft, Error, ImageFacts, Machines, Subject, Wanted, draft, servers, text};
+use super::{Draft, Error, ImageFacts, Listening, Machines, Subject, UnitFile, Wanted, draft, servers, text};
 use crate::{CheckKind, ContainerImage, Ready, Talk, World};
 
 fn folder() -> TempDir {
@@ -143,6 +143,35 @@ fn an_unknown_package_boots_and_is_said_to_be_unknown() {
     );
     let error = draft_error(&Machines::Package("a b".to_owned()), &wanted(&folder, None, None));
     assert_eq!(error, "\"a b\" is not the name of a Debian package");
+}
+
+#[test]
+fn an_installed_package_starts_as_its_unit_says_and_keeps_its_folder_of_state() {
+    let folder = folder();
+    let installed = |unit: &str, found: Option<Listening>| {
+        let unit = UnitFile::parse("pack.service", &format!("[Service]\nExecStart=/bin/x\n{unit}")).unwrap();
+        let pack = Machines::Installed { package: "pack=1".to_owned(), unit: Box::new(unit), found };
+        made(&pack, &wanted(&folder, Some(2), None))
+    };
+    let found = |everywhere| Some(Listening { port: 77, everywhere });
+    let Draft { text, world, notes } =
+        installed("User=u\nStateDirectory=pack\nRestart=always\n", found(true));
+    assert!(notes.is_empty() && !text.contains("# disk"), "{text}");
+    assert_eq!((ready(&world, 1), world.workload.checks.len()), (Some(&tcp(77)), 2));
+    let disk = &world.nodes[1].disks[0];
+    assert_eq!((disk.guest_path.as_str(), disk.owner.as_deref()), ("/var/lib/pack", Some("u")));
+
+    let Draft { text, world, notes } = installed("Type=forking\n", found(false));
+    assert!(world.nodes[1].disks.is_empty() && text.contains("\n# disk = "), "{text}");
+    assert!(world.workload.checks.is_empty(), "other machines do not reach it");
+    assert!(
+        notes[0].contains("leaves the foreground") && notes[1].contains("of its own machine only"),
+        "{notes:?}"
+    );
+
+    let Draft { world, notes, .. } = installed("", None);
+    assert_eq!(ready(&world, 1), None);
+    assert!(notes[0].starts_with("no TCP port was open in a trial boot"), "{notes:?}");
 }
 
 fn draft_error(machines: &Machines, wanted: &Wanted) -> String {
