@@ -1,6 +1,7 @@
 //! Drafts of `everett init` are booted: the servers come up, answer their checks, and nothing is found.
 //!
-//! These are a few of them; `benches/drafts.sh` boots all.
+//! These are a few of them; `benches/drafts.sh` boots those of all packages, and `containers::drafts` those of an image and
+//! a compose file.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +24,18 @@ fn fine(folder: &Path, arguments: &[&str]) -> String {
 
 /// Writes a draft and runs its world; returns the draft and the output of the run.
 fn booted(folder: &Path, arguments: &[&str]) -> (String, String) {
+    booted_with(folder, arguments, "")
+}
+
+/// Writes a draft, adds lines to it, and runs its world; returns the draft and the output of the run.
+pub(crate) fn booted_with(folder: &Path, arguments: &[&str], added: &str) -> (String, String) {
     fine(folder, &[&["init"], arguments].concat());
+    let file = folder.join("world.toml");
+    let draft = fs::read_to_string(&file).expect("the draft");
+    fs::write(&file, format!("{draft}{added}")).expect("the world file");
     let said = fine(folder, &["run", "--for", "1s"]);
     assert!(said.contains("services are ready") && said.contains("nothing found"), "{said}");
-    (fs::read_to_string(folder.join("world.toml")).expect("the draft"), said)
+    (draft, said)
 }
 
 fn folder() -> tempfile::TempDir {

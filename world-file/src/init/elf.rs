@@ -190,24 +190,49 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::{ElfError, Program, read};
+    use super::{ElfError, Program, VERSIONS_MAX, read};
 
-    /// Returns a program with this interpreter and these libraries: a header, three program headers, the dynamic section
-    /// and its strings, all in one segment.
+    /// Returns a program with this interpreter and these libraries.
     pub(in super::super) fn program(interpreter: Option<&str>, libraries: &[&str]) -> Vec<u8> {
+        program_of_versions(interpreter, libraries, &[])
+    }
+
+    /// Returns a program that also needs versions of symbols, by library: a header, three program headers, the dynamic
+    /// section, its strings and its versions, all in one segment.
+    pub(in super::super) fn program_of_versions(
+        interpreter: Option<&str>,
+        libraries: &[&str],
+        versions: &[(&str, &[&str])],
+    ) -> Vec<u8> {
         const BASE: u64 = 0x40_0000;
         const DYNAMIC: usize = 64 + 3 * 56;
-        let strings_at = DYNAMIC + (libraries.len() + 2) * 16;
+        /// Length of an entry of the versions: of a library, and of a version.
+        const ENTRY: u32 = 16;
+        let strings_at = DYNAMIC + (libraries.len() + 2 + usize::from(!versions.is_empty())) * 16;
         let mut strings = vec![0];
         let mut add = |text: &str| {
-            let at = strings.len() as u64;
+            let at = strings.len();
             strings.extend(text.bytes().chain([0]));
             at
         };
-        let interpreter = interpreter.map(|text| add(text) + strings_at as u64);
-        let mut dynamic: Vec<[u64; 2]> = libraries.iter().map(|library| [1, add(library)]).collect();
-        dynamic.extend([[5, BASE + strings_at as u64], [0, 0]]);
-        let total = (strings_at + strings.len()) as u64;
+        let interpreter = interpreter.map(|text| (add(text) + strings_at) as u64);
+        let mut dynamic: Vec<[u64; 2]> = libraries.iter().map(|library| [1, add(library) as u64]).collect();
+        dynamic.push([5, BASE + strings_at as u64]);
+        let mut table: Vec<u8> = Vec::new();
+        for (number, (library, names)) in versions.iter().enumerate() {
+            let next = if number + 1 == versions.len() { 0 } else { ENTRY * (1 + names.len() as u32) };
+            table.extend([1, names.len() as u16].iter().flat_map(|half| half.to_le_bytes()));
+            table.extend([add(library) as u32, ENTRY, next].iter().flat_map(|word| word.to_le_bytes()));
+            for (number, name) in names.iter().enumerate() {
+                let next = if number + 1 == names.len() { 0 } else { ENTRY };
+                table.extend([0, 0, add(name) as u32, next].iter().flat_map(|word| word.to_le_bytes()));
+            }
+        }
+        if !versions.is_empty() {
+            dynamic.push([0x6fff_fffe, BASE + (strings_at + strings.len()) as u64]);
+        }
+        dynamic.push([0, 0]);
+        let total = (strings_at + strings.len() + table.len()) as u64;
 
         let mut file = b"\x7fELF\x02\x01\x01".to_vec();
         file.resize(16, 0);
@@ -226,6 +251,7 @@ pub(super) mod tests {
         }
         file.extend(dynamic.iter().flatten().flat_map(|long| long.to_le_bytes()));
         file.extend(strings);
+        file.extend(table);
         file
     }
 
@@ -244,6 +270,22 @@ pub(super) mod tests {
         let interpreter = Some("/lib/ld.so".to_owned());
         assert_eq!(found, Program { interpreter, libraries, versions: Vec::new() });
         assert_eq!(read(&program(None, &[])).unwrap(), Program::default());
+    }
+
+    /// Versions of two libraries.
+    const VERSIONS: [(&str, &[&str]); 2] = [("a.so", &["A_1", "A_2.3"]), ("b.so", &["B_1"])];
+
+    #[test]
+    fn versions_of_all_libraries_are_named() {
+        let found = read(&program_of_versions(Some("/lib/ld.so"), &["a.so", "b.so"], &VERSIONS)).unwrap();
+        assert_eq!(found.versions, ["A_1", "A_2.3", "B_1"]);
+    }
+
+    #[test]
+    fn versions_are_read_up_to_the_bound() {
+        let many = ["A_1"; VERSIONS_MAX + 1];
+        let file = program_of_versions(None, &["a.so"], &[("a.so", &many), ("b.so", &["B_1"])]);
+        assert_eq!(read(&file).unwrap().versions, ["A_1"; VERSIONS_MAX]);
     }
 
     #[test]
@@ -269,8 +311,9 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn damaged_headers_never_panic(at in 4_usize..280, value in any::<[u8; 8]>()) {
-            let mut file = program(Some("/lib/ld.so"), &["a.so", "b.so"]);
+        fn damaged_headers_never_panic(at in 4_usize..430, value in any::<[u8; 8]>()) {
+            let mut file = program_of_versions(Some("/lib/ld.so"), &["a.so", "b.so"], &VERSIONS);
+            prop_assume!(at + 8 <= file.len());
             file[at..at + 8].copy_from_slice(&value);
             let _ = read(&file);
         }

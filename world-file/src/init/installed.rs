@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::common::{Answering, faults, head, image_table, properties, workload};
-use super::machines::{HAS_PEERS, MEMORY, names};
+use super::machines::{HAS_PEERS, MAY_HAVE_DISK, MEMORY, names};
 use super::text::{label, list, quoted};
 use super::unit::UnitFile;
 use super::{Listening, Parts, Wanted};
@@ -26,13 +26,16 @@ pub(super) fn draft(package: &str, unit: &UnitFile, found: Option<Listening>, wa
             quoted(node),
             list(&[package])
         );
-        if let Some(folder) = unit.state_folder() {
-            let owner = unit.user().map_or(String::new(), |user| format!(", owner = {}", quoted(user)));
-            let _ = writeln!(
-                text,
-                "disk = {{ path = {}, size = \"256M\"{owner} }} # keeps its content when the power goes",
-                quoted(folder)
-            );
+        match unit.state_folder() {
+            Some(folder) => {
+                let owner = unit.user().map_or(String::new(), |user| format!(", owner = {}", quoted(user)));
+                let _ = writeln!(
+                    text,
+                    "disk = {{ path = {}, size = \"256M\"{owner} }} # keeps its content when the power goes",
+                    quoted(folder)
+                );
+            }
+            None => text += MAY_HAVE_DISK,
         }
         let _ = write!(
             text,

@@ -22,6 +22,9 @@ const STATE_READY_TIMEOUT: &str = "180s";
 /// Comment above several machines.
 pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
 
+/// Comment of a machine without a disk.
+pub(super) const MAY_HAVE_DISK: &str = "# disk = { path = \"/data\", size = \"256M\", owner = \"USER\" } # for state that outlives a loss of power\n";
+
 /// Returns the names of the machines.
 pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     match wanted.nodes {
@@ -103,8 +106,7 @@ fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
         }
         let _ = write!(
             text,
-            "[[node]]\nname = {}\nmemory = \"{MEMORY}\"\npackages = {}\n\
-             # disk = {{ path = \"/data\", size = \"256M\", owner = \"USER\" }} # for state that outlives a loss of power\n\n\
+            "[[node]]\nname = {}\nmemory = \"{MEMORY}\"\npackages = {}\n{MAY_HAVE_DISK}\n\
              # The server, in the foreground, at an address that other machines reach.\n\
              # [[node.service]]\n# argv = [\"PROGRAM\", \"ARGUMENT\"]\n# user = \"USER\"\n\
              # ready = {{ tcp = {port} }}\n\n",

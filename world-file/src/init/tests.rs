@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::elf::tests::program;
-use super::{Draft, Error, ImageFacts, Machines, Subject, Wanted, draft, servers, text};
+use super::elf::tests::{program, program_of_versions};
+use super::{Draft, Error, ImageFacts, Listening, Machines, Subject, UnitFile, Wanted, draft, servers, text};
 use crate::{CheckKind, ContainerImage, Ready, Talk, World};
 
 fn folder() -> TempDir {
@@ -145,6 +145,35 @@ fn an_unknown_package_boots_and_is_said_to_be_unknown() {
     assert_eq!(error, "\"a b\" is not the name of a Debian package");
 }
 
+#[test]
+fn an_installed_package_starts_as_its_unit_says_and_keeps_its_folder_of_state() {
+    let folder = folder();
+    let installed = |unit: &str, found: Option<Listening>| {
+        let unit = UnitFile::parse("pack.service", &format!("[Service]\nExecStart=/bin/x\n{unit}")).unwrap();
+        let pack = Machines::Installed { package: "pack=1".to_owned(), unit: Box::new(unit), found };
+        made(&pack, &wanted(&folder, Some(2), None))
+    };
+    let found = |everywhere| Some(Listening { port: 77, everywhere });
+    let Draft { text, world, notes } =
+        installed("User=u\nStateDirectory=pack\nRestart=always\n", found(true));
+    assert!(notes.is_empty() && !text.contains("# disk"), "{text}");
+    assert_eq!((ready(&world, 1), world.workload.checks.len()), (Some(&tcp(77)), 2));
+    let disk = &world.nodes[1].disks[0];
+    assert_eq!((disk.guest_path.as_str(), disk.owner.as_deref()), ("/var/lib/pack", Some("u")));
+
+    let Draft { text, world, notes } = installed("Type=forking\n", found(false));
+    assert!(world.nodes[1].disks.is_empty() && text.contains("\n# disk = "), "{text}");
+    assert!(world.workload.checks.is_empty(), "other machines do not reach it");
+    assert!(
+        notes[0].contains("leaves the foreground") && notes[1].contains("of its own machine only"),
+        "{notes:?}"
+    );
+
+    let Draft { world, notes, .. } = installed("", None);
+    assert_eq!(ready(&world, 1), None);
+    assert!(notes[0].starts_with("no TCP port was open in a trial boot"), "{notes:?}");
+}
+
 fn draft_error(machines: &Machines, wanted: &Wanted) -> String {
     draft(machines, wanted).unwrap_err().to_string()
 }
@@ -223,6 +252,34 @@ fn a_program_is_copied_into_its_machines() {
     );
     std::fs::File::create(&path).unwrap().set_len(crate::files::FILE_BYTES_MAX + 1).unwrap();
     assert!(draft_error(&server, &wanted(&folder, None, None)).contains("put it into a container image"));
+}
+
+#[test]
+fn a_program_that_needs_a_newer_glibc_than_its_machines_have_is_named() {
+    let folder = folder();
+    let path = folder.path().join("server");
+    let glibc = Some("/lib64/ld-linux-x86-64.so.2");
+    let libraries = ["libstdc++.so.6", "libc.so.6"];
+    let notes = |versions: &[(&str, &[&str])]| {
+        std::fs::write(&path, program_of_versions(glibc, &libraries, versions)).unwrap();
+        let server = Machines::Program { path: path.clone(), arguments: Vec::new() };
+        made(&server, &wanted(&folder, None, None)).notes
+    };
+    let end = "and cannot start it; build it on bookworm or statically, or set a newer suite in [image]";
+    // Of several versions the newest counts, as numbers: 2.4 is older than 2.36.
+    let newer: &[&str] = &["GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_2.4"];
+    assert_eq!(
+        notes(&[("libc.so.6", newer)]),
+        [format!("the program needs GLIBC_2.38, but machines of suite bookworm have glibc 2.36 {end}")]
+    );
+    let old: &[&str] = &["GLIBC_2.36", "GLIBC_2.4", "GLIBC_ABI_DT_RELR", "GLIBC_PRIVATE"];
+    assert_eq!(
+        notes(&[("libc.so.6", old), ("libstdc++.so.6", &["GLIBCXX_3.4.31", "CXXABI_1.3.13"])]),
+        [format!(
+            "the program needs GLIBCXX_3.4.31, but machines of suite bookworm have the libstdc++ of GCC 12 {end}"
+        )]
+    );
+    assert!(notes(&[("libc.so.6", old), ("libstdc++.so.6", &["GLIBCXX_3.4.30"])]).is_empty());
 }
 
 const COMPOSE: &str = r#"

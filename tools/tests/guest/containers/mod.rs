@@ -7,10 +7,11 @@
 //! * `merging`: several compose files as one, compared with the compose command;
 //! * `projects`: the compose files of `examples/`: a planted fault is found and replayed, and the control is clean;
 //! * `stops`: restarts of services; `template`: a test template in an image;
-//! * `finding`: a finding of a compose file, as one file;
+//! * `finding`: a finding of a compose file, as one file; `drafts`: worlds of `everett init`;
 //! * `registry`: a registry on this host, names and locks.
 
 mod compose;
+mod drafts;
 mod finding;
 mod merging;
 mod projects;

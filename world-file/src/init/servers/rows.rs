@@ -2,6 +2,27 @@
 
 use super::{IMAGE_MEMORY, Probe, Server, Start};
 
+/// A server without state whose program needs nothing special: what most rows have in common.
+const PLAIN: Server = Server {
+    packages: &[],
+    images: &[],
+    programs: &[],
+    port: 0,
+    probe: Probe::Talk { send: "", expect: "" },
+    image_env: &[],
+    image_command: &[],
+    image_memory: IMAGE_MEMORY,
+    memory: "160M",
+    start: Start::None,
+    user: None,
+    env: &[],
+    state: None,
+    load: &[],
+};
+
+/// Any answer over HTTP/1, whatever its status.
+const HTTP_ANSWER: Probe = Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." };
+
 /// The servers.
 pub(in crate::init) static SERVERS: &[Server] = &[
     Server {
@@ -10,10 +31,6 @@ pub(in crate::init) static SERVERS: &[Server] = &[
         programs: &["redis-server", "valkey-server"],
         port: 6379,
         probe: Probe::Talk { send: "PING\r\n", expect: "+PONG" },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
-        memory: "160M",
         start: Start::Argv(&[
             "redis-server",
             "--dir",
@@ -26,9 +43,9 @@ pub(in crate::init) static SERVERS: &[Server] = &[
             "yes",
         ]),
         user: Some("redis"),
-        env: &[],
         state: Some("64M"),
         load: &["redis-cli", "-r", "100", "-i", "0.01", "INCR", "everett"],
+        ..PLAIN
     },
     Server {
         packages: &["memcached"],
@@ -36,15 +53,9 @@ pub(in crate::init) static SERVERS: &[Server] = &[
         programs: &["memcached"],
         port: 11211,
         probe: Probe::Talk { send: "version\r\n", expect: "VERSION" },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
-        memory: "160M",
         start: Start::Argv(&["memcached", "-l", "0.0.0.0", "-m", "64"]),
         user: Some("memcache"),
-        env: &[],
-        state: None,
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["postgresql", "postgresql-15"],
@@ -53,8 +64,6 @@ pub(in crate::init) static SERVERS: &[Server] = &[
         port: 5432,
         probe: Probe::Command(&["pg_isready", "-q", "-h", "127.0.0.1"]),
         image_env: &[("POSTGRES_PASSWORD", "everett")],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
         memory: "256M",
         start: Start::Script(
             r#"
@@ -75,9 +84,8 @@ exec $bin/postgres -D /data/cluster -c listen_addresses='*' -c unix_socket_direc
 "#,
         ),
         user: Some("postgres"),
-        env: &[],
         state: Some("256M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["etcd-server"],
@@ -85,9 +93,6 @@ exec $bin/postgres -D /data/cluster -c listen_addresses='*' -c unix_socket_direc
         programs: &["etcd"],
         port: 2379,
         probe: Probe::Talk { send: "GET /health HTTP/1.0\r\n\r\n", expect: "\"health\":\"true\"" },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
         memory: "256M",
         start: Start::Script(
             r#"
@@ -102,37 +107,24 @@ exec etcd --name "$self" --data-dir /data/etcd --logger=zap --log-level warn \
     --initial-cluster "$peers" --initial-cluster-state new
 "#,
         ),
-        user: None,
         env: &[("GOMAXPROCS", "1")],
         state: Some("256M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["nginx"],
         images: &["nginx"],
         programs: &["nginx", "nginx-debug"],
         port: 80,
-        probe: Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
-        memory: "160M",
+        probe: HTTP_ANSWER,
         start: Start::Argv(&["nginx", "-g", "daemon off;"]),
-        user: None,
-        env: &[],
-        state: None,
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["haproxy"],
-        images: &[],
         programs: &["haproxy"],
         port: 80,
-        probe: Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
-        memory: "160M",
+        probe: HTTP_ANSWER,
         start: Start::Script(
             r#"
 # The place for your own configuration; this one answers every request itself.
@@ -149,10 +141,7 @@ END
 exec haproxy -db -f /run/haproxy.cfg
 "#,
         ),
-        user: None,
-        env: &[],
-        state: None,
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["mariadb-server", "default-mysql-server"],
@@ -162,7 +151,6 @@ exec haproxy -db -f /run/haproxy.cfg
         // The server's first packet names its authentication plugin: mysql_native_password, caching_sha2_password.
         probe: Probe::Talk { send: "", expect: "_password" },
         image_env: &[("MYSQL_ROOT_PASSWORD", "everett")],
-        image_command: &[],
         image_memory: "1G",
         memory: "320M",
         start: Start::Script(
@@ -187,9 +175,8 @@ exec mariadbd --no-defaults --datadir=/data/db --bind-address=0.0.0.0 --socket=/
 "#,
         ),
         user: Some("mysql"),
-        env: &[],
         state: Some("512M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["zookeeper", "zookeeperd"],
@@ -199,7 +186,6 @@ exec mariadbd --no-defaults --datadir=/data/db --bind-address=0.0.0.0 --socket=/
         // Of the four-letter words, only this one is allowed by default. A member without a quorum answers otherwise.
         probe: Probe::Talk { send: "srvr", expect: "Zookeeper version" },
         image_env: &[("JVMFLAGS", "-Xmx128m -XX:+UseSerialGC")],
-        image_command: &[],
         image_memory: "1G",
         memory: "512M",
         start: Start::Script(
@@ -221,7 +207,7 @@ exec /usr/share/zookeeper/bin/zkServer.sh start-foreground /tmp/zoo.cfg
         user: Some("zookeeper"),
         env: &[("JVMFLAGS", "-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"), ("ZOO_LOG_DIR", "/tmp")],
         state: Some("128M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["rabbitmq-server"],
@@ -230,8 +216,6 @@ exec /usr/share/zookeeper/bin/zkServer.sh start-foreground /tmp/zoo.cfg
         port: 5672,
         // AMQP 0-9-1's protocol header; the server answers with its properties.
         probe: Probe::Talk { send: "AMQP\0\0\t\u{1}", expect: "RabbitMQ" },
-        image_env: &[],
-        image_command: &[],
         image_memory: "768M",
         memory: "512M",
         start: Start::Script(
@@ -246,7 +230,8 @@ number=0
         echo "cluster_formation.classic_config.nodes.$number = rabbit@$name"
     done
 } > /tmp/rabbitmq.conf
-exec rabbitmq-server
+# Debian's wrapper of the same name sends the output to files.
+exec /usr/lib/rabbitmq/bin/rabbitmq-server
 "#,
         ),
         user: Some("rabbitmq"),
@@ -256,9 +241,11 @@ exec rabbitmq-server
             ("RABBITMQ_LOGS", "-"),
             ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-setcookie everett"),
+            // The script becomes the server, whose exit status is then seen.
+            ("RUNNING_UNDER_SYSTEMD", "yes"),
         ],
         state: Some("256M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["mosquitto"],
@@ -267,11 +254,8 @@ exec rabbitmq-server
         port: 1883,
         // CONNECT of MQTT 3.1.1 without a name; CONNACK that accepts.
         probe: Probe::Talk { send: "\u{10}\u{c}\0\u{4}MQTT\u{4}\u{2}\0<\0\0", expect: " \u{2}\0\0" },
-        image_env: &[],
         // The image's own configuration serves only the machine itself.
         image_command: &["mosquitto", "-c", "/mosquitto-no-auth.conf"],
-        image_memory: IMAGE_MEMORY,
-        memory: "160M",
         start: Start::Script(
             r#"
 printf 'listener 1883 0.0.0.0\nallow_anonymous true\npersistence true\npersistence_location /data/\nautosave_interval 1\n' \
@@ -280,9 +264,8 @@ exec mosquitto -c /tmp/mosquitto.conf
 "#,
         ),
         user: Some("mosquitto"),
-        env: &[],
         state: Some("64M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
         packages: &["nats-server"],
@@ -291,9 +274,6 @@ exec mosquitto -c /tmp/mosquitto.conf
         port: 4222,
         // The server speaks first.
         probe: Probe::Talk { send: "", expect: "INFO {" },
-        image_env: &[],
-        image_command: &[],
-        image_memory: IMAGE_MEMORY,
         memory: "192M",
         start: Start::Script(
             r#"
@@ -314,10 +294,9 @@ exec nats-server "$@"
         user: Some("nats"),
         env: &[("GOMAXPROCS", "1")],
         state: Some("128M"),
-        load: &[],
+        ..PLAIN
     },
     Server {
-        packages: &[],
         images: &["kafka", "cp-kafka", "kafka-native", "redpanda"],
         programs: &["redpanda"],
         port: 9092,
@@ -326,14 +305,8 @@ exec nats-server "$@"
             send: "\0\0\0\u{11}\0\u{12}\0\0\0\0\0\u{1}\0\u{7}everett",
             expect: "\0\0\0\u{1}\0\0",
         },
-        image_env: &[],
-        image_command: &[],
         image_memory: "1536M",
         memory: "1536M",
-        start: Start::None,
-        user: None,
-        env: &[],
-        state: None,
-        load: &[],
+        ..PLAIN
     },
 ];
