@@ -281,6 +281,7 @@ impl World {
             open_ns: (depth < DEPTH && draw(4) > 0).then_some(end_ns),
             end_ns,
             instructions: 60_000_000 + draw(40_000_000),
+            final_phase: None,
             executed: 70_000_000,
             cpu_ns: 250_000_000 + draw(50_000_000),
             trail: (0..8).map(|_| format!("{:08x}", draw(1 << 32))).collect(),

@@ -30,6 +30,7 @@ pub fn brief(data: &Data) -> Vec<String> {
             counted(s.faults, "fault", "faults"),
         ),
     ];
+    lines.extend(s.final_phases_told.clone());
     if !s.exact {
         lines.push(format!("INEXACT: the engine {} was not proved exact on its host", printable(&s.engine)));
     }

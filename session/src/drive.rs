@@ -9,14 +9,12 @@ use everett_vmm::world::Captured;
 
 use super::conversation::Phase;
 use super::event::Event;
-use super::timeline::{CALM_NS_MAX, Timeline};
+use super::timeline::{ANSWER_NS_MAX, CALM_NS_MAX, Timeline};
 
 /// Interval at which watchers are called, in nanoseconds of vtime. It takes a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
-/// Time limit for an agent's answers, in nanoseconds of vtime.
-const GRACE_NS: u64 = 10_000_000_000;
 
 /// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
 pub trait Watch {
@@ -139,7 +137,7 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
 /// after *ready*.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     let parts =
-        [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), GRACE_NS, timeline.checks_ns()];
+        [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), ANSWER_NS_MAX, timeline.checks_ns()];
     parts.into_iter().fold(duration_ns, u64::saturating_add)
 }
 
@@ -151,6 +149,7 @@ mod tests {
     use everett_vmm::world::World;
 
     use super::*;
+    use crate::agent_script::WorldCheck;
     use crate::conversation::state;
     use crate::conversation::tests::{plan, refused_file};
     use crate::event::What;
@@ -195,7 +194,7 @@ mod tests {
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
         let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
-        let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
+        let mut timeline = Timeline::new(world, vec![plan()], vec![WorldCheck::Agent(0, 0)]);
         timeline.begin(3).unwrap();
         timeline
     }
@@ -229,6 +228,18 @@ mod tests {
         timeline.with_conversation(refused_file());
         let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
         assert_eq!(error.to_string(), expected);
+    }
+
+    /// The guest never answers the request to run the check, whose timeout is a second.
+    #[test]
+    fn a_check_that_hangs_with_its_machine_is_given_up() {
+        let mut timeline = halting(state::tests::driven());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
+        assert_eq!(findings.0, [text]);
+        // The next point of the trail after 11 seconds.
+        assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
 
     /// The guest never answers the request to seed its random numbers.

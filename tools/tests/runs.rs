@@ -105,6 +105,7 @@ fn record(choice: u64, signature: &str) -> Record {
         open_ns: None,
         end_ns: 1_000_001_000,
         instructions: 10,
+        final_phase: None,
         executed: 10,
         cpu_ns: 60_000_000_000,
         trail: "00ff".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::run::{Cost, Merged, Totals};
+use crate::run::{Cost, FinalPhases, Merged, Totals};
 
 /// Size of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,6 +19,8 @@ pub struct Explored {
     pub vtime_ns: u64,
     /// CPU time and instructions.
     pub cost: Cost,
+    /// Part of `cost` that final phases took.
+    pub final_phases: FinalPhases,
     /// Number of instructions that the host actually executed. It is higher than in `cost` if parts were run again, and
     /// lower if parts were stored.
     pub executed: u64,
@@ -32,9 +34,21 @@ pub struct Explored {
 
 impl Explored {
     pub(super) fn of(merged: &Merged) -> Explored {
-        let Totals { cost, executed, vtime_ns, checked, faults, losses, log_bytes, broken, .. } =
-            *merged.totals();
+        let Totals { cost, final_phases, executed, vtime_ns, checked, faults, losses, .. } = *merged.totals();
+        let Totals { log_bytes, broken, .. } = *merged.totals();
         let (branches, subtrees) = (merged.branches(), merged.subtrees().len() as u64);
-        Explored { branches, subtrees, checked, broken, vtime_ns, cost, executed, faults, losses, log_bytes }
+        Explored {
+            branches,
+            subtrees,
+            checked,
+            broken,
+            vtime_ns,
+            cost,
+            final_phases,
+            executed,
+            faults,
+            losses,
+            log_bytes,
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::brief::Brief;
 use super::fault_kinds::FaultKinds;
+use super::final_phase::FinalPhase;
 use super::merged::Merged;
 use crate::coverage::Dictionary;
 use crate::search::Standing;
@@ -32,6 +33,8 @@ pub struct Branch {
     pub cpu_ns: u64,
     /// Cost in instructions.
     pub instructions: u64,
+    /// Part of the cost that its final phase took, if checks followed it.
+    pub final_phase: Option<FinalPhase>,
     /// Number of faults that were applied.
     pub faults: u64,
     /// Kinds of faults that began on it: bit i is set for the i-th name of [`Branches::kinds`].
@@ -67,6 +70,7 @@ impl Branches {
             end_ns: record.end_ns,
             cpu_ns: record.cpu_ns,
             instructions: record.instructions,
+            final_phase: record.final_phase,
             faults: record.faults,
             kinds: self.kinds.of(dictionary, &brief),
             messages: record.messages,

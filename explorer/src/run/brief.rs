@@ -58,6 +58,7 @@ impl Record {
             open_ns: *open_ns,
             end_ns: *end_ns,
             instructions: *instructions,
+            final_phase: self.final_phase,
             executed: *executed,
             cpu_ns: *cpu_ns,
             trail: String::new(),

@@ -25,13 +25,12 @@ impl Header {
     /// Checks that both headers describe the same exploration, so that each may use the other's records.
     ///
     /// The path of the world file may differ, its content may not. Everett's version may not differ, because another
-    /// version may choose differently.
+    /// version may choose differently. The version of the format does not count: it describes no exploration.
     ///
     /// Returns the first difference as an error.
     pub fn same_exploration(&self, other: &Header) -> Result<(), Difference> {
-        let Header { schema_version, everett, machine_version, identity, image, world_file: _, .. } = self;
+        let Header { schema_version: _, everett, machine_version, identity, image, world_file: _, .. } = self;
         let Header { world, seed, strategy, in_flight, root_ns, segment_ns, horizon_ns, nodes, .. } = self;
-        same("schema_version", schema_version, &other.schema_version)?;
         same("everett", everett, &other.everett)?;
         same("machine_version", machine_version, &other.machine_version)?;
         // The world is compared before the identity, because a difference of worlds names the setting that differs.

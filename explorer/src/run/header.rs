@@ -8,15 +8,19 @@ use super::folder;
 use super::problem::RunError;
 use crate::search::strategy::StrategyKind;
 
-/// Version of the format of run directories. Other versions are refused.
-pub const SCHEMA_VERSION: u32 = 3;
+/// Version of the format of run directories that is written.
+pub const SCHEMA_VERSION: u32 = 4;
+/// Oldest version of the format that is read. An exploration continues only in a run of [`SCHEMA_VERSION`].
+pub const SCHEMA_VERSION_OLDEST: u32 = 3;
+/// Version of the format since which records have the cost of final phases.
+pub(super) const FINAL_PHASE_SINCE: u32 = 4;
 
 /// Identity and parameters of an exploration. Everything that a run's results depend on is here or is covered by
 /// `identity`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// Version of the format: [`SCHEMA_VERSION`].
+    /// Version of the format: [`SCHEMA_VERSION_OLDEST`] to [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Version of Everett.
     pub everett: String,
@@ -112,9 +116,9 @@ impl Header {
 
     fn parse(run: &Path, bytes: &[u8]) -> Result<Header, RunError> {
         let Version { schema_version } = folder::from_json(run, folder::HEADER, bytes)?;
-        if schema_version != SCHEMA_VERSION {
+        if !(SCHEMA_VERSION_OLDEST..=SCHEMA_VERSION).contains(&schema_version) {
             let path = run.join(folder::HEADER);
-            return Err(RunError::Version { path, found: schema_version, known: SCHEMA_VERSION });
+            return Err(RunError::Version { path, found: schema_version });
         }
         folder::from_json(run, folder::HEADER, bytes)
     }

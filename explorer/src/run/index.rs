@@ -31,6 +31,8 @@ struct Spot {
 #[derive(Debug)]
 pub(super) struct Index {
     source: Source,
+    /// Format version of the run.
+    version: u32,
     spots: BTreeMap<u64, Spot>,
     /// Offset of the end of the last whole record.
     length: u64,
@@ -50,6 +52,8 @@ pub(super) struct Undecoded {
     heading: Heading,
     /// Number of points in the dictionary after the record's new points were added.
     points: usize,
+    /// Format version of the run.
+    version: u32,
     /// Length of the record in the file, in bytes.
     pub(super) bytes: usize,
     number: u32,
@@ -65,19 +69,22 @@ impl Undecoded {
             offset: self.offset,
             damage,
         };
-        stored::brief(self.heading, rest, self.points).map_err(damaged)
+        stored::brief(self.heading, rest, self.points, self.version).map_err(damaged)
     }
 }
 
 impl Index {
-    /// Reads the first `length` bytes of a file. Returns their index, and the tail after the last whole record.
+    /// Reads the first `length` bytes of a file of a run with this format version. Returns their index, and the tail
+    /// after the last whole record.
     pub(super) fn of(
         source: Source,
         length: u64,
+        version: u32,
         mut visitor: Option<Visitor<'_>>,
     ) -> Result<(Index, Tail), RunError> {
         let mut index = Index {
             source: source.clone(),
+            version,
             spots: BTreeMap::new(),
             length: 0,
             dictionary: Dictionary::default(),
@@ -114,7 +121,8 @@ impl Index {
         })?;
         heading.hits.0.iter().for_each(|hit| self.note_evidence(hit.key(), heading.choice));
         self.add(heading.choice, bytes)?;
-        Ok((Undecoded { heading, points: self.dictionary.len(), bytes, number, offset }, rest))
+        let (points, version) = (self.dictionary.len(), self.version);
+        Ok((Undecoded { heading, points, version, bytes, number, offset }, rest))
     }
 
     /// Assigns numbers to the points that a record introduces.
@@ -220,7 +228,7 @@ impl Index {
     /// Reads the record of a choice, if it is recorded.
     pub(super) fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.at(choice, |text| {
-            stored::whole(text, self.dictionary.len(), |numbers| self.dictionary.delta(numbers))
+            stored::whole(text, self.dictionary.len(), self.version, |numbers| self.dictionary.delta(numbers))
         })
     }
 
@@ -228,7 +236,7 @@ impl Index {
     pub(super) fn brief(&self, choice: u64) -> Result<Option<Brief>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;
-            stored::brief(heading, rest, self.dictionary.len())
+            stored::brief(heading, rest, self.dictionary.len(), self.version)
         })
     }
 

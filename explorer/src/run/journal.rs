@@ -9,7 +9,7 @@ use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
-use super::header::Header;
+use super::header::{Header, SCHEMA_VERSION};
 use super::index::Index;
 use super::limits::SYNC_RECORDS;
 use super::media::Source;
@@ -93,7 +93,7 @@ impl Journal {
         }
         // A folder with a header is a run, so the header is written last, when all other files that a run needs exist.
         header.write(run)?;
-        let (index, _) = Index::of(source, 0, None)?;
+        let (index, _) = Index::of(source, 0, SCHEMA_VERSION, None)?;
         Ok(Journal::new(run, index, lock))
     }
 
@@ -106,13 +106,19 @@ impl Journal {
     pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
         // The header is read first, so that a folder without a run gets no lock file.
         let recorded = Header::read(run)?;
+        if recorded.schema_version != SCHEMA_VERSION {
+            return Err(RunError::OlderVersion {
+                path: run.join(folder::HEADER),
+                found: recorded.schema_version,
+            });
+        }
         let other = |source| RunError::Other { path: run.to_owned(), source };
         recorded.same_exploration(header).map_err(other)?;
         let lock = folder::lock(run)?;
         let source = open(run, false)?;
         let length = source.length()?;
         let ended: Option<End> = folder::read_end(run)?;
-        let (index, Tail { records, bytes, damage }) = Index::of(source, length, None)?;
+        let (index, Tail { records, bytes, damage }) = Index::of(source, length, SCHEMA_VERSION, None)?;
         if let Some(end) = &ended
             && (damage.is_some() || !index.has_first(end.branches))
         {

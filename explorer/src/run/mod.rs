@@ -13,7 +13,8 @@
 //!
 //! - `limits`: every bound by name; `problem`: errors
 //! - `header`, `difference`: description of the exploration, and comparison of two
-//! - `record`, `hit`: the result of a branch, and its violations of properties; `end`: how the run ended
+//! - `record`, `hit`: the result of a branch, and its violations of properties; `final_phase`: the cost of what follows
+//!   it; `end`: how the run ended
 //! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts
 //!   of points by number
 //! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
@@ -46,6 +47,7 @@ mod difference;
 mod end;
 mod evidence;
 mod fault_kinds;
+mod final_phase;
 mod folder;
 mod frame;
 mod header;
@@ -67,10 +69,13 @@ pub use difference::Difference;
 pub use end::{Budget, End, Why};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
-pub use header::{Header, SCHEMA_VERSION, StrategyName};
+pub use final_phase::{FinalPhase, Span};
+pub use header::{Header, SCHEMA_VERSION, SCHEMA_VERSION_OLDEST, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::{Cut, Journal};
-pub use merged::{Commands, Cost, Finding, InSubtree, Merged, Seen, Stray, Tally, Totals};
+pub use merged::{
+    Commands, Cost, FinalPhases, Finding, InSubtree, LongestFinal, Merged, Seen, Stray, Tally, Totals,
+};
 pub use problem::{Damage, RunError};
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::difference::Difference;
 use super::folder::END;
+use super::header::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
 use super::one_line;
 use super::record::RecordProblem;
@@ -94,14 +95,27 @@ pub enum RunError {
     #[error("{} has more than {HEADER_BYTES_MAX} bytes", .0.display())]
     FileTooLong(PathBuf),
     /// The run was written by a version of Everett with another format.
-    #[error("{}: its format version is {found}; this version of Everett reads only version {known}", path.display())]
+    #[error(
+        "{}: its format version is {found}; this version of Everett reads versions {SCHEMA_VERSION_OLDEST} to {SCHEMA_VERSION}",
+        path.display()
+    )]
     Version {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The format of this version.
-        known: u32,
+    },
+    /// The run has an older format, which is read but not continued.
+    #[error(
+        "{}: its format version is {found}; an exploration continues only in a run of version {SCHEMA_VERSION}: name another \
+         folder",
+        path.display()
+    )]
+    OlderVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
     },
     /// The run is another exploration's.
     #[error(

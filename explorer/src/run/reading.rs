@@ -39,8 +39,8 @@ impl Reading {
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
-        let read = |source, length, _: Option<&End>| {
-            let (index, tail) = Index::of(source, length, None)?;
+        let read = |source, length, header: &Header, _: Option<&End>| {
+            let (index, tail) = Index::of(source, length, header.schema_version, None)?;
             Ok((index, tail, ()))
         };
         Reading::with(run, read).map(|(reading, ())| reading)
@@ -68,7 +68,7 @@ impl Reading {
         run: &Path,
         branches: Option<Branches>,
     ) -> Result<(Reading, Merged, Option<Branches>), RunError> {
-        let (reading, (merged, branches)) = Reading::with(run, |source, length, end| {
+        let (reading, (merged, branches)) = Reading::with(run, |source, length, header, end| {
             let mut taking = Taking { branches, ..Taking::new(end.map_or(u64::MAX, |end| end.branches)) };
             let path = source.path.clone();
             let (sender, receiver) = sync_channel::<Batch>(BATCHES_MAX);
@@ -96,7 +96,7 @@ impl Reading {
                         Err(_) => ControlFlow::Break(()),
                     }
                 };
-                let read = Index::of(source, length, Some(&mut send));
+                let read = Index::of(source, length, header.schema_version, Some(&mut send));
                 // If the merging thread has ended, as above.
                 let _ended = sender.send(batch);
                 drop(sender);
@@ -113,7 +113,7 @@ impl Reading {
 
     fn with<T>(
         run: &Path,
-        read: impl FnOnce(Source, u64, Option<&End>) -> Result<(Index, Tail, T), RunError>,
+        read: impl FnOnce(Source, u64, &Header, Option<&End>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
         // The end is read before the records: a writer that resumes the run removes the end before it adds records.
@@ -123,7 +123,7 @@ impl Reading {
         let (file, _) = opened.map_err(RunError::io("open", &path))?;
         let source = Source { file: Arc::new(file), path };
         let length = source.length()?;
-        let (index, tail, more) = read(source, length, end.as_ref())?;
+        let (index, tail, more) = read(source, length, &header, end.as_ref())?;
         if end.as_ref().is_some_and(|end| !index.has_first(end.branches)) {
             // If a writer has resumed the run, it added records and removed none.
             return Err(index.damaged_end(tail.damage));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::final_phase::FinalPhase;
 use super::hit::{Hit, cut};
 use super::limits::{HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SOMETIMES_MAX, TEXT_BYTES_MAX, TRAIL_BYTES_MAX};
 use crate::composer::Tally;
@@ -26,8 +27,11 @@ pub struct Record {
     pub open_ns: Option<u64>,
     /// Vtime at which the branch ended, in nanoseconds.
     pub end_ns: u64,
-    /// Cost of the branch, in instructions.
+    /// Cost of the branch with its final phase, in instructions.
     pub instructions: u64,
+    /// Part of the cost that its final phase took. `None` if checks did not follow the branch, or if the record is of an
+    /// older format, which does not have it.
+    pub final_phase: Option<FinalPhase>,
     /// Instructions that the host executed for the branch: more than `instructions` if a part was run again, fewer if a
     /// part was stored.
     pub executed: u64,
@@ -97,6 +101,9 @@ pub enum RecordProblem {
     /// A point has a text that is too long.
     #[error("a text of point {0} is longer than {STATE_BYTES_MAX} bytes")]
     Text(PointId),
+    /// The final phase has more instructions than the branch with its final phase.
+    #[error("its final phase has more instructions than the whole branch")]
+    FinalPhase,
     /// A point is stored under another point's id.
     #[error("point {0} is not the one with that id")]
     Id(PointId),
@@ -154,6 +161,9 @@ impl Record {
         let depth = self.path.forks().len();
         if depth == 0 || (depth == 1) != self.from.is_none() {
             return Err(RecordProblem::Path);
+        }
+        if self.final_phase.is_some_and(|last| last.instructions() > self.instructions) {
+            return Err(RecordProblem::FinalPhase);
         }
         if self.delta.points().nth(DELTA_POINTS_MAX).is_some() {
             return Err(RecordProblem::Points);

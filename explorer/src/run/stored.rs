@@ -1,7 +1,8 @@
-//! Encoding of records as bytes: points as numbers, digests as bytes, times as differences. A record has three parts:
+//! Encoding of records as bytes: points as numbers, digests as bytes, times as differences. A record has these parts:
 //!
 //! - [`Heading`]: the fields that the index needs: the choice, new points, and hits
 //! - [`Main`]: the fields that are merged
+//! - [`FinalPhase`], if there is one: its cost. Records of format version 3 lack this part
 //! - `Rest`: digests along the trail, which only a replay needs
 //!
 //! The parts follow each other in the `postcard` format. A change of the parts needs a new
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::Bounded;
 use super::brief::Brief;
+use super::final_phase::FinalPhase;
+use super::header::FINAL_PHASE_SINCE;
 use super::hit::{Evidence, Hit};
 use super::limits::{
     EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
@@ -134,6 +137,22 @@ impl StoredHit {
 
 /// Encodes a record that is within bounds. `new_points` lists the points that it introduces.
 pub(super) fn encode(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<Vec<u8>, Damage> {
+    parts(record, brief, new_points).map(|parts| parts.concat())
+}
+
+/// Encodes a record in format version 3.
+#[cfg(test)]
+pub(super) fn encode_version_3(
+    record: &Record,
+    brief: &Brief,
+    new_points: Vec<NewPoint>,
+) -> Result<Vec<u8>, Damage> {
+    let [heading, main, _, rest] = parts(record, brief, new_points)?;
+    Ok([heading, main, rest].concat())
+}
+
+/// Encodes the parts of a record, in their order.
+fn parts(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<[Vec<u8>; 4], Damage> {
     let hits = brief.record.hits.iter().map(StoredHit::of).collect();
     let heading = Heading { choice: record.choice, points: Bounded(new_points), hits: Bounded(hits) };
     let mut before = 0;
@@ -178,9 +197,11 @@ pub(super) fn encode(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) 
         times: Bounded(times.collect()),
         digests: Bounded(record.marks.iter().map(|(_, digest)| Digits::of(digest)).collect()),
     };
-    let bytes = postcard::to_extend(&heading, Vec::new()).map_err(postcard_damage)?;
-    let bytes = postcard::to_extend(&main, bytes).map_err(postcard_damage)?;
-    postcard::to_extend(&rest, bytes).map_err(postcard_damage)
+    let heading = postcard::to_stdvec(&heading).map_err(postcard_damage)?;
+    let main = postcard::to_stdvec(&main).map_err(postcard_damage)?;
+    let final_phase = postcard::to_stdvec(&record.final_phase).map_err(postcard_damage)?;
+    let rest = postcard::to_stdvec(&rest).map_err(postcard_damage)?;
+    Ok([heading, main, final_phase, rest])
 }
 
 /// Decodes the heading of a record. Returns it, and the bytes after it.
@@ -189,19 +210,21 @@ pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
 }
 
 /// Decodes a record's brief from its heading and the bytes after it. `points` is the number of points that have a
-/// number.
-pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize) -> Result<Brief, Damage> {
-    main(heading, bytes, points).map(|(brief, _)| brief)
+/// number, `version` the format version of the run.
+pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<Brief, Damage> {
+    main(heading, bytes, points, version).map(|(brief, _)| brief)
 }
 
-/// Decodes a whole record. `points` is the number of points that have a number.
+/// Decodes a whole record. `points` is the number of points that have a number, `version` the format version of the
+/// run.
 pub(super) fn whole(
     bytes: &[u8],
     points: usize,
+    version: u32,
     delta: impl FnOnce(&Numbers) -> Option<Delta>,
 ) -> Result<Record, Damage> {
     let (heading, bytes) = heading(bytes)?;
-    let (Brief { mut record, numbers, exact }, bytes) = main(heading, bytes, points)?;
+    let (Brief { mut record, numbers, exact }, bytes) = main(heading, bytes, points, version)?;
     let (Rest { trail, times, digests }, bytes) =
         postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
     if !bytes.is_empty() || times.0.len() != digests.0.len() {
@@ -220,8 +243,12 @@ pub(super) fn whole(
     if super::merged::exact(&record) == exact { Ok(record) } else { Err(Damage::Exact) }
 }
 
-fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]), Damage> {
+fn main(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<(Brief, &[u8]), Damage> {
     let (main, bytes): (Main<'_>, _) = postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
+    let (final_phase, bytes): (Option<FinalPhase>, _) = match version {
+        ..FINAL_PHASE_SINCE => (None, bytes),
+        _ => postcard::take_from_bytes(bytes).map_err(postcard_damage)?,
+    };
     let Main { exact, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } = main;
     let Main { faults, losses, messages, sometimes, commands, history, log_bytes, log_cut, broken, .. } =
         main;
@@ -246,6 +273,7 @@ fn main(heading: Heading, bytes: &[u8], points: usize) -> Result<(Brief, &[u8]),
         open_ns,
         end_ns,
         instructions,
+        final_phase,
         executed,
         cpu_ns,
         trail: String::new(),

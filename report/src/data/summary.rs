@@ -2,7 +2,8 @@
 
 use everett_explorer::coverage::statistics::probability_below_at;
 use everett_explorer::report::figures::{count, counted, percent};
-use everett_explorer::run::Budget;
+use everett_explorer::report::final_phases;
+use everett_explorer::run::{Budget, FinalPhases};
 use serde::Serialize;
 
 use super::history::Status;
@@ -65,6 +66,10 @@ pub struct Summary {
     pub cpu_ns: u64,
     /// Instructions.
     pub instructions: u64,
+    /// Part of the instructions that final phases took.
+    pub final_phases: FinalPhases,
+    /// The same in a sentence, if a branch had checks.
+    pub final_phases_told: Option<String>,
     /// Host time since the exploration was last started, in nanoseconds, if it has ended.
     pub host_ns: Option<u64>,
     /// Limits under which it was last started; `None` if they are unknown.
@@ -125,6 +130,8 @@ impl Summary {
             vtime_ns: explored.vtime_ns,
             cpu_ns: explored.cost.cpu_ns,
             instructions: explored.cost.instructions,
+            final_phases: explored.final_phases,
+            final_phases_told: final_phases::told(&explored.cost, &explored.final_phases),
             host_ns: report.end.as_ref().map(|end| end.host_ns).filter(|ns| *ns > 0),
             budget: report.end.as_ref().and_then(|end| end.budget),
             recordings: sources.recordings.as_ref().map(|recordings| recordings.now(&sources.scenes)),

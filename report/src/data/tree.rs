@@ -39,6 +39,8 @@ pub struct Tree {
     pub cpu_ms: Vec<u64>,
     /// Its cost, in millions of instructions.
     pub instructions_m: Vec<u64>,
+    /// Part of this cost that its final phase took, in millions of instructions; 0 without checks.
+    pub final_m: Vec<u64>,
     /// Number of faults that were applied on it.
     pub faults: Vec<u64>,
     /// Kinds of these faults, as bits: bit i is the i-th of `fault_kinds`.
@@ -84,6 +86,9 @@ impl Tree {
             length_ns: column(all, |branch| branch.end_ns.saturating_sub(branch.begin_ns)),
             cpu_ms: column(all, |branch| branch.cpu_ns / 1_000_000),
             instructions_m: column(all, |branch| branch.instructions / 1_000_000),
+            final_m: column(all, |branch| {
+                branch.final_phase.map_or(0, |last| last.instructions() / 1_000_000)
+            }),
             faults: column(all, |branch| branch.faults),
             kinds: column(all, |branch| branch.kinds),
             fault_kinds: branches.kinds.names().to_vec(),

@@ -1,5 +1,6 @@
 //! The first screen: what was explored, found and never reached, and how sure one can be.
 
+use everett_explorer::report::final_phases::percent;
 use maud::{Markup, html};
 
 use super::text::{count, counted, duration, foreign, plain};
@@ -51,6 +52,7 @@ fn figures(data: &Data) -> Markup {
         ),
         ("Virtual time", duration(s.vtime_ns), format!("{:.1} s for each second of CPU", s.speed)),
         ("CPU time", duration(s.cpu_ns), format!("{:.0} branches a minute of CPU", s.branches_per_cpu_min)),
+        ("Checks", finals(data), data.summary.final_phases_told.clone().unwrap_or_default()),
         ("Budget", budget(data), recorded(data)),
         ("Faults", count(s.faults), format!("in {} instructions", count(s.instructions))),
         (
@@ -69,6 +71,16 @@ fn figures(data: &Data) -> Markup {
         @for Different { branch, why, .. } in s.recordings.iter().flat_map(|recordings| &recordings.different) {
             p.fail role="note" { "The replay of branch b" (branch) " differs from the exploration: " (foreign(why)) }
         }
+    }
+}
+
+/// Returns the share of the instructions that final phases took.
+fn finals(data: &Data) -> String {
+    let s = &data.summary;
+    let share = percent(s.final_phases.sum.instructions(), s.instructions);
+    match share.filter(|_| s.final_phases.branches > 0) {
+        Some(share) => format!("{share:.0} % of the cost"),
+        None => "cost not recorded".to_owned(),
     }
 }
 

@@ -8,8 +8,8 @@ use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point,
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
-    Budget, End, Evidence, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, SCHEMA_VERSION,
-    StrategyName, Why,
+    Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record,
+    SCHEMA_VERSION, Span, StrategyName, Why,
 };
 use serde_json::json;
 
@@ -69,6 +69,10 @@ pub(super) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
         open_ns: Some(begin + SEGMENT_NS),
         end_ns: begin + SEGMENT_NS,
         instructions: 1_000_000_000,
+        final_phase: (!choice.is_multiple_of(2)).then_some(FinalPhase {
+            calm: Span { instructions: 100_000_000, vtime_ns: 2_000_000_000 },
+            checks: Span { instructions: 40_000_000 * (choice % 8), vtime_ns: 1_000_000_000 * (choice % 8) },
+        }),
         executed: 1_000_000_000,
         cpu_ns: 60_000_000_000,
         trail: "00ff".to_owned(),

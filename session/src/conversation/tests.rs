@@ -296,6 +296,33 @@ fn failures_are_findings() {
     );
 }
 
+/// The agent kills a check at its time limit. A check that is killed earlier was killed by something else.
+#[test]
+fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
+    const LIMIT_NS: u64 = 1_000_000_000;
+    for (lasted_ns, exit, expected) in [
+        (LIMIT_NS, Exit::Signal(9), Some("check alive did not end within its timeout of 1 s")),
+        (LIMIT_NS, Exit::Code(137), Some("check alive did not end within its timeout of 1 s")),
+        (LIMIT_NS - 1, Exit::Signal(9), Some("check alive ended with signal 9")),
+        (LIMIT_NS, Exit::Code(1), Some("check alive ended with exit status 1")),
+        (LIMIT_NS, Exit::Code(0), None),
+    ] {
+        let mut script = Script::new();
+        script.up();
+        script.host.end(100);
+        script.driver_exits(Exit::Signal(9));
+        script.host.check(0, 200);
+        let check = script.requests();
+        script.vtime_ns = 200 + lasted_ns - 1;
+        script.answer(check[0].id, Reply::Exited(exit));
+        let findings = script.host.take_events().into_iter().filter_map(|event| match event.what {
+            What::Finding { text, .. } => Some(text),
+            _ => None,
+        });
+        assert_eq!(findings.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     let refused = |script: &mut Script, id| {

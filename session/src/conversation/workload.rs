@@ -1,6 +1,7 @@
 //! Drivers while a timeline runs, and checks at its end.
 
 use everett_explorer::property::builtin;
+use everett_input::units::show_duration_ns;
 use everett_protocol::{Exit, Operation};
 
 use super::state::DriverState;
@@ -9,6 +10,9 @@ use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
 
 /// Signal number of SIGKILL on Linux.
 const SIGKILL: i32 = 9;
+/// Exit status with which shells report a program that SIGKILL ended.
+const KILLED_STATUS: i32 = 128 + SIGKILL;
+const NS_PER_MS: u64 = 1_000_000;
 
 impl Conversation {
     /// Stops the drivers, because the workload's time was over at `vtime_ns`. No effect unless they run.
@@ -111,17 +115,39 @@ impl Conversation {
         let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
         exec.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
+        self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::Start { unit: name.clone(), round: 0 });
         self.named_request(&name, Purpose::Check(index), exec, vtime_ns);
     }
 
     pub(super) fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
-        let name = self.plan.checks[index].name.clone();
+        let (name, limit_ns) = (self.plan.checks[index].name.clone(), self.check_limit_ns(index));
+        let lasted_ns = vtime_ns.saturating_sub(self.at.rest_ns);
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
-        if !exit.success() {
-            self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name} ended with {exit}"));
+        // The agent kills a check at its time limit.
+        let is_killed = matches!(exit, Exit::Signal(SIGKILL) | Exit::Code(KILLED_STATUS));
+        match limit_ns.filter(|limit_ns| is_killed && lasted_ns >= *limit_ns) {
+            _ if exit.success() => {}
+            Some(limit_ns) => self.finding(vtime_ns, builtin::FAILED_CHECK, too_long(&name, limit_ns)),
+            None => self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name} ended with {exit}")),
         }
+    }
+
+    /// Returns the time limit of check number `index` of the script, in nanoseconds of vtime.
+    #[must_use]
+    pub fn check_limit_ns(&self, index: usize) -> Option<u64> {
+        Some(self.plan.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))
+    }
+
+    /// Reports that check number `index` did not end, although `answer_ns` have passed since its time limit. Its machine
+    /// does not answer.
+    pub fn check_hangs(&mut self, index: usize, answer_ns: u64, vtime_ns: u64) {
+        let Some(check) = self.plan.checks.get(index) else { return };
+        let told = too_long(&check.name, self.check_limit_ns(index).unwrap_or(0));
+        let text =
+            format!("{told}, and its machine did not answer for {} after that", show_duration_ns(answer_ns));
+        self.noticed(vtime_ns, builtin::FAILED_CHECK, &text);
     }
 
     pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
@@ -129,4 +155,9 @@ impl Conversation {
         let name = self.plan.checks[index].name.clone();
         self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name}: {message}"));
     }
+}
+
+/// Returns the text of a finding about a check that did not end within its time limit.
+fn too_long(name: &str, limit_ns: u64) -> String {
+    format!("check {name} did not end within its timeout of {}", show_duration_ns(limit_ns))
 }

@@ -10,7 +10,7 @@ use everett_explorer::composer::Tally;
 use everett_explorer::config::GRID_NS;
 use everett_explorer::fate::End;
 use everett_explorer::plan::Plan;
-use everett_explorer::run::HistoryCount;
+use everett_explorer::run::{FinalPhase, HistoryCount, Span};
 use everett_explorer::search::{Fork, Path};
 use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
@@ -46,6 +46,8 @@ pub struct Branch {
     pub broken: Option<String>,
     /// Number of instructions executed.
     pub instructions: u64,
+    /// Part of them after its segment, if checks followed.
+    pub final_phase: Option<FinalPhase>,
     /// Its trail points, and the world's digest at the end of its segment and of its checks.
     pub marks: Marks,
     /// Observations of the witness.
@@ -363,9 +365,11 @@ impl<'s> PathRunner<'s> {
         let at_moment =
             keep.then(|| BranchMoment::of(&mut self.timeline, &self.setting.pool, memory.clone()));
         self.spent.moment_ns += clock.elapsed_ns();
-        let mut checked = false;
+        let (mut checked, mut final_phase) = (false, None);
         if checks {
+            let calm_begun = (self.timeline.icount(), end_ns);
             broken = self.checks(end_ns, &mut witness, watch)?;
+            final_phase = Some(self.final_phase(calm_begun));
             checked = broken.is_none();
             history = self.judge(&mut witness);
             self.mark_end(watch)?;
@@ -377,6 +381,7 @@ impl<'s> PathRunner<'s> {
             checked,
             broken,
             instructions: self.timeline.icount().saturating_sub(started),
+            final_phase,
             marks: std::mem::take(&mut self.marker.taken),
             spent: std::mem::take(&mut self.spent),
             testimony: witness.finish(),
@@ -440,6 +445,18 @@ impl<'s> PathRunner<'s> {
                 self.timeline.give_up("the checks did not end in time");
             }
         }
+    }
+
+    /// Returns the cost of the final phase that has just ended and began at this count and vtime.
+    fn final_phase(&self, calm_begun: (u64, u64)) -> FinalPhase {
+        let end = (self.timeline.icount(), self.timeline.vtime());
+        // Without checks, because a node did not come to rest, all of it was spent on waiting.
+        let checks_begun = self.timeline.checks_begun().unwrap_or(end);
+        let span = |from: (u64, u64), to: (u64, u64)| Span {
+            instructions: to.0.saturating_sub(from.0),
+            vtime_ns: to.1.saturating_sub(from.1),
+        };
+        FinalPhase { calm: span(calm_begun, checks_begun), checks: span(checks_begun, end) }
     }
 
     /// Returns the failure of a machine, if one has failed. The machine executes nothing any more.

@@ -539,6 +539,7 @@ mod tests {
             checked: false,
             broken: None,
             instructions: 0,
+            final_phase: None,
             marks: vec![(1, Digest([mark; 32]))],
             testimony,
             commands: Tally::default(),

@@ -317,6 +317,7 @@ fn record(setting: &Setting, job: &Job, branch: Branch, executed: u64, cpu_ns: u
         open_ns: branch.open.then_some(branch.end_ns),
         end_ns: branch.last_ns,
         instructions: branch.instructions,
+        final_phase: branch.final_phase,
         executed,
         cpu_ns,
         trail: marks::digest(&branch.marks),

@@ -19,7 +19,9 @@ use crate::sdk;
 
 /// Time limit for all nodes to be up and at rest before the checks, in nanoseconds of vtime: two minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
-const NS_PER_MS: u64 = 1_000_000;
+/// Time that a machine has to answer after the time limit of its check, at which its agent kills the check, in
+/// nanoseconds of vtime.
+pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
 /// Time limit for running agents to stop the drivers, in nanoseconds of vtime.
 pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 
@@ -98,12 +100,17 @@ impl Timeline {
         let limit_ns = |check: &WorldCheck| match check {
             WorldCheck::Host(check) => check.timeout_ns,
             WorldCheck::Agent(node, number) => {
-                let check = self.nodes[*node].conversation.plan().checks.get(*number);
-                let limit_ms = check.and_then(|check| check.exec.limit_ms).unwrap_or(0);
-                limit_ms.saturating_mul(NS_PER_MS)
+                self.nodes[*node].conversation.check_limit_ns(*number).unwrap_or(0)
             }
         };
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the count of [`Timeline::icount`] and the vtime in nanoseconds at which the last commands of a test
+    /// template or the checks began, if they have begun since the workload's end was set.
+    #[must_use]
+    pub fn checks_begun(&self) -> Option<(u64, u64)> {
+        self.checks_begun
     }
 
     /// Ends the timeline with a finding: the guests did not do what they were asked.
@@ -139,7 +146,9 @@ impl Timeline {
             // A broken world gets no further actions except faults.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
-            Stage::Checking { started: true, .. } => self.talk.as_ref().map(|talk| talk.next_ns),
+            Stage::Checking { next, at, started: true, .. } => {
+                earliest([self.talk.as_ref().map(|talk| talk.next_ns), self.hangs_ns(next, at), None])
+            }
             Stage::Ready { at } => Some(at),
             Stage::Running { .. } => {
                 let quiet = self.next_quiet_ns();
@@ -267,6 +276,7 @@ impl Timeline {
             Stage::Calm { root, at } => {
                 self.go_on_with_commands(now);
                 if at <= now {
+                    self.checks_begun = Some((self.icount(), now));
                     self.start_last_commands();
                     self.course.stage = Stage::Last { root };
                 }
@@ -294,10 +304,13 @@ impl Timeline {
                 }
                 Some(_) => {}
             },
-            Stage::Checking { root, next, started: true, .. } => {
+            Stage::Checking { root, next, at, started: true } => {
                 if let Some(end_ns) = self.end_of_check(next, now) {
                     let at = end_ns.saturating_add(self.distance_ns());
                     self.course.stage = Stage::Checking { root, next: next + 1, at, started: false };
+                } else if self.hangs_ns(next, at).is_some_and(|limit_ns| limit_ns <= now) {
+                    self.report_hanging_check(next, now);
+                    self.course.stage = Stage::Done { root };
                 }
             }
         }
@@ -345,6 +358,21 @@ impl Timeline {
             }
             None => Some(now),
         }
+    }
+
+    /// Returns the vtime at which a check that a node has run since `begun_ns` hangs: its agent should have killed it by
+    /// then, and reported that.
+    fn hangs_ns(&self, number: usize, begun_ns: u64) -> Option<u64> {
+        let Some(WorldCheck::Agent(node, number)) = self.checks.get(number) else { return None };
+        let limit_ns = self.nodes.get(*node)?.conversation.check_limit_ns(*number)?;
+        Some(begun_ns.saturating_add(limit_ns).saturating_add(ANSWER_NS_MAX))
+    }
+
+    fn report_hanging_check(&mut self, number: usize, now: u64) {
+        let Some(WorldCheck::Agent(node, number)) = self.checks.get(number).cloned() else { return };
+        let conversation = &mut self.nodes[node].conversation;
+        conversation.check_hangs(number, ANSWER_NS_MAX, now);
+        self.reporting.of_host(conversation.take_events());
     }
 
     /// Reports a finding for each node that did not come to rest within `limit_ns` of vtime, with the reason.

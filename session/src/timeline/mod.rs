@@ -58,7 +58,7 @@ use talk::Talk;
 
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
 pub use boot::{At, BegunAlready, BootError};
-pub use director::CALM_NS_MAX;
+pub use director::{ANSWER_NS_MAX, CALM_NS_MAX};
 pub use faults::{Faults, OtherPlan, Restarts};
 pub use fork::ForkError;
 pub use state::{SessionState, StateError};
@@ -89,6 +89,8 @@ pub struct Timeline {
     boot_watch: Option<BootWatch>,
     /// Lines for the operator about the boot that were not taken yet.
     boot_notes: Vec<String>,
+    /// Instructions and vtime in nanoseconds at which the last commands or the checks began, if this timeline saw it.
+    checks_begun: Option<(u64, u64)>,
     /// True if the workload ends when it is done, and has not ended yet.
     until_done: bool,
     /// CPU time spent on digests of the trail, in nanoseconds, for statistics.
@@ -116,6 +118,7 @@ impl Timeline {
             reporting,
             boot_watch: None,
             boot_notes: Vec::new(),
+            checks_begun: None,
             until_done: false,
             trail_cpu_ns: 0,
         }
@@ -125,6 +128,7 @@ impl Timeline {
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
         self.until_done = false;
+        self.checks_begun = None;
     }
 
     /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns`

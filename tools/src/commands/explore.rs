@@ -8,8 +8,8 @@ use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::{Dictionary, Kind};
 use everett_explorer::fit::{Fit, Length};
 use everett_explorer::property::words::declared;
-use everett_explorer::report::{Promise, TestCommand, Worth};
-use everett_explorer::run::{Brief, Budget, End, Header, Hit, Journal, Record, Why};
+use everett_explorer::report::{Promise, TestCommand, Worth, final_phases};
+use everett_explorer::run::{Brief, Budget, End, FinalPhases, Header, Hit, Journal, Record, Why};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
@@ -64,6 +64,8 @@ struct Summary<'a> {
     subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
+    /// Part of `instructions` that final phases took.
+    final_phases: FinalPhases,
     /// CPU time of all branches that were merged, in this process or an earlier one, in nanoseconds.
     merged_cpu_ns: u64,
     /// CPU time of the branches that this process ran, in nanoseconds; `spent` divides it by activity.
@@ -240,6 +242,7 @@ pub(super) fn go(
         subtrees: outcome.merged.subtrees().len(),
         vtime_ns: outcome.merged.totals().vtime_ns,
         instructions: outcome.merged.totals().cost.instructions,
+        final_phases: outcome.merged.totals().final_phases,
         merged_cpu_ns: outcome.merged.totals().cost.cpu_ns,
         cpu_ns: progress.search.cpu_ns,
         spent: progress.spent,
@@ -259,6 +262,10 @@ pub(super) fn go(
     })?;
     tell_end(ui, setting.launcher.world.clock, &outcome, &end.digest, host_seconds)?;
     ui.say(worth.to_string())?;
+    let totals = outcome.merged.totals();
+    if let Some(told) = final_phases::told(&totals.cost, &totals.final_phases) {
+        ui.say(told)?;
+    }
     for why in &outcome.absent {
         let line = format!("a worker stopped: {}", printable(why));
         ui.say(style::paint(style::NOTE, line))?;

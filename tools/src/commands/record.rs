@@ -334,6 +334,7 @@ mod tests {
             end_ns: 1,
             cpu_ns: 1,
             instructions: 1,
+            final_phase: None,
             faults: 0,
             kinds: 0,
             messages: 0,

@@ -1,6 +1,8 @@
 //! `everett show`: a finding with its evidence, a branch, or the digest of an exploration.
 
-use everett_explorer::run::{Evidence, Finding, Hit, Record};
+use everett_explorer::report::figures::duration;
+use everett_explorer::report::final_phases::percent;
+use everett_explorer::run::{Evidence, FinalPhase, Finding, Hit, Record, Span};
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_report::scene::Scene;
 use everett_report::text;
@@ -83,6 +85,16 @@ fn digest(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// Returns the part of a branch's cost that its final phase took, if it had one.
+fn final_phase(record: &Record) -> String {
+    let Some(FinalPhase { calm, checks }) = record.final_phase else { return String::new() };
+    let part = |span: Span| {
+        let share = percent(span.instructions, record.instructions).unwrap_or(0.0);
+        format!("{share:.0} % in {}", duration(span.vtime_ns))
+    };
+    format!(" ({} until the world was at rest, {} for checks)", part(calm), part(checks))
+}
+
 fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
     ui.record(record)?;
     ui.say(format!("{}  {}", style::paint(style::HEAD, format!("branch {}", record.choice)), record.path))?;
@@ -99,8 +111,9 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
         if record.checked { "; its checks were run" } else { "" }
     ))?;
     ui.say(format!(
-        "    {} instructions, {} faults, {} points of coverage; trail {}",
+        "    {} instructions{}, {} faults, {} points of coverage; trail {}",
         record.instructions,
+        final_phase(record),
         record.faults,
         record.delta.points().count(),
         record.trail

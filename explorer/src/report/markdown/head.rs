@@ -4,6 +4,7 @@ use everett_input::units::write_duration_ns;
 
 use super::super::Report;
 use super::super::figures::{count, counted, duration};
+use super::super::final_phases::told;
 use super::super::span::{cell, code};
 
 /// Maximum number of nodes that are listed.
@@ -63,6 +64,9 @@ pub(super) fn write(report: &Report) -> String {
         n => format!("; {} broke", count(n)),
     };
     row("branches", format!("{}, {} with checks{broken}", count(explored.branches), count(explored.checked)));
+    if let Some(told) = told(&explored.cost, &explored.final_phases) {
+        row("checks", told);
+    }
     row("faults", faults(explored.faults, explored.losses));
     row("seed", header.seed.to_string());
     row("strategy", format!("{}, {} branches in flight", cell(&header.strategy.0), header.in_flight));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
 use crate::run::tests::{delta, header, hit, record, state, tally};
-use crate::run::{Evidence, Hit, Record, StrategyName, Why};
+use crate::run::{Evidence, FinalPhase, Hit, Record, Span, StrategyName, Why};
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -39,6 +39,10 @@ fn records(word: &str) -> Vec<Record> {
             Record {
                 cpu_ns: (choice + 1) * MINUTE_NS,
                 instructions: (choice + 1) * 1_000_000_000,
+                final_phase: (choice % 2 == 1).then_some(FinalPhase {
+                    calm: Span { instructions: choice * 50_000_000, vtime_ns: 1_000_000_000 },
+                    checks: Span { instructions: choice * 100_000_000, vtime_ns: choice * 1_000_000_000 },
+                }),
                 executed: (choice + 2) * 1_000_000_000,
                 checked: choice % 2 == 1,
                 delta: delta(&points),

@@ -1,7 +1,8 @@
 //! Digests of all exact results, one for each number of branches.
 //!
 //! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and
-//! so are values that repeat others (evidence, lengths of logs).
+//! so are values that repeat others (evidence, lengths of logs) and the cost of final phases: it is a part of the
+//! instructions, and records of older formats lack it.
 
 use super::super::record::{HistoryCount, Record};
 use super::finding::Finding;

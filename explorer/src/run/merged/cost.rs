@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::super::brief::Brief;
+use super::super::final_phase::FinalPhase;
 use super::super::limits::HITS_MAX;
 use super::super::record::{HistoryCount, Record};
 
@@ -15,11 +16,50 @@ pub struct Cost {
     pub instructions: u64,
 }
 
+/// Cost of the final phases of all branches with checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct FinalPhases {
+    /// Number of branches whose final phase is counted here.
+    pub branches: u64,
+    /// Number of branches with checks whose records lack the cost of the final phase. They are of an older format.
+    pub unknown: u64,
+    /// Sums over these branches.
+    pub sum: FinalPhase,
+    /// The branch whose checks took the most vtime, the first of several; `None` if there is none.
+    pub longest: Option<LongestFinal>,
+}
+
+/// Branch whose checks took the most vtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LongestFinal {
+    /// The branch.
+    pub branch: u64,
+    /// Its final phase.
+    pub final_phase: FinalPhase,
+}
+
+impl FinalPhases {
+    fn add(&mut self, record: &Record) {
+        let Some(final_phase) = record.final_phase else {
+            add(&mut self.unknown, record.checked.into());
+            return;
+        };
+        add(&mut self.branches, 1);
+        self.sum.add(&final_phase);
+        let most_ns = self.longest.map(|longest| longest.final_phase.checks.vtime_ns);
+        if most_ns.is_none_or(|most_ns| final_phase.checks.vtime_ns > most_ns) {
+            self.longest = Some(LongestFinal { branch: record.choice, final_phase });
+        }
+    }
+}
+
 /// Totals over all branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Totals {
     /// Cost of the branches.
     pub cost: Cost,
+    /// Cost of their final phases; the cost of the branches includes it.
+    pub final_phases: FinalPhases,
     /// Instructions that the host executed for the branches.
     pub executed: u64,
     /// Length of the branches, in nanoseconds of vtime.
@@ -77,6 +117,7 @@ impl Totals {
     pub(super) fn add(&mut self, brief: &Brief) {
         let (record, numbers) = (&brief.record, &brief.numbers);
         self.cost.add(record);
+        self.final_phases.add(record);
         add(&mut self.executed, record.executed);
         add(&mut self.vtime_ns, record.vtime_ns());
         add(&mut self.checked, record.checked.into());

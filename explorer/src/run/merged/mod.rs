@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use chain::exact;
 pub use commands::Commands;
-pub use cost::{Cost, Totals};
+pub use cost::{Cost, FinalPhases, LongestFinal, Totals};
 pub use finding::{Finding, InSubtree, Tally};
 
 use super::brief::Brief;

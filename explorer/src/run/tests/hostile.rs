@@ -182,7 +182,7 @@ fn a_visitor_that_breaks_ends_the_reading() {
             seen += 1;
             if seen < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        let (index, tail) = Index::of(source, file.len() as u64, Some(&mut visitor)).unwrap();
+        let (index, tail) = Index::of(source, file.len() as u64, SCHEMA_VERSION, Some(&mut visitor)).unwrap();
         assert_eq!((seen, index.len(), tail.records, tail.damage), (most, most, 0, None));
     }
 }

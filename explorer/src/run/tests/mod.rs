@@ -9,6 +9,7 @@ mod folders;
 mod headers;
 mod hostile;
 mod known;
+mod older;
 mod power;
 mod records;
 
@@ -99,6 +100,7 @@ pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
         open_ns: Some(end_ns),
         end_ns,
         instructions: 10,
+        final_phase: None,
         executed: 10,
         cpu_ns: 100,
         trail: "00ff".to_owned(),
@@ -140,6 +142,10 @@ fn run(choice: &Choice, worker: u64) -> Record {
         open_ns: Some(end_ns).filter(|_| byte(0) % 4 > 0),
         end_ns,
         instructions: byte(20) * 1000,
+        final_phase: (byte(21) % 2 == 0).then(|| FinalPhase {
+            calm: Span { instructions: byte(20) * 100, vtime_ns: byte(30) },
+            checks: Span { instructions: byte(20) * 200, vtime_ns: byte(31) },
+        }),
         executed: worker,
         cpu_ns: worker * 77,
         trail: hash.to_hex().to_string(),

@@ -95,7 +95,7 @@ pub(super) struct Progress {
     /// vtime at which the services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
     /// vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the end of the
-    /// last running driver, the end of a check.
+    /// last running driver, the beginning or the end of a check.
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,

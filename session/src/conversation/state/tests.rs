@@ -78,6 +78,13 @@ pub(crate) fn beginning() -> ConversationState {
     run.host.save()
 }
 
+/// Returns a conversation in phase `Running` whose driver has ended.
+pub(crate) fn driven() -> ConversationState {
+    let run = asked_to_seed(&[Step::Answer(0), Step::Exited(1, 1)]);
+    assert!(run.host.has_driven());
+    run.host.save()
+}
+
 /// Returns a conversation whose guest has answered that it cannot seed its random numbers.
 pub(crate) fn broken() -> ConversationState {
     let run = asked_to_seed(&[Step::Answer(11)]);

@@ -36,6 +36,7 @@ fn record(choice: u64, depth: u64, hits: Vec<Hit>) -> Record {
         open_ns: None,
         end_ns: 9_000_000_000,
         instructions: 1,
+        final_phase: None,
         executed: 1,
         cpu_ns: 1,
         trail: String::new(),

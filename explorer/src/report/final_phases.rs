@@ -1,0 +1,72 @@
+//! The part of an exploration's cost that final phases take: waiting for a calm world, and its checks.
+
+use super::figures::{count, counted, duration};
+use crate::run::{Cost, FinalPhases, LongestFinal};
+
+/// Returns the part of the instructions, in percent; `None` if there are none.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
+}
+
+/// Returns a sentence without a full stop on the share of final phases, if a branch had checks. `cost` is that of the
+/// whole exploration.
+#[must_use]
+pub fn told(cost: &Cost, finals: &FinalPhases) -> Option<String> {
+    let FinalPhases { branches, unknown, sum, longest } = finals;
+    let Some(LongestFinal { branch, final_phase }) = longest else {
+        return (*unknown > 0).then(|| {
+            format!(
+                "the cost of {} is not recorded in this format",
+                counted(*unknown, "final phase", "final phases")
+            )
+        });
+    };
+    let share = |part| percent(part, cost.instructions).unwrap_or(0.0);
+    let verb = if *branches == 1 { "takes" } else { "take" };
+    let mut text = format!(
+        "{} {verb} {:.0} % of all instructions: {:.0} % until the world is at rest, {:.0} % for checks; the longest checks \
+         take {} of vtime, after branch {branch}",
+        counted(*branches, "final phase", "final phases"),
+        share(sum.instructions()),
+        share(sum.calm.instructions),
+        share(sum.checks.instructions),
+        duration(final_phase.checks.vtime_ns),
+    );
+    if *unknown > 0 {
+        text += &format!("; that of {} more is not recorded", count(*unknown));
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{FinalPhase, Span};
+
+    #[test]
+    fn the_share_is_one_line() {
+        let cost = Cost { cpu_ns: 1, instructions: 200 };
+        assert_eq!(told(&cost, &FinalPhases::default()), None);
+        let calm = Span { instructions: 18, vtime_ns: 2_000_000_000 };
+        let checks = Span { instructions: 98, vtime_ns: 135_000_000_000 };
+        let final_phase = FinalPhase { calm, checks };
+        let longest = Some(LongestFinal { branch: 21, final_phase });
+        let finals = FinalPhases { branches: 36, unknown: 0, sum: final_phase, longest };
+        let whole = "36 final phases take 58 % of all instructions: 9 % until the world is at rest, 49 % for checks; the \
+                     longest checks take 2.25 min of vtime, after branch 21";
+        assert_eq!(told(&cost, &finals).as_deref(), Some(whole));
+        let mixed = FinalPhases { unknown: 2, ..finals };
+        assert_eq!(told(&cost, &mixed), Some(format!("{whole}; that of 2 more is not recorded")));
+        let older = FinalPhases { unknown: 1, ..FinalPhases::default() };
+        assert_eq!(
+            told(&cost, &older).as_deref(),
+            Some("the cost of 1 final phase is not recorded in this format")
+        );
+        // Numbers from files may be anything.
+        let huge = FinalPhase { checks: Span { instructions: u64::MAX, vtime_ns: u64::MAX }, ..final_phase };
+        assert!(
+            told(&Cost::default(), &FinalPhases { sum: huge, ..finals }).unwrap().contains(" 0 % of all")
+        );
+    }
+}
