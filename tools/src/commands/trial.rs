@@ -1,7 +1,9 @@
 //! A trial boot: one machine of a draft runs a script, so that `everett init` learns what a package installs and at which
 //! port a server listens.
 
-use anyhow::bail;
+use std::path::Path;
+
+use anyhow::{anyhow, bail};
 use everett_host::interrupt::Interrupt;
 use everett_protocol::Exec;
 use everett_session::booted;
@@ -51,7 +53,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
         (service.restart, service.ready) = (Restart::Never, None);
     }
     let launcher = Launcher {
-        files: images::get(ui, &world, interrupt)?.files,
+        files: images::get(ui, &world, interrupt).map_err(|error| without(&world.file, error))?.files,
         world,
         only: Some(0),
         cmdline: String::new(),
@@ -70,7 +72,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
         let stop = timeline.run(&Until::vtime(next_ns));
         trial.take(&mut timeline);
         if let Some(refused) = timeline.refused_file() {
-            return Err(booted::named(refused.into(), &launcher));
+            return Err(without(&launcher.world.file, booted::named(refused.into(), &launcher)));
         }
         display.boot(timeline.vtime(), timeline.icount(), &|| timeline.boot_state());
         if interrupt.wanted() {
@@ -81,6 +83,15 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
             return Ok(trial);
         }
     }
+}
+
+/// Returns an error without the name of the trial's world file, which the operator does not know.
+fn without(file: &Path, error: anyhow::Error) -> anyhow::Error {
+    if error.to_string() != file.display().to_string() {
+        return error;
+    }
+    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    anyhow!(causes.join(": "))
 }
 
 impl Trial {

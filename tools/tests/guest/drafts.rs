@@ -62,3 +62,15 @@ fn an_unknown_package_is_started_as_its_unit_says() {
     );
     assert!(!said.contains("restart"), "{said}");
 }
+
+/// The world of the trial boot has a file that is not the operator's.
+#[test]
+fn a_package_that_does_not_exist_is_named_and_nothing_is_written() {
+    let place = folder();
+    let output = everett_at(place.path(), &["init", "no-such-package-anywhere"]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let last = said.lines().last().unwrap_or_default();
+    assert_eq!(last, "everett: there is no package no-such-package-anywhere in bookworm");
+    assert_eq!(fs::read_dir(place.path()).expect("the folder").count(), 0);
+}
