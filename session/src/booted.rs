@@ -132,28 +132,26 @@ pub fn attempt(
         Ok(booted) => booted,
         Err(failed) => return Ok(Attempt::Failed(Box::new(FailedBoot { seconds, ..failed }))),
     };
-    let (restart, ready) =
-        match lock.as_ref().map(|_| store(folder, &restart, &ready, launcher.world.boot_seed)) {
-            Some(Ok(stored)) => {
-                faint(format!("booted in {seconds:.1} s and stored; later runs start from the stored boot"))?;
-                stored
+    let (ready, restart) = match folder.on_bases(&ready, &restart, &pool) {
+        Ok((based, restart)) => {
+            match lock.as_ref().map(|_| folder.put_boot(&ready, &restart, launcher.world.boot_seed)) {
+                Some(Ok(())) => faint(format!(
+                    "booted in {seconds:.1} s and stored; later runs start from the stored boot"
+                ))?,
+                Some(Err(error)) => faint(format!("the boot cannot be stored: {error:#}"))?,
+                None => {}
             }
-            Some(Err(error)) => {
-                faint(format!("the boot cannot be stored: {error:#}"))?;
-                (restart, ready)
-            }
-            None => (restart, ready),
-        };
+            (based, restart)
+        }
+        Err(error) => {
+            faint(format!("the boot cannot be stored: {error:#}"))?;
+            (ready, restart)
+        }
+    };
     Ok(Attempt::Booted(Booted { restart: Some(restart.into()), ready: Arc::new(ready), pool }))
 }
 
 type Boot = (Vec<RestartPoint>, Stored);
-
-fn store(folder: &MomentFolder, restart: &[RestartPoint], ready: &Stored, seed: u64) -> anyhow::Result<Boot> {
-    let restart = restart.iter().cloned().enumerate();
-    let restart = restart.map(|(node, point)| folder.put_restart(node, point, seed));
-    Ok((restart.collect::<Result<_, _>>()?, folder.put_ready(ready.clone(), seed)?))
-}
 
 /// Adds the name of the world file to an error if a file of the world caused it.
 pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
@@ -184,16 +182,13 @@ struct Place {
 
 /// Loads the wanted moments of a stored boot; `None` if a part of it is missing.
 fn stored(folder: &MomentFolder, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
-    if !folder.has_boot(at.nodes) {
+    if !folder.has_boot() {
         return Ok(None);
     }
     let ready = folder.ready(at.nodes, pool, at.pages_max)?;
     let restart = match wanted {
         Wanted::Ready => None,
-        Wanted::Both => {
-            let points = (0..at.nodes).map(|node| folder.restart(node, pool, at.pages_max));
-            Some(points.collect::<anyhow::Result<Arc<[RestartPoint]>>>()?)
-        }
+        Wanted::Both => Some(folder.restart(&ready, pool, at.pages_max)?.into()),
     };
     Ok(Some(Booted { restart, ready: Arc::new(ready), pool: pool.clone() }))
 }

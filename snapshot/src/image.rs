@@ -119,6 +119,25 @@ impl Image {
         }
     }
 
+    /// Returns an image with the same content on another base, which must have the same number of pages.
+    #[must_use]
+    pub fn over(&self, pool: &Pool, base: &Arc<Base>) -> Image {
+        let mut image = Image { base: Arc::clone(base), delta: Tree::new(), pages: self.pages };
+        for (index, hash, content) in self.present() {
+            if base.hash(index) != Some(hash)
+                && let Some(page) = pool.intern_hashed(hash, content)
+            {
+                image.delta.set(index, Entry::Page(page));
+            }
+        }
+        for index in base.present().take_while(|&index| index < self.pages) {
+            if self.hash(index).is_none() {
+                image.delta.set(index, Entry::Zero);
+            }
+        }
+        image
+    }
+
     /// Calls `f` with the number of each page whose content differs, ascending. Pages beyond the end of the shorter
     /// image count as zeroes. On a common base, the cost is proportional to the pages written in either image since
     /// they diverged; on different bases, to all nonzero pages.

@@ -2,15 +2,22 @@
 //! the boot depends on, so worlds that differ only in their workload share it.
 //!
 //! ```text
-//! moments/KEY/restart-NN.base restart-NN.moment   the restart point of node NN
-//!             ready-NN.base ready.moment          ready: the root of all timelines
-//!             saved/TIMELINES/NAME.moment         a moment that the operator saved; it refers to ready's bases
+//! moments/KEY/boot-ready.moment             ready, the root of all timelines: each page of its machines once, compressed
+//!             boot-restart.moment           the restart points of all nodes, as differences from ready
+//!             saved/TIMELINES/NAME.moment   a moment that the operator saved, as differences from ready
 //! ```
+//!
+//! When *ready* is read, the memory of each node becomes a base in this process' memory, from which machines map their
+//! RAM. The digest of that base is the one of a base file with the same pages. Earlier versions kept base files here
+//! (`ready-NN.base`, `restart-NN.base`). They are removed when a boot is stored, and saved moments still fit.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::{Context, bail};
 use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
@@ -24,8 +31,8 @@ use crate::identity::{Identity, MACHINE_VERSION, check_timeline};
 use crate::timeline::restart_point::RestartPoint;
 use crate::timeline::state::SESSION_VERSION;
 
-const RESTART: &str = "restart";
-const READY: &str = "ready";
+const RESTART: &str = "boot-restart.moment";
+const READY: &str = "boot-ready.moment";
 /// Largest number of characters in the name of a saved moment.
 const NAME_CHARS_MAX: usize = 64;
 /// Largest number of saved moments that are listed.
@@ -115,67 +122,101 @@ impl MomentFolder {
         Ok(lock)
     }
 
-    /// Stores *ready*. The caller holds the lock. Each node's memory becomes a base file; the returned moment refers to
-    /// these files.
+    /// Stores a boot. The caller holds the lock. `ready` is as the boot left it, so that its file needs no base; `restart`
+    /// is over the bases of [`MomentFolder::on_bases`].
     ///
     /// # Errors
-    /// Returns an error if a file cannot be written, e.g. on a full disk. Nothing that was stored before is lost.
-    pub fn put_ready(&self, mut stored: Stored, seed: u64) -> anyhow::Result<Stored> {
-        for (node, machine) in stored.moment.machines.iter_mut().enumerate() {
-            *machine = machine.on(Image::on(self.put_base(READY, node, machine)?));
-        }
-        stored.write(&self.ready_path(), "ready", self.key, seed)?;
+    /// Returns an error if a file cannot be written, e.g. on a full disk.
+    pub fn put_boot(&self, ready: &Stored, restart: &[RestartPoint], seed: u64) -> anyhow::Result<()> {
+        RestartPoint::write_all(restart, &self.restart_path(), self.key, seed)?;
+        ready.write(&self.ready_path(), "ready", self.key, seed)?;
+        self.remove_base_files();
+        Ok(())
+    }
+
+    /// Puts the memory of *ready* on bases in this process' memory, and that of the restart points over them.
+    ///
+    /// # Errors
+    /// Returns an error if the host has too little memory.
+    pub fn on_bases(
+        &self,
+        ready: &Stored,
+        restart: &[RestartPoint],
+        pool: &Pool,
+    ) -> anyhow::Result<(Stored, Vec<RestartPoint>)> {
+        let ready = self.on_own_bases(ready.clone())?;
+        let over = |(point, ready): (&RestartPoint, &Moment)| {
+            let memory = point.machine.memory().over(pool, ready.memory().base());
+            RestartPoint { machine: point.machine.on(memory), ..point.clone() }
+        };
+        let restart = restart.iter().zip(&ready.moment.machines).map(over).collect();
+        Ok((ready, restart))
+    }
+
+    /// Puts the memory of each machine on a base of its own in this process' memory.
+    fn on_own_bases(&self, mut stored: Stored) -> anyhow::Result<Stored> {
+        let path = self.ready_path();
+        let machines = &mut stored.moment.machines;
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let of_thread = machines.len().div_ceil(cores).max(1);
+        thread::scope(|scope| {
+            let put = |machines: &mut [Moment]| -> anyhow::Result<()> {
+                for machine in machines {
+                    let base = BaseFile::in_memory(&path, machine.memory())?;
+                    *machine = machine.on(Image::on(Arc::new(Base::File(base))));
+                }
+                Ok(())
+            };
+            let started: Vec<_> =
+                machines.chunks_mut(of_thread).map(|machines| scope.spawn(move || put(machines))).collect();
+            let mut joined = started.into_iter().map(|thread| thread.join());
+            joined.try_for_each(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
         Ok(stored)
     }
 
-    /// Stores a node's restart point. The caller holds the lock.
-    ///
-    /// # Errors
-    /// Returns an error under the same conditions as [`MomentFolder::put_ready`].
-    pub fn put_restart(&self, node: usize, point: RestartPoint, seed: u64) -> anyhow::Result<RestartPoint> {
-        let base = self.put_base(RESTART, node, &point.machine)?;
-        let point = RestartPoint { machine: point.machine.on(Image::on(base)), ..point };
-        point.write(&self.restart_path(node), self.key, seed)?;
-        Ok(point)
-    }
-
-    fn put_base(&self, name: &str, node: usize, machine: &Moment) -> anyhow::Result<Arc<Base>> {
-        let path = self.base_path(name, node);
-        let digest = BaseFile::write(&path, machine.memory())?;
-        let base = Arc::new(Base::File(BaseFile::open(&path)?));
-        if base.digest() != Some(digest) {
-            bail!("{}: another process replaced it", path.display());
+    /// Removes the files of a boot that an earlier version stored here. No process of this version reads them.
+    fn remove_base_files(&self) {
+        for path in entries(&self.folder) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_earlier = name == "ready.moment"
+                || ["ready-", "restart-"].iter().any(|prefix| name.starts_with(prefix));
+            if is_earlier {
+                // A file that cannot be removed does no harm.
+                let _ = fs::remove_file(&path);
+            }
         }
-        Ok(base)
     }
 
-    /// Returns true if a boot of this number of nodes is stored. Its files are not checked.
+    /// Returns true if a boot is stored. Its files are not checked.
     #[must_use]
-    pub fn has_boot(&self, nodes: usize) -> bool {
-        self.ready_path().is_file() && (0..nodes).all(|node| self.restart_path(node).is_file())
+    pub fn has_boot(&self) -> bool {
+        self.ready_path().is_file() && self.restart_path().is_file()
     }
 
-    /// Reads *ready* of a world with this number of nodes, with at most `pages_max` pages and blocks.
+    /// Reads *ready* of a world with this number of nodes, with at most `pages_max` pages and blocks. Its pages are not
+    /// kept in a pool, because the memory of its machines is on bases.
     ///
     /// # Errors
     /// Returns an error if it does not exist, is damaged, or is of another version.
     pub fn ready(&self, nodes: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<Stored> {
-        let bases: Vec<Arc<Base>> =
-            (0..nodes).map(|node| self.base(READY, node)).collect::<Result<_, _>>()?;
-        Stored::read(&self.ready_path(), self.key, pool, pages_max, |digest| find(&bases, digest))
+        let path = self.ready_path();
+        let stored = Stored::read(&path, self.key, pool, pages_max, |_| None)?;
+        if stored.moment.machines.len() != nodes {
+            bail!("{}: it has {} machines instead of {nodes}", path.display(), stored.moment.machines.len());
+        }
+        self.on_own_bases(stored)
     }
 
-    /// Reads a node's restart point, with at most `pages_max` pages and blocks.
+    /// Reads the restart points of the nodes of `ready`, with at most `pages_max` pages and blocks in all.
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`MomentFolder::ready`].
-    pub fn restart(&self, node: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<RestartPoint> {
-        let base = [self.base(RESTART, node)?];
-        RestartPoint::read(&self.restart_path(node), self.key, pool, pages_max, |digest| find(&base, digest))
-    }
-
-    fn base(&self, name: &str, node: usize) -> anyhow::Result<Arc<Base>> {
-        Ok(Arc::new(Base::File(BaseFile::open(&self.base_path(name, node))?)))
+    pub fn restart(&self, ready: &Stored, pool: &Pool, pages_max: u64) -> anyhow::Result<Vec<RestartPoint>> {
+        let (bases, nodes) = (bases(ready), ready.moment.machines.len());
+        RestartPoint::read_all(&self.restart_path(), self.key, nodes, pool, pages_max, |digest| {
+            find(&bases, digest)
+        })
     }
 
     /// Checks that a moment can be saved under a name.
@@ -207,14 +248,13 @@ impl MomentFolder {
         stored.write(&self.saved_path(name), label, self.timelines, seed)
     }
 
-    /// Reads a saved moment with at most `pages_max` pages and blocks. Its memory refers to the base files of `ready`.
+    /// Reads a saved moment with at most `pages_max` pages and blocks. Its memory is over the bases of `ready`.
     ///
     /// # Errors
     /// Returns an error if the moment does not exist or is damaged.
     pub fn saved(&self, name: &str, pool: &Pool, pages_max: u64, ready: &Stored) -> anyhow::Result<Stored> {
         let path = self.existing(name)?;
-        let machines = ready.moment.machines.iter();
-        let bases: Vec<Arc<Base>> = machines.map(|machine| Arc::clone(machine.memory().base())).collect();
+        let bases = bases(ready);
         Stored::read(&path, self.timelines, pool, pages_max, |digest| find(&bases, digest))
     }
 
@@ -280,8 +320,8 @@ impl MomentFolder {
     /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with
     /// another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
-        let boots = self.folder.parent().into_iter().flat_map(folders);
-        let saved = boots.flat_map(|boot| folders(&boot.join("saved")));
+        let boots = self.folder.parent().into_iter().flat_map(entries);
+        let saved = boots.flat_map(|boot| entries(&boot.join("saved")));
         for path in saved.map(|folder| folder.join(format!("{name}.moment"))).take(SAVED_MAX) {
             if path.is_file()
                 && let Ok(file) = MomentFile::open(&path)
@@ -299,18 +339,20 @@ impl MomentFolder {
         self.saved_folder().join(format!("{name}.moment"))
     }
     fn ready_path(&self) -> PathBuf {
-        self.folder.join(format!("{READY}.moment"))
+        self.folder.join(READY)
     }
-    fn restart_path(&self, node: usize) -> PathBuf {
-        self.folder.join(format!("{RESTART}-{node:02}.moment"))
-    }
-    fn base_path(&self, name: &str, node: usize) -> PathBuf {
-        self.folder.join(format!("{name}-{node:02}.base"))
+    fn restart_path(&self) -> PathBuf {
+        self.folder.join(RESTART)
     }
 }
 
+/// Returns the bases of the machines of *ready*.
+fn bases(ready: &Stored) -> Vec<Arc<Base>> {
+    ready.moment.machines.iter().map(|machine| Arc::clone(machine.memory().base())).collect()
+}
+
 /// Returns the entries of a folder in the order of their names; none if it cannot be read.
-fn folders(folder: &Path) -> Vec<PathBuf> {
+fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(SAVED_MAX);
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -328,6 +370,26 @@ mod tests {
 
     use super::*;
     use everett_world_file::parse;
+
+    #[test]
+    fn files_of_earlier_versions_are_removed_and_others_stay() {
+        let cache = tempfile::tempdir().unwrap();
+        let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
+        let identity = Identity::new(&world, &[]);
+        let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
+        let _lock = moment_folder.lock(&mut || false).unwrap();
+        let saved = moment_folder.saved_path("ready-a");
+        let stays = [READY, RESTART, "lock"].map(|name| moment_folder.folder().join(name));
+        let goes = ["ready.moment", "ready-00.base", "restart-00.base", "restart-01.moment"]
+            .map(|name| moment_folder.folder().join(name));
+        for path in stays.iter().chain(&goes).chain([&saved]) {
+            fs::write(path, "x").unwrap();
+        }
+        assert!(moment_folder.has_boot());
+        moment_folder.remove_base_files();
+        assert!(stays.iter().chain([&saved]).all(|path| path.exists()));
+        assert!(goes.iter().all(|path| !path.exists()));
+    }
 
     #[test]
     fn a_moment_of_another_machine_version_is_refused_by_its_version() {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,44 +47,25 @@ impl BaseFile {
     /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (for example because
     /// the disk is full). An earlier file under this name then still exists, and no other file is left.
     pub fn write(path: &Path, image: &impl PageSource) -> Result<BaseDigest, FileError> {
-        let pages = image.pages();
-        FileError::at_most(path, "pages", pages, BASE_PAGES_MAX)?;
-        let presence = Presence::new(pages, image.present().map(|(index, _, _)| index));
-        let stored = zstd::bulk::compress(&presence.to_bytes(), ZSTD_LEVEL)
-            .map_err(FileError::io(path, "compress the index of"))?;
-
-        let mut head =
-            Vec::with_capacity(HEAD_BYTES + stored.len() + presence.present() as usize * 32 + PAGE);
-        head.extend(MAGIC);
-        head.extend(BASE_FORMAT.to_le_bytes());
-        head.extend((stored.len() as u32).to_le_bytes());
-        head.extend(pages.to_le_bytes());
-        head.extend(presence.present().to_le_bytes());
-        let data_at = data_offset(stored.len(), presence.present());
-        head.extend((data_at as u64).to_le_bytes());
-        head.extend([0; 32]);
-        head.extend(&stored);
-        image.present().for_each(|(_, hash, _)| head.extend(hash.0));
-        head.resize(data_at, 0);
-        let digest = checksum(&head[..DIGEST_AT], &head[HEAD_BYTES..]);
-        head[DIGEST_AT..HEAD_BYTES].copy_from_slice(&digest);
-
+        let Encoded { head, digest } = Encoded::of(path, image)?;
         write_atomically(path, |file| {
-            file.set_len(data_at as u64 + pages * PAGE as u64)?;
-            file.write_at(&head, 0)?;
-            let offset = |page: u64| data_at as u64 + page * PAGE as u64;
-            let (mut first, mut run) = (0, Vec::with_capacity(RUN_PAGES * PAGE));
-            for (index, _, content) in image.present() {
-                if run.len() == RUN_PAGES * PAGE || index != first + (run.len() / PAGE) as u64 {
-                    file.write_at(&run, offset(first))?;
-                    run.clear();
-                    first = index;
-                }
-                run.extend_from_slice(content);
-            }
-            file.write_at(&run, offset(first))
+            put(&head, image, |len| file.set_len(len), |bytes, at| file.write_at(bytes, at))
         })?;
-        Ok(BaseDigest(digest))
+        Ok(digest)
+    }
+
+    /// Makes a base of all pages of an image in the host's memory, outside of any folder. `path` is the name for errors,
+    /// that of the file from which the image came. The base equals the one that [`BaseFile::write`] writes, and has its
+    /// digest. Its memory is freed with its last mapping.
+    ///
+    /// # Errors
+    /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages, or if the host has too little memory.
+    pub fn in_memory(path: &Path, image: &impl PageSource) -> Result<BaseFile, FileError> {
+        let Encoded { head, .. } = Encoded::of(path, image)?;
+        let map = MappedFile::in_memory(|file| {
+            put(&head, image, |len| file.set_len(len), |bytes, at| file.write_all_at(bytes, at))
+        });
+        BaseFile::of_map(path, map.map_err(FileError::io(path, "make room in memory for"))?)
     }
 
     /// Maps a base and verifies all of it. The caller promises that the file is not changed or truncated while it is
@@ -103,7 +85,11 @@ impl BaseFile {
     /// # Errors
     /// Returns the errors of [`BaseFile::open`], except for damaged pages.
     pub(crate) fn open_unverified(path: &Path) -> Result<BaseFile, FileError> {
-        let map = MappedFile::open(path).map_err(FileError::io(path, "open"))?;
+        BaseFile::of_map(path, MappedFile::open(path).map_err(FileError::io(path, "open"))?)
+    }
+
+    /// Verifies the head, the index and the length of a mapped base.
+    fn of_map(path: &Path, map: MappedFile) -> Result<BaseFile, FileError> {
         let bytes = map.bytes();
         check_kind(path, bytes, KIND, MAGIC, BASE_FORMAT)?;
         let damaged = |what: &str| FileError::damaged(path, what);
@@ -245,6 +231,62 @@ impl fmt::Debug for BaseFile {
         let (pages, present) = (self.pages(), self.present_pages());
         write!(f, "BaseFile({}, {present} of {pages} pages, {})", self.digest, self.path.display())
     }
+}
+
+/// Bytes before the pages of a base, and its digest.
+struct Encoded {
+    head: Vec<u8>,
+    digest: BaseDigest,
+}
+
+impl Encoded {
+    fn of(path: &Path, image: &impl PageSource) -> Result<Encoded, FileError> {
+        let pages = image.pages();
+        FileError::at_most(path, "pages", pages, BASE_PAGES_MAX)?;
+        let presence = Presence::new(pages, image.present().map(|(index, _, _)| index));
+        let stored = zstd::bulk::compress(&presence.to_bytes(), ZSTD_LEVEL)
+            .map_err(FileError::io(path, "compress the index of"))?;
+
+        let mut head =
+            Vec::with_capacity(HEAD_BYTES + stored.len() + presence.present() as usize * 32 + PAGE);
+        head.extend(MAGIC);
+        head.extend(BASE_FORMAT.to_le_bytes());
+        head.extend((stored.len() as u32).to_le_bytes());
+        head.extend(pages.to_le_bytes());
+        head.extend(presence.present().to_le_bytes());
+        let data_at = data_offset(stored.len(), presence.present());
+        head.extend((data_at as u64).to_le_bytes());
+        head.extend([0; 32]);
+        head.extend(&stored);
+        image.present().for_each(|(_, hash, _)| head.extend(hash.0));
+        head.resize(data_at, 0);
+        let digest = checksum(&head[..DIGEST_AT], &head[HEAD_BYTES..]);
+        head[DIGEST_AT..HEAD_BYTES].copy_from_slice(&digest);
+        Ok(Encoded { head, digest: BaseDigest(digest) })
+    }
+}
+
+/// Puts the head and the pages of a base into a file of their length.
+fn put<E>(
+    head: &[u8],
+    image: &impl PageSource,
+    set_len: impl FnOnce(u64) -> Result<(), E>,
+    write_at: impl Fn(&[u8], u64) -> Result<(), E>,
+) -> Result<(), E> {
+    let data_at = head.len() as u64;
+    set_len(data_at + image.pages() * PAGE as u64)?;
+    write_at(head, 0)?;
+    let offset = |page: u64| data_at + page * PAGE as u64;
+    let (mut first, mut run) = (0, Vec::with_capacity(RUN_PAGES * PAGE));
+    for (index, _, content) in image.present() {
+        if run.len() == RUN_PAGES * PAGE || index != first + (run.len() / PAGE) as u64 {
+            write_at(&run, offset(first))?;
+            run.clear();
+            first = index;
+        }
+        run.extend_from_slice(content);
+    }
+    write_at(&run, offset(first))
 }
 
 /// Numbers at the beginning of the file.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 /// A mapped file, which stays open. An empty file has no mapping.
 #[derive(Debug)]
@@ -33,6 +34,17 @@ impl MappedFile {
             _ => Some(unsafe { Mmap::map(&file)? }),
         };
         Ok(MappedFile { file: Arc::new(file), map })
+    }
+    /// Creates a file in the host's memory, which no folder has, writes it, and maps it. Nothing can change or truncate it
+    /// after that.
+    pub(crate) fn in_memory(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<MappedFile> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("everett-base", flags)?);
+        write(&file)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+        // SAFETY: the file is sealed, so its bytes and its length cannot change, and this process created it.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(MappedFile { file: Arc::new(file), map: Some(map) })
     }
     pub(crate) fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or(&[])

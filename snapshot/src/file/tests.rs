@@ -106,6 +106,40 @@ proptest! {
         prop_assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&again).unwrap()))), &changed));
     }
 
+    /// A base in memory is the base that would be written, and an image moves from one base to another.
+    #[test]
+    fn bases_in_memory_equal_files(below in writes(), above in writes(), other in writes(), pages in 250u64..310) {
+        let folder = tempfile::tempdir().unwrap();
+        let (pool, path) = (Pool::default(), folder.path().join("base"));
+        let written = image(&pool, Image::zero(pages), &below);
+        let digest = BaseFile::write(&path, &written).unwrap();
+        let made = BaseFile::in_memory(&path, &written).unwrap();
+        made.verify_all().unwrap();
+        prop_assert_eq!(made.digest(), digest);
+        let bytes = |base: &BaseFile| {
+            let mut bytes = vec![0; base.file().metadata().unwrap().len() as usize];
+            base.file().read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        prop_assert_eq!(bytes(&made), fs::read(&path).unwrap());
+        // Nothing can change what machines map.
+        prop_assert!(made.file().write_all_at(&[1], 0).is_err() && made.file().set_len(0).is_err());
+
+        let changed = image(&pool, Image::on(Arc::new(Base::File(made))), &above);
+        let others = image(&pool, Image::zero(pages), &other);
+        let others = Arc::new(Base::File(BaseFile::in_memory(&path, &others).unwrap()));
+        let moved = changed.over(&pool, &others);
+        prop_assert!(same(&moved, &changed));
+        prop_assert!(Arc::ptr_eq(moved.base(), &others));
+        for (index, entry) in moved.delta() {
+            let hash = match entry {
+                Entry::Page(page) => Some(page.hash()),
+                Entry::Zero => None,
+            };
+            prop_assert!(hash != others.hash(index) && index < pages, "entry {} is not needed", index);
+        }
+    }
+
     #[test]
     fn moments_come_back(
         below in writes(), writes in proptest::collection::vec(writes(), 3),
@@ -204,6 +238,36 @@ fn every_damage_to_a_moment_is_found() {
         assert!(error.contains(path.to_str().unwrap()), "{what}: {error}");
     });
     assert_eq!(read(&path, &[]).unwrap().states, parts.states);
+}
+
+/// A moment of many chunks is unpacked by several threads. Pages stay in their order, and the first damage is reported.
+#[test]
+fn large_moments_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("moment");
+    let (pool, pages) = (Pool::default(), 64 * 64 + 7);
+    let mut memory = Image::zero(pages);
+    for index in 0..pages {
+        let mut content = [0; PAGE];
+        content[..8].copy_from_slice(&(index + 1).to_le_bytes());
+        memory.set(&pool, index, &content);
+    }
+    let mut parts = MomentParts::default();
+    parts.images.insert("memory".into(), memory.clone());
+    MomentFile::write(&path, &MomentInfo::default(), &parts).unwrap();
+    assert!(same(&read(&path, &[]).unwrap().images["memory"], &memory));
+    let whole = fs::read(&path).unwrap();
+    // The chunks are in the middle of the file; the first of two damaged ones is named.
+    let mut damaged = whole.clone();
+    for part in [4, 2] {
+        damaged[whole.len() / part] ^= 1;
+    }
+    fs::write(&path, &damaged).unwrap();
+    let both = read(&path, &[]).unwrap_err().to_string();
+    damaged[whole.len() / 2] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    assert_eq!(read(&path, &[]).unwrap_err().to_string(), both);
+    assert!(both.contains(": damaged: chunk ") && both.ends_with(" differs from its hash"), "{both}");
 }
 
 #[test]

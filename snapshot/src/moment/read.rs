@@ -2,11 +2,14 @@
 //! checked. Even then the file may have been forged, so every count and name is checked.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use super::head::Head;
-use super::{CHUNK_BYTES, IMAGE_PAGES_MAX, MomentParts, NAME_BYTES_MAX, PARTS_MAX, chunks};
+use super::{CHUNK_BYTES, CHUNK_PAGES, IMAGE_PAGES_MAX, MomentParts, NAME_BYTES_MAX, PARTS_MAX, chunks};
 use crate::base::Base;
 use crate::file::wire::Reader;
 use crate::file::{BaseDigest, FileError, decompress};
@@ -63,26 +66,23 @@ struct Chunks<'a> {
     number: u64,
 }
 
-impl Chunks<'_> {
+impl<'a> Chunks<'a> {
     /// Returns the next chunk, which must have `len` bytes after decompression.
-    fn next(&mut self, directory: &mut Reader<'_>, len: usize) -> Result<Vec<u8>, FileError> {
+    fn next(&mut self, directory: &mut Reader<'_>, len: usize) -> Result<Chunk<'a>, FileError> {
         let (path, number) = (self.path, self.number);
         let damaged = |what: &str| FileError::damaged(path, format!("chunk {number} {what}"));
         self.number += 1;
         let line = directory.u32().zip(directory.array::<32>());
         let (stored, hash) = line.ok_or_else(|| damaged("is not in the directory"))?;
         let stored = self.body.take(stored as usize).ok_or_else(|| damaged("is missing"))?;
-        if blake3::hash(stored) != hash {
-            return Err(damaged("differs from its hash"));
-        }
-        decompress(stored, len).ok_or_else(|| damaged("cannot be decompressed"))
+        Ok(Chunk { path, number, stored, hash, len })
     }
 
     fn states(&mut self, directory: &mut Reader<'_>, len: u64) -> Result<Vec<u8>, FileError> {
         let mut bytes = Vec::new();
         for _ in 0..chunks(len, 0).0 {
             let len = (len as usize - bytes.len()).min(CHUNK_BYTES);
-            bytes.extend(self.next(directory, len)?);
+            bytes.extend(self.next(directory, len)?.bytes()?);
         }
         Ok(bytes)
     }
@@ -93,17 +93,70 @@ impl Chunks<'_> {
         count: u64,
         pool: &Pool,
     ) -> Result<Vec<PageRef>, FileError> {
+        let mut all = Vec::new();
+        for number in 0..chunks(0, count).1 {
+            let left = count - number * CHUNK_PAGES as u64;
+            // A chunk has at most `CHUNK_PAGES` pages, so its length fits.
+            let len = left.min(CHUNK_PAGES as u64) as usize * PAGE;
+            all.push(self.next(directory, len)?);
+        }
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = (all.len() / CHUNKS_OF_THREAD).clamp(1, cores.min(THREADS_MAX));
+        let parts: Vec<&[Chunk<'_>]> = all.chunks(all.len().div_ceil(threads).max(1)).collect();
+        // The pages are in the order of the file, whichever thread is first.
+        let parts: Vec<Result<Vec<PageRef>, FileError>> = match parts.as_slice() {
+            [] => Vec::new(),
+            [only] => vec![pages_of(only, pool)],
+            several => thread::scope(|scope| {
+                let started: Vec<_> =
+                    several.iter().map(|part| scope.spawn(|| pages_of(part, pool))).collect();
+                let joined = started.into_iter().map(|thread| thread.join());
+                joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            }),
+        };
         let mut pages = Vec::new();
-        for _ in 0..chunks(0, count).1 {
-            let len = ((count as usize - pages.len()) * PAGE).min(CHUNK_BYTES);
-            let contents = self.next(directory, len)?;
-            for content in contents.as_chunks().0 {
-                let page = pool.intern(content);
-                pages.push(page.ok_or_else(|| FileError::damaged(self.path, "it stores a page of zeroes"))?);
-            }
+        for part in parts {
+            pages.append(&mut part?);
         }
         Ok(pages)
     }
+}
+
+/// Smallest number of chunks for which a thread is worth its start.
+const CHUNKS_OF_THREAD: usize = 16;
+/// Maximum number of threads that unpack chunks.
+const THREADS_MAX: usize = 8;
+
+/// Chunk as it is stored.
+struct Chunk<'a> {
+    path: &'a Path,
+    number: u64,
+    stored: &'a [u8],
+    hash: [u8; 32],
+    /// Length after decompression, in bytes.
+    len: usize,
+}
+
+impl Chunk<'_> {
+    fn bytes(&self) -> Result<Vec<u8>, FileError> {
+        let damaged = |what: &str| FileError::damaged(self.path, format!("chunk {} {what}", self.number));
+        if blake3::hash(self.stored) != self.hash {
+            return Err(damaged("differs from its hash"));
+        }
+        decompress(self.stored, self.len).ok_or_else(|| damaged("cannot be decompressed"))
+    }
+}
+
+/// Returns the pages of chunks, in their order.
+fn pages_of(chunks: &[Chunk<'_>], pool: &Pool) -> Result<Vec<PageRef>, FileError> {
+    let mut pages = Vec::new();
+    for chunk in chunks {
+        for content in chunk.bytes()?.as_chunks().0 {
+            let page = pool.intern(content);
+            pages.push(page.ok_or_else(|| FileError::damaged(chunk.path, "it stores a page of zeroes"))?);
+        }
+    }
+    Ok(pages)
 }
 
 /// Reader of the part of the directory after the chunk list.
