@@ -1,28 +1,80 @@
 #!/usr/bin/env bash
-# Boots the draft of `everett init` for each server that Everett knows from a Debian package, and prints the table of
-# docs/drafts.md: vtime of *ready*, host seconds, result. Packages can be named: benches/drafts.sh nginx mosquitto
+# Boots the drafts of `everett init` and prints the table of docs/drafts.md.
+#
+#     benches/drafts.sh                     all packages, on one machine and on three
+#     benches/drafts.sh nginx mosquitto/3   one package on one machine and on three, another on three
+#
+# For each draft: `everett init`; a boot from power-on, at whose end the checks must pass (vtime of ready, CPU time of the
+# host, which includes 2 s of vtime before the checks); a run of 3 s with the checks; an exploration of 5 branches. The image
+# is built before the boot is timed. An exploration that finds something is a result, not a failure: the row says what.
+#
+# EVERETT names the program. BRANCHES is the number of branches. KEEP names a folder that keeps the worlds, the outputs and
+# the run directories.
 set -euo pipefail
 everett=$(realpath "${EVERETT:-target/release/everett}")
-[ $# -gt 0 ] || set -- etcd-server haproxy mariadb-server memcached mosquitto nats-server nginx postgresql \
-    rabbitmq-server redis-server zookeeper beanstalkd
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+branches=${BRANCHES:-5}
+[ $# -gt 0 ] || set -- beanstalkd etcd-server haproxy mariadb-server memcached mosquitto nats-server nginx postgresql \
+    prometheus rabbitmq-server redis-server zookeeper
+if [ -n "${KEEP:-}" ]; then
+    mkdir -p "$KEEP"
+    place=$(realpath "$KEEP")
+else
+    place=$(mktemp -d)
+    trap 'rm -rf "$place"' EXIT
+fi
 failed=0
-echo '| package | machines | vtime of ready | host | result |'
-echo '|---|---|---|---|---|'
-for package; do
-    for nodes in 1 3; do
-        mkdir "$place/$package-$nodes"
-        cd "$place/$package-$nodes"
-        start=$SECONDS
-        if "$everett" init "$package" --nodes $nodes > out 2>&1 && "$everett" run --for 3s >> out 2>&1; then
-            result='ready, answers'
-        else
-            result=$(grep -m 1 FOUND out || tail -n 1 out)
-            failed=1
-        fi
-        ready=$(grep 'services are ready' out | tail -n 1 | awk '{ printf "%.1f s", $1 }')
-        echo "| \`$package\` | $nodes | $ready | $((SECONDS - start)) s | $result |"
+
+# Prints the value of a number or a plain text in the last line of a JSON file that has the key.
+value() {
+    grep -o "\"$1\":[^,}]*" "$2" | tail -n 1 | cut -d : -f 2- | tr -d '"'
+}
+
+# Runs everett with its output in the file $1.out, its errors in $1.err, and its CPU time in seconds in $1.cpu.
+timed() {
+    local name=$1 status=0
+    shift
+    TIMEFORMAT='%U %S'
+    { time "$everett" "$@" > "$name.out" 2> "$name.err" || status=$?; } 2> "$name.time"
+    awk '{ printf "%.1f s\n", $1 + $2 }' "$name.time" > "$name.cpu"
+    return $status
+}
+
+# Prints a row; the last line of a file is why a step failed.
+row() {
+    echo "| \`$package\` | $version | $nodes | $1 | $2 | $3 | $4 |"
+}
+
+fail() {
+    row "${ready:-}" "${cpu:-}" '' "$1: $(cat "$2.out" "$2.err" | tail -n 1 | cut -c 1-200 | tr '|' '/')"
+    failed=1
+}
+
+draft() {
+    local version='' ready='' cpu='' found
+    cd "$(mktemp -d "$place/$package-$nodes-XXXXXX")"
+    timed init init "$package" --nodes "$nodes" || { fail 'no draft' init; return; }
+    timed image image build world.toml || { fail 'no image' image; return; }
+    version=$(grep -A 1 "^name = \"$package\"" world.lock | grep -m 1 '^version' | cut -d '"' -f 2 || true)
+    timed boot run --json --cold --for 1ms || { fail 'not ready, or no answer' boot; return; }
+    ready=$(value ready_ns boot.out | awk '{ printf "%.1f s", $1 / 1e9 }')
+    cpu=$(cat boot.cpu)
+    timed run run --json --for 3s || { fail 'no answer after 3 s' run; return; }
+    timed explore explore --json --branches $branches || [ $? = 1 ] || { fail 'no exploration' explore; return; }
+    found=$(grep '"kind":"found"' explore.out | grep -o '"property":"[^"]*"' | cut -d '"' -f 4 | sort | uniq -c |
+        awk '{ $1 = ""; printf "%s%s", separator, substr($0, 2); separator = ", " }' || true)
+    row "$ready" "$cpu" "$(value branches explore.out), $(value checked explore.out), $(value faults explore.out)" "${found:-nothing}"
+}
+
+echo '| package | version | machines | vtime of ready | CPU to ready | branches, checked, faults | found |'
+echo '|---|---|---|---|---|---|---|'
+for word; do
+    package=${word%/*}
+    case $word in
+        */*) counts=${word#*/} ;;
+        *) counts='1 3' ;;
+    esac
+    for nodes in $counts; do
+        draft
     done
 done
 exit $failed
