@@ -6,8 +6,8 @@ use std::path::Path;
 use everett_session::event::{Event, What};
 
 use super::compose::project_of;
-use super::tools::{text, tools};
 use super::launcher_of;
+use super::tools::{text, tools};
 use crate::support::{MS, findings, lines, run_to_end};
 
 /// Every command is this program. It says under which name it runs, where, and what it finds there.
