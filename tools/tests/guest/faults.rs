@@ -62,6 +62,7 @@ const PLAN: &str = r#"
 {"at": "100ms", "for": "100ms", "fault": "disk_latency", "node": "db", "extra": {"uniform": ["1ms", "9ms"]}}
 {"at": "110ms", "for": "50ms", "fault": "disk_full", "node": "db"}
 {"at": "115ms", "for": "10ms", "fault": "disk_error", "node": "db", "requests": "read", "ppm": 1000}
+{"at": "200ms", "fault": "restart_service", "node": "peer", "unit": "redis-server"}
 {"at": "250ms", "for": "40ms", "fault": "partition", "links": {"from": ["db"], "to": ["peer"]}, "mode": "hold"}
 {"at": "300ms", "for": "40ms", "fault": "clog", "node": "peer"}
 {"at": "350ms", "for": "40ms", "fault": "pause", "node": "peer"}
