@@ -22,7 +22,7 @@ const LINES: &[(&str, &[&str])] = &[
         &[
             "fault: there is no fault \"earthquake\"; the faults are latency, loss, duplicate, reorder, corrupt, \
            bandwidth, partition, clog, power_loss, reset, pause, slow_cpu, disk_error, disk_latency, disk_full, \
-           bit_rot, clock_drift, clock_step, stalls, priorities, reseed, command, heal, quiet",
+           bit_rot, clock_drift, clock_step, stalls, priorities, reseed, command, restart_service, heal, …",
         ],
     ),
     (r#"{"at":"1s","fault":7}"#, &["fault: expected a string, found a number"]),
