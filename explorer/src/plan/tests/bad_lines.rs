@@ -114,7 +114,7 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (
         r#"{"at":"1s","fault":"restart_service","node":"n3","unit":"load"}"#,
-        &[r#"unit: node "n3" has no service "load"; its services are "redis" and "sentinel""#],
+        &[r#"unit: node "n3" has no service "load"; its services are redis, sentinel"#],
     ),
     (
         r#"{"at":"1s","fault":"priorities","node":"n2","unit":"redis","every":"10ms"}"#,
