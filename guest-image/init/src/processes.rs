@@ -1,4 +1,4 @@
-//! What `/proc` says about processes.
+//! Processes of the machine, read from `/proc`.
 
 use std::fs;
 
