@@ -65,7 +65,7 @@ impl At {
     /// Returns an error at this place; `key` is the path of the key.
     pub(super) fn error(&self, key: &str, what: impl Into<String>) -> Error {
         let file = self.origin.file.to_path_buf();
-        Error { file, line: Some(self.line), key: key.to_owned(), what: what.into() }
+        Error { file, line: Some(self.line), key: everett_input::text::one_line(key), what: what.into() }
     }
 }
 
