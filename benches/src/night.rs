@@ -11,7 +11,7 @@ use std::path::Path;
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
 use everett_explorer::expedition::{Aim, ExpeditionError, Job, Outcome, Progress, Watch, Workers, explore};
 use everett_explorer::run::{
-    Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, SCHEMA_VERSION, StrategyName, Why,
+    Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName, Why,
 };
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
@@ -43,7 +43,6 @@ const FOUND: u64 = 11;
 #[must_use]
 pub fn header(strategy: StrategyKind) -> Header {
     Header {
-        schema_version: SCHEMA_VERSION,
         everett: "0".to_owned(),
         machine_version: "scripted".to_owned(),
         identity: "0".to_owned(),
@@ -57,8 +56,7 @@ pub fn header(strategy: StrategyKind) -> Header {
         segment_ns: SEGMENT_NS,
         horizon_ns: SEGMENT_NS * DEPTH as u64,
         nodes: ["a", "b", "db"].map(str::to_owned).to_vec(),
-        engine: "soft".to_owned(),
-        exact: true,
+        ..Header::default()
     }
 }
 
@@ -281,7 +279,6 @@ impl World {
             open_ns: (depth < DEPTH && draw(4) > 0).then_some(end_ns),
             end_ns,
             instructions: 60_000_000 + draw(40_000_000),
-            final_phase: None,
             executed: 70_000_000,
             cpu_ns: 250_000_000 + draw(50_000_000),
             trail: (0..8).map(|_| format!("{:08x}", draw(1 << 32))).collect(),
@@ -292,16 +289,13 @@ impl World {
             messages: 60 + draw(60),
             delta,
             hits,
-            sometimes: Vec::new(),
-            commands: Default::default(),
             history: Some(HistoryCount {
                 operations: draw(90),
                 acknowledged: draw(9),
                 ..HistoryCount::default()
             }),
             log_bytes: draw(4_000),
-            log_cut: false,
-            broken: None,
+            ..Record::default()
         }
     }
 }

@@ -5,10 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use everett_explorer::coverage::Delta;
-use everett_explorer::run::{
-    Evidence, Header, Hit, Journal, Merged, Reading, Record, SCHEMA_VERSION, StrategyName, Why,
-};
+use everett_explorer::run::{Evidence, Header, Hit, Journal, Merged, Reading, Record, Why};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -53,22 +50,15 @@ impl Lab {
 
     fn header(&self, identity: &str) -> Header {
         Header {
-            schema_version: SCHEMA_VERSION,
-            everett: "0.1.0".to_owned(),
             machine_version: "1".to_owned(),
             identity: identity.to_owned(),
-            image: "77aa".to_owned(),
             world_file: self.path("w.toml").display().to_string(),
-            world: json!({}),
             seed: 7,
-            strategy: StrategyName("novelty".to_owned()),
-            in_flight: 4,
             root_ns: 1_000,
             segment_ns: 2_000_000_000,
             horizon_ns: 30_000_000_000,
             nodes: vec!["n1".to_owned()],
-            engine: "soft".to_owned(),
-            exact: true,
+            ..Header::default()
         }
     }
 
@@ -100,21 +90,12 @@ impl Lab {
 fn record(choice: u64, signature: &str) -> Record {
     Record {
         choice,
-        from: None,
         path: format!("1000.{}", choice + 1).parse().unwrap(),
-        open_ns: None,
         end_ns: 1_000_001_000,
         instructions: 10,
-        final_phase: None,
         executed: 10,
         cpu_ns: 60_000_000_000,
-        trail: "00ff".to_owned(),
-        marks: vec![(1, "00".to_owned())],
-        checked: false,
         faults: 1,
-        losses: 0,
-        messages: 0,
-        delta: Delta::default(),
         hits: vec![Hit {
             property: "p".to_owned(),
             signature: signature.to_owned(),
@@ -123,12 +104,7 @@ fn record(choice: u64, signature: &str) -> Record {
             node: None,
             evidence: Evidence::default(),
         }],
-        sometimes: Vec::new(),
-        commands: everett_explorer::composer::Tally::default(),
-        history: None,
-        log_bytes: 0,
-        log_cut: false,
-        broken: None,
+        ..Record::default()
     }
 }
 

@@ -6,31 +6,20 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::coverage::Delta;
-use everett_explorer::run::{
-    Evidence, Header, Hit, Journal, Reading, Record, SCHEMA_VERSION, StrategyName, Why,
-};
+use everett_explorer::run::{Evidence, Header, Hit, Journal, Reading, Record, Why};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn header() -> Header {
     Header {
-        schema_version: SCHEMA_VERSION,
-        everett: "0.1.0".to_owned(),
-        machine_version: "1".to_owned(),
         identity: "0".to_owned(),
-        image: "77aa".to_owned(),
         world_file: "/nowhere/w.toml".to_owned(),
-        world: json!({}),
         seed: 7,
-        strategy: StrategyName("novelty".to_owned()),
-        in_flight: 4,
         root_ns: 1_000,
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,
         nodes: vec!["n1".to_owned()],
-        engine: "soft".to_owned(),
-        exact: true,
+        ..Header::default()
     }
 }
 
@@ -45,28 +34,14 @@ fn record(choice: u64, found: bool) -> Record {
     };
     Record {
         choice,
-        from: None,
         path: format!("1000.{}", choice + 1).parse().unwrap(),
-        open_ns: None,
         end_ns: 1_000_001_000,
         instructions: 10,
-        final_phase: None,
         executed: 10,
         cpu_ns: 60_000_000_000,
-        trail: "00ff".to_owned(),
-        marks: vec![(1, "00".to_owned())],
-        checked: false,
         faults: 1,
-        losses: 0,
-        messages: 0,
-        delta: Delta::default(),
         hits: if found { vec![hit()] } else { Vec::new() },
-        sometimes: Vec::new(),
-        commands: everett_explorer::composer::Tally::default(),
-        history: None,
-        log_bytes: 0,
-        log_cut: false,
-        broken: None,
+        ..Record::default()
     }
 }
 

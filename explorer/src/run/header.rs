@@ -59,6 +59,30 @@ pub struct Header {
     pub exact: bool,
 }
 
+/// A header of this format for a world without nodes, on the engine that is exact everywhere.
+impl Default for Header {
+    fn default() -> Header {
+        Header {
+            schema_version: SCHEMA_VERSION,
+            everett: String::new(),
+            machine_version: String::new(),
+            identity: String::new(),
+            image: String::new(),
+            world_file: String::new(),
+            world: serde_json::Value::Null,
+            seed: 0,
+            strategy: StrategyName(StrategyKind::default().name().to_owned()),
+            in_flight: 1,
+            root_ns: 0,
+            segment_ns: 1,
+            horizon_ns: 1,
+            nodes: Vec::new(),
+            engine: soft(),
+            exact: proved(),
+        }
+    }
+}
+
 /// Returns the engine of headers that do not name an engine.
 fn soft() -> String {
     "soft".to_owned()

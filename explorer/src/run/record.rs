@@ -13,8 +13,8 @@ use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, Path, Place};
 
 /// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` are functions of the
-/// exploration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// exploration. The default is choice 0, at the root moment, with nothing reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Position of the branch in the order of choices, from 0.
@@ -29,7 +29,7 @@ pub struct Record {
     pub end_ns: u64,
     /// Cost of the branch with its final phase, in instructions.
     pub instructions: u64,
-    /// Part of the cost that its final phase took. `None` if checks did not follow the branch, or if the record is of an
+    /// Part of the cost that its final phase took. `None` if no final phase followed the branch, or if the record is of an
     /// older format, which does not have it.
     pub final_phase: Option<FinalPhase>,
     /// Instructions that the host executed for the branch: more than `instructions` if a part was run again, fewer if a

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use everett_explorer::causality::{self, Causality, Count, Jump, Step, StepKind, Vary, Why as Cause};
-use everett_explorer::composer::Tally;
 use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
-    Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record,
-    SCHEMA_VERSION, Span, StrategyName, Why,
+    Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, Span,
+    StrategyName, Why,
 };
 use serde_json::json;
 
@@ -22,7 +21,6 @@ pub(super) const SEGMENT_NS: u64 = 2_000_000_000;
 
 pub(super) fn header(word: &str) -> Header {
     Header {
-        schema_version: SCHEMA_VERSION,
         everett: "0.1.0".to_owned(),
         machine_version: "everett-3".to_owned(),
         identity: "3d01".to_owned(),
@@ -43,8 +41,7 @@ pub(super) fn header(word: &str) -> Header {
         segment_ns: SEGMENT_NS,
         horizon_ns: 3 * SEGMENT_NS,
         nodes: vec!["db".to_owned(), "a".to_owned(), format!("b {word}")],
-        engine: "soft".to_owned(),
-        exact: true,
+        ..Header::default()
     }
 }
 
@@ -76,19 +73,13 @@ pub(super) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
         executed: 1_000_000_000,
         cpu_ns: 60_000_000_000,
         trail: "00ff".to_owned(),
-        marks: Vec::new(),
         checked: !choice.is_multiple_of(2),
         faults: 2,
-        losses: 0,
         messages: 9,
         delta: points.into_iter().map(reach).collect::<Delta>(),
-        hits: Vec::new(),
-        sometimes: Vec::new(),
-        commands: Tally::default(),
         history: Some(HistoryCount { operations: 4, acknowledged: 3, ..HistoryCount::default() }),
         log_bytes: 100,
-        log_cut: false,
-        broken: None,
+        ..Record::default()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use everett_explorer::run::{Header, SCHEMA_VERSION, StrategyName};
+use everett_explorer::run::Header;
 use everett_finding_file::{Content, Source, write};
 use everett_guest_image::Cache;
 use everett_world_file::seal::{Blob, Seal, SealedContainer, SealedImages};
@@ -12,22 +12,10 @@ use crate::identity::MACHINE_VERSION;
 
 fn header(machine_version: &str) -> Vec<u8> {
     let header = Header {
-        schema_version: SCHEMA_VERSION,
-        everett: String::new(),
         machine_version: machine_version.to_owned(),
-        identity: String::new(),
-        image: String::new(),
         world_file: "/home/of/somebody/else/world.toml".to_owned(),
-        world: serde_json::json!({}),
-        seed: 1,
-        strategy: StrategyName("novelty".to_owned()),
-        in_flight: 1,
-        root_ns: 0,
-        segment_ns: 1,
-        horizon_ns: 1,
         nodes: vec!["a".to_owned()],
-        engine: "soft".to_owned(),
-        exact: true,
+        ..Header::default()
     };
     serde_json::to_vec(&header).unwrap()
 }

@@ -16,10 +16,10 @@ pub struct Cost {
     pub instructions: u64,
 }
 
-/// Cost of the final phases of all branches with checks.
+/// Cost of the final phases of all branches that have one. A final phase may break off before the checks are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FinalPhases {
-    /// Number of branches whose final phase is counted here.
+    /// Number of branches with a final phase of known cost.
     pub branches: u64,
     /// Number of branches with checks whose records lack the cost of the final phase. They are of an older format.
     pub unknown: u64,

@@ -34,7 +34,6 @@ pub(crate) const ROOT_NS: u64 = 1_000;
 
 pub(crate) fn header() -> Header {
     Header {
-        schema_version: SCHEMA_VERSION,
         everett: "0.1.0".to_owned(),
         machine_version: "1".to_owned(),
         identity: "3d016600".to_owned(),
@@ -48,8 +47,7 @@ pub(crate) fn header() -> Header {
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,
         nodes: vec!["n1".to_owned(), "n2".to_owned()],
-        engine: "soft".to_owned(),
-        exact: true,
+        ..Header::default()
     }
 }
 
@@ -100,23 +98,15 @@ pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
         open_ns: Some(end_ns),
         end_ns,
         instructions: 10,
-        final_phase: None,
         executed: 10,
         cpu_ns: 100,
         trail: "00ff".to_owned(),
         marks: (1..=20).map(|at| (at, format!("{at:016x}"))).collect(),
-        checked: false,
         faults: 1,
-        losses: 0,
         messages: 20,
         delta: delta(&[(state(&format!("s{}", choice % 3)), end_ns)]),
-        hits: Vec::new(),
-        sometimes: Vec::new(),
-        commands: Tally::default(),
-        history: None,
         log_bytes: 5,
-        log_cut: false,
-        broken: None,
+        ..Record::default()
     }
 }
 

@@ -33,26 +33,14 @@ fn record(choice: u64, depth: u64, hits: Vec<Hit>) -> Record {
         choice,
         from: (depth > 1).then(|| choice.saturating_sub(1)),
         path,
-        open_ns: None,
         end_ns: 9_000_000_000,
         instructions: 1,
-        final_phase: None,
         executed: 1,
         cpu_ns: 1,
-        trail: String::new(),
-        marks: Vec::new(),
         checked: true,
         faults: 3,
-        losses: 0,
-        messages: 0,
-        delta: everett_explorer::coverage::Delta::default(),
         hits,
-        sometimes: Vec::new(),
-        commands: everett_explorer::composer::Tally::default(),
-        history: None,
-        log_bytes: 0,
-        log_cut: false,
-        broken: None,
+        ..Record::default()
     }
 }
 
