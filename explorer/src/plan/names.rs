@@ -65,23 +65,28 @@ impl Names {
     }
 
     pub(super) fn check_unit(&self, node: &str, unit: &str) -> Result<(), Problem> {
-        match self.node(node) {
-            Some(has) if !has.units.contains(unit) => Err(Problem::NoUnit {
-                node: quoted(node),
-                name: quoted(unit),
-                hint: hint(unit, has.units.iter().map(String::as_str), "its units are"),
-            }),
-            _ => Ok(()),
-        }
+        self.check_among("unit", |has| &has.units, node, unit)
     }
 
     pub(super) fn check_service(&self, node: &str, unit: &str) -> Result<(), Problem> {
-        match self.node(node) {
-            Some(has) if !has.services.contains(unit) => Err(Problem::NoService {
+        self.check_among("service", |has| &has.services, node, unit)
+    }
+
+    fn check_among(
+        &self,
+        what: &'static str,
+        of: fn(&NodeNames) -> &BTreeSet<String>,
+        node: &str,
+        name: &str,
+    ) -> Result<(), Problem> {
+        match self.node(node).map(of) {
+            Some(known) if !known.contains(name) => Err(Problem::NoUnit {
                 node: quoted(node),
-                name: quoted(unit),
-                hint: hint(unit, has.services.iter().map(String::as_str), "its services are"),
+                what,
+                name: quoted(name),
+                hint: hint(name, known.iter().map(String::as_str), &format!("its {what}s are")),
             }),
+            // A node that does not exist is reported separately.
             _ => Ok(()),
         }
     }

@@ -108,12 +108,9 @@ pub enum Problem {
     /// The disk does not exist.
     #[error("node {node} has no data disk {disk}: it has {disks}, numbered from 0")]
     NoDisk { node: String, disk: u32, disks: u32 },
-    /// The unit does not exist.
-    #[error("node {node} has no unit {name}; {hint}")]
-    NoUnit { node: String, name: String, hint: String },
-    /// The service does not exist.
-    #[error("node {node} has no service {name}; {hint}")]
-    NoService { node: String, name: String, hint: String },
+    /// The unit, or the service among them, does not exist.
+    #[error("node {node} has no {what} {name}; {hint}")]
+    NoUnit { node: String, what: &'static str, name: String, hint: String },
     /// A word is not one of those that the field accepts.
     #[error("{found} is not one of {words}")]
     NoneOf { found: String, words: String },

@@ -335,8 +335,9 @@ kinds! {
         /// Commands with their arguments. A fault draws one of these.
         argv: Vec<Vec<String>> = Vec::new(), within COMMANDS;
     }
-    /// A service is asked to end, and started again. Off by default. The stored table has it only if it is set, because
-    /// tables are part of the names of explorations, and older ones do not have it.
+    /// A service is asked to end, and started again. Off by default. The stored table (JSON or TOML, never postcard, which
+    /// cannot leave a field out) has it only if it is set: tables are part of the names of explorations, and older ones do
+    /// not have it.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }

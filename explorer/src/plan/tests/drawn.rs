@@ -9,7 +9,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::plan::draw::{Drawn, FaultConfig, Span, draw};
+use crate::plan::draw::{Drawn, FaultConfig, RestartService, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
@@ -331,10 +331,17 @@ fn a_table_is_read_strictly_and_written_back() {
     assert_eq!((config.partition.every, config.partition.links.one_way), (Span::s(5), 0));
     assert_eq!(config.partition.links.everywhere, 100_000);
     assert!(config.partition.enabled && !config.disk_error.enabled);
-    let text = toml::to_string(&config).unwrap();
-    assert_eq!(toml::from_str::<FaultConfig>(&text), Ok(config.clone()));
-    let text = serde_json::to_string(&config).unwrap();
-    assert_eq!(serde_json::from_str::<FaultConfig>(&text).unwrap(), config);
+    let restarting = FaultConfig {
+        restart_service: RestartService { enabled: true, ..RestartService::default() },
+        ..config.clone()
+    };
+    for (config, has_restarts) in [(config, false), (restarting, true)] {
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<FaultConfig>(&text), Ok(config.clone()));
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(text.contains("\"restart_service\""), has_restarts, "{text}");
+        assert_eq!(serde_json::from_str::<FaultConfig>(&text).unwrap(), config);
+    }
     for bad in [
         "parttion = {}",
         "partition = { ppm = 1 }",
