@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::tools::{static_program, text, tools};
+use super::tools::{program_image, text, tools};
 use super::{launcher_of, run_file_under, verify_file};
 use crate::support::{MS, findings, lines, run_to_end, shown};
 
@@ -136,13 +136,7 @@ fn project(folder: &Path, compose: &str) {
 
 /// Makes a project whose image has this program.
 pub(super) fn project_of(folder: &Path, program: &str, compose: &str) {
-    let program = static_program(folder, program);
-    let image = format!("{}/layout:it", text(&folder));
-    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
-    umoci(&["init", "--layout", &format!("{}/layout", text(&folder))]);
-    umoci(&["new", "--image", &image]);
-    umoci(&["insert", "--image", &image, text(&program), "/program"]);
-    umoci(&["config", "--image", &image, "--config.entrypoint", "/program"]);
+    program_image(folder, &folder.join("layout"), "it", program, &["--config.entrypoint", "/program"]);
     fs::create_dir_all(folder.join("conf/sub")).unwrap();
     for (path, content) in [("conf/a", "A"), ("conf/sub/b", "B"), ("own", "own"), ("secret", "hidden")] {
         fs::write(folder.join(path), content).unwrap();

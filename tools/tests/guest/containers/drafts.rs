@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::tools::{static_program, text, tools};
+use super::tools::program_image;
 use crate::drafts::booted_with;
 
 /// A server that says how often its volume was opened.
@@ -19,16 +19,11 @@ fn main() {
 }
 "#;
 
-/// Makes a layout with the server, which says its port and its volume.
+/// Makes a layout whose image has the server and tells its port and its volume.
 fn layout(folder: &Path) {
-    let program = static_program(folder, SERVER);
-    let image = format!("{}/layout:box", text(&folder));
-    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
-    umoci(&["init", "--layout", &format!("{}/layout", text(&folder))]);
-    umoci(&["new", "--image", &image]);
-    umoci(&["insert", "--image", &image, text(&program), "/program"]);
-    let exposed = ["--config.exposedports", "7000/tcp", "--config.volume", "/data"];
-    umoci(&[&["config", "--image", &image, "--config.entrypoint", "/program"], &exposed[..]].concat());
+    let program = ["--config.entrypoint", "/program"];
+    let told = ["--config.exposedports", "7000/tcp", "--config.volume", "/data"];
+    program_image(folder, &folder.join("layout"), "box", SERVER, &[&program[..], &told].concat());
 }
 
 const COMPOSE: &str = r#"

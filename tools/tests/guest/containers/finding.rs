@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::tools::{static_program, text, tools};
+use super::tools::{program_image, text};
 use crate::finding_file::{elsewhere, trail};
 use crate::support::shown;
 
@@ -39,14 +39,13 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     let project = folder.path().join("shop");
     fs::create_dir_all(project.join("conf")).unwrap();
     fs::create_dir_all(project.join("sources/empty")).unwrap();
-    let program = static_program(folder.path(), PROGRAM);
-    let layout = format!("{}/layout", text(&project));
-    let image = format!("{layout}:it");
-    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
-    umoci(&["init", "--layout", &layout]);
-    umoci(&["new", "--image", &image]);
-    umoci(&["insert", "--image", &image, text(&program), "/program"]);
-    umoci(&["config", "--image", &image, "--config.entrypoint", "/program"]);
+    program_image(
+        folder.path(),
+        &project.join("layout"),
+        "it",
+        PROGRAM,
+        &["--config.entrypoint", "/program"],
+    );
     let files = [
         ("conf/name", "name"),
         ("app.env", "FROM_FILE=\" ${KIND}\"\n"),

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use super::tools::{cache, static_program, text, tools};
+use super::tools::{cache, program_image, text, tools};
 use super::{run, verify};
 use crate::support::{MS, everett, findings, lines, shown};
 
@@ -58,15 +58,9 @@ impl Registry {
 /// Puts an image with a program that prints `line` into the registry.
 fn push(folder: &Path, registry: &Registry, name: &str, line: &str, credentials: Option<&str>) {
     let source = format!("fn main() {{ println!(\"{line}\"); loop {{ std::thread::park(); }} }}");
-    let program = static_program(folder, &source);
     let layout = folder.join("layout");
     let _ = fs::remove_dir_all(&layout);
-    let image = format!("{}:it", text(&layout));
-    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
-    umoci(&["init", "--layout", text(&layout)]);
-    umoci(&["new", "--image", &image]);
-    umoci(&["insert", "--image", &image, text(&program), "/program"]);
-    umoci(&["config", "--image", &image, "--config.cmd", "/program"]);
+    let image = program_image(folder, &layout, "it", &source, &["--config.cmd", "/program"]);
     let (from, to) = (format!("oci:{image}"), format!("docker://{}/{name}", registry.address));
     let mut arguments = vec!["copy", "--insecure-policy", "--dest-tls-verify=false"];
     arguments.extend(credentials.iter().flat_map(|credentials| ["--dest-creds", *credentials]));

@@ -244,6 +244,25 @@ pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
     to
 }
 
+/// Compiles a static Rust program and puts it, as `/program`, into a new layout with one image. `config` are umoci's options
+/// for the image's configuration. Returns the image: `LAYOUT:TAG`.
+pub(super) fn program_image(
+    folder: &Path,
+    layout: &Path,
+    tag: &str,
+    source: &str,
+    config: &[&str],
+) -> String {
+    let program = static_program(folder, source);
+    let image = format!("{}:{tag}", text(&layout));
+    let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
+    umoci(&["init", "--layout", text(&layout)]);
+    umoci(&["new", "--image", &image]);
+    umoci(&["insert", "--image", &image, text(&program), "/program"]);
+    umoci(&[&["config", "--image", &image], config].concat());
+    image
+}
+
 /// Returns the user's cache, so that a test can look into it.
 pub(super) fn cache() -> Cache {
     Cache::of_user().expect("a cache")
