@@ -539,6 +539,14 @@ fn hostile_files_are_refused_in_one_line() {
     );
     let replicas: String = (0..60).map(|number| format!("  s{number}: {{ image: i, scale: 2 }}\n")).collect();
     assert!(error(&format!("services:\n{replicas}")).contains("with all replicas there are 120 machines"));
+    // A key with line breaks is shown with escapes, wherever it is.
+    for text in [
+        "\"a\\nb\": 1\n",
+        "services:\n  \"a\\nb\": { image: i }\n",
+        "services:\n  a: { image: i, \"a\\nb\": 1 }\n",
+    ] {
+        assert!(error(text).contains(r"a\nb"), "{}", error(text));
+    }
     // A variable that doubles itself grows the text, not the tree.
     let doubled = format!("services:\n  a:\n    image: \"{}\"\n", "${A}".repeat(5000));
     let said = Project::new().read_with(&doubled, &|_| Some("x".repeat(100_000))).unwrap_err();
