@@ -144,7 +144,9 @@ pub fn attempt(
             (based, restart)
         }
         Err(error) => {
-            faint(format!("the boot cannot be stored: {error:#}"))?;
+            faint(format!(
+                "too little memory to share the boot between machines, so it is not stored: {error:#}"
+            ))?;
             (ready, restart)
         }
     };

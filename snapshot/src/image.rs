@@ -122,15 +122,12 @@ impl Image {
     /// Returns an image with the same content on another base, which must have the same number of pages.
     #[must_use]
     pub fn over(&self, pool: &Pool, base: &Arc<Base>) -> Image {
+        assert_eq!(base.pages(), self.pages, "a base of another length");
         let mut image = Image { base: Arc::clone(base), delta: Tree::new(), pages: self.pages };
         for (index, hash, content) in self.present() {
-            if base.hash(index) != Some(hash)
-                && let Some(page) = pool.intern_hashed(hash, content)
-            {
-                image.delta.set(index, Entry::Page(page));
-            }
+            image.set_hashed(pool, index, Some(hash), content);
         }
-        for index in base.present().take_while(|&index| index < self.pages) {
+        for index in base.present() {
             if self.hash(index).is_none() {
                 image.delta.set(index, Entry::Zero);
             }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! When *ready* is read, the memory of each node becomes a base in this process' memory, from which machines map their
-//! RAM. The digest of that base is the one of a base file with the same pages. Earlier versions kept base files here
-//! (`ready-NN.base`, `restart-NN.base`). They are removed when a boot is stored, and saved moments still fit.
+//! RAM. The digest of that base is the one of a base file with the same pages. The key covers the versions of the formats,
+//! so folders of other versions are never opened; `everett cache prune` removes them.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -130,7 +130,6 @@ impl MomentFolder {
     pub fn put_boot(&self, ready: &Stored, restart: &[RestartPoint], seed: u64) -> anyhow::Result<()> {
         RestartPoint::write_all(restart, &self.restart_path(), self.key, seed)?;
         ready.write(&self.ready_path(), "ready", self.key, seed)?;
-        self.remove_base_files();
         Ok(())
     }
 
@@ -173,19 +172,6 @@ impl MomentFolder {
             joined.try_for_each(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
         })?;
         Ok(stored)
-    }
-
-    /// Removes the files of a boot that an earlier version stored here. No process of this version reads them.
-    fn remove_base_files(&self) {
-        for path in entries(&self.folder) {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let is_earlier = name == "ready.moment"
-                || ["ready-", "restart-"].iter().any(|prefix| name.starts_with(prefix));
-            if is_earlier {
-                // A file that cannot be removed does no harm.
-                let _ = fs::remove_file(&path);
-            }
-        }
     }
 
     /// Returns true if a boot is stored. Its files are not checked.
@@ -370,26 +356,6 @@ mod tests {
 
     use super::*;
     use everett_world_file::parse;
-
-    #[test]
-    fn files_of_earlier_versions_are_removed_and_others_stay() {
-        let cache = tempfile::tempdir().unwrap();
-        let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
-        let identity = Identity::new(&world, &[]);
-        let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
-        let _lock = moment_folder.lock(&mut || false).unwrap();
-        let saved = moment_folder.saved_path("ready-a");
-        let stays = [READY, RESTART, "lock"].map(|name| moment_folder.folder().join(name));
-        let goes = ["ready.moment", "ready-00.base", "restart-00.base", "restart-01.moment"]
-            .map(|name| moment_folder.folder().join(name));
-        for path in stays.iter().chain(&goes).chain([&saved]) {
-            fs::write(path, "x").unwrap();
-        }
-        assert!(moment_folder.has_boot());
-        moment_folder.remove_base_files();
-        assert!(stays.iter().chain([&saved]).all(|path| path.exists()));
-        assert!(goes.iter().all(|path| !path.exists()));
-    }
 
     #[test]
     fn a_moment_of_another_machine_version_is_refused_by_its_version() {

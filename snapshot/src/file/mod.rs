@@ -1,6 +1,7 @@
 //! Files that hold pages: writing, checking and mapping them, and the format of base files.
 //!
-//! - `base_file`: [`BaseFile`], the raw pages of an image, to be mapped, on disk or in memory; `presence`: the bitmap of its nonzero pages
+//! - `base_file`: [`BaseFile`], the raw pages of an image, to be mapped, on disk or in memory; `presence`: the bitmap of
+//!   its nonzero pages
 //! - `atomic`: atomic file writes; [`sweep_temporaries`]
 //! - `map`: mapping files (`unsafe`); `wire`: little-endian numbers
 //!
