@@ -50,22 +50,27 @@ const SHOWN_CHARS: usize = 32;
 /// Returns a message of one line if there is no such signal.
 pub fn number(name: &str) -> Result<i32, String> {
     let number = || {
-        if let Ok(number) = name.parse::<i32>() {
+        if let Some(number) = digits(name) {
             return Some(number);
         }
         let short = name.strip_prefix("SIG").unwrap_or(name);
         if let Some(below) = short.strip_prefix("RTMAX") {
-            let below = if below.is_empty() { 0 } else { below.strip_prefix('-')?.parse::<i32>().ok()? };
+            let below = if below.is_empty() { 0 } else { digits(below.strip_prefix('-')?)? };
             return MAX.checked_sub(below).filter(|number| *number >= RTMIN);
         }
         if let Some(above) = short.strip_prefix("RTMIN+") {
-            return RTMIN.checked_add(above.parse().ok()?);
+            return RTMIN.checked_add(digits(above)?);
         }
         SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number)
     };
     number()
         .filter(|number| (1..=MAX).contains(number))
         .ok_or_else(|| format!("there is no signal {:?}", name.chars().take(SHOWN_CHARS).collect::<String>()))
+}
+
+/// Returns a number of digits alone: a text with a sign is no number.
+fn digits(text: &str) -> Option<i32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -86,9 +91,21 @@ mod tests {
         ] {
             assert_eq!(number(name), Ok(wanted), "{name}");
         }
-        for name in
-            ["", "SIG", "0", "65", "-1", "SIGRTMAX-31", "RTMIN+31", "RTMIN+99999999999", "term", "RTMAX+1"]
-        {
+        for name in [
+            "",
+            "SIG",
+            "0",
+            "65",
+            "-1",
+            "+1",
+            "SIGRTMAX-31",
+            "RTMAX--1",
+            "RTMIN+31",
+            "RTMIN+-3",
+            "RTMIN+99999999999",
+            "term",
+            "RTMAX+1",
+        ] {
             assert_eq!(number(name), Err(format!("there is no signal {name:?}")));
         }
         assert!(number(&"x".repeat(99)).unwrap_err().len() < 60);
