@@ -34,8 +34,9 @@ pub struct Explored {
 
 impl Explored {
     pub(super) fn of(merged: &Merged) -> Explored {
-        let Totals { cost, final_phases, executed, vtime_ns, checked, faults, losses, .. } = *merged.totals();
-        let Totals { log_bytes, broken, .. } = *merged.totals();
+        let Totals {
+            cost, final_phases, executed, vtime_ns, checked, faults, losses, log_bytes, broken, ..
+        } = *merged.totals();
         let (branches, subtrees) = (merged.branches(), merged.subtrees().len() as u64);
         Explored {
             branches,

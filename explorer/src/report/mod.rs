@@ -2,8 +2,9 @@
 //!
 //! - `explored`: size of the exploration; `covered`: coverage and estimates of the unseen points; `found`: findings and
 //!   their rates
-//! - [`final_phases`]: their part of the cost; `worth`: thoroughness of the exploration; `promise`: the guarantee of random priorities; `commands`: results of
-//!   test commands; `missing`: data that the report lacks because of a bound or a failure
+//! - [`final_phases`]: their part of the cost; `worth`: thoroughness of the exploration; `promise`: the guarantee of
+//!   random priorities; `commands`: results of test commands; `missing`: data that the report lacks because of a bound or
+//!   a failure
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!

@@ -76,11 +76,11 @@ fn figures(data: &Data) -> Markup {
 
 /// Returns the share of the instructions that final phases took.
 fn finals(data: &Data) -> String {
-    let s = &data.summary;
-    let share = percent(s.final_phases.sum.instructions(), s.instructions);
-    match share.filter(|_| s.final_phases.branches > 0) {
-        Some(share) => format!("{share:.0} % of the cost"),
-        None => "cost not recorded".to_owned(),
+    let finals = &data.summary.final_phases;
+    match percent(finals.sum.instructions(), data.summary.instructions) {
+        Some(share) if finals.branches > 0 => format!("{share:.0} % of the cost"),
+        _ if finals.unknown > 0 => "cost not recorded".to_owned(),
+        _ => "none".to_owned(),
     }
 }
 

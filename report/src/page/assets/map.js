@@ -227,7 +227,7 @@
     list.push(entry("Faults", commas(c.faults[n]) + (kinds.length > 0 && !plan ? ": " + kinds.map(plain).join(", ") : ""),
       plan ? make("ul", { class: "plain" }, ...plan.map((fault) => make("li", { class: "planned" }, plain(fault)))) : null));
     list.push(entry("New points", commas(c.new_points[n])));
-    list.push(entry("Cost", commas(c.cpu_ms[n]) + " ms of CPU, " + commas(c.instructions_m[n]) + " million instructions" + (c.final_m[n] > 0 ? ", " + commas(c.final_m[n]) + " million of them after its end, for checks" : "")));
+    list.push(entry("Cost", commas(c.cpu_ms[n]) + " ms of CPU, " + commas(c.instructions_m[n]) + " million instructions" + (c.final_m[n] > 0 ? ", " + commas(c.final_m[n]) + " million of them in its final phase" : "")));
     const flags = [c.flags[n] & 1 ? "can be extended" : "is not extended", c.flags[n] & 2 ? "checks followed" : "no checks", c.flags[n] & 4 ? "broke off" : null];
     list.push(entry("End", flags.filter(Boolean).join(", ")));
     const children = tree.children(n);
