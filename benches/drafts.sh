@@ -39,11 +39,12 @@ timed() {
     return $status
 }
 
-# Prints a row; the last line of a file is why a step failed.
+# Prints a row of the table.
 row() {
     echo "| \`$package\` | $version | $nodes | $1 | $2 | $3 | $4 |"
 }
 
+# Prints a row with the last line of a failed step's output.
 fail() {
     row "${ready:-}" "${cpu:-}" '' "$1: $(cat "$2.out" "$2.err" | tail -n 1 | cut -c 1-200 | tr '|' '/')"
     failed=1

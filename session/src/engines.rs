@@ -130,7 +130,7 @@ impl Engine {
 /// Reason given for the soft engine. That engine leaves to the host's processor only operations whose results the
 /// manuals of all vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations
 /// on Intel and AMD processors, and fails on a host with an unknown difference.
-const SOFT: &str = "exact on each host that was tried";
+const SOFT: &str = "exact on all hosts tried so far";
 
 /// Results of the probes of this host.
 struct Found {

@@ -60,7 +60,7 @@ impl Cli {
 pub enum EngineChoice {
     /// The fastest engine that proved exact on this host
     Auto,
-    /// Everett's own x86-64 CPU; exact on each host that was tried
+    /// Everett's own x86-64 CPU; exact on all hosts tried so far
     Soft,
     /// The host's /dev/kvm
     Kvm,

@@ -80,8 +80,7 @@ fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<Exi
             }
             // The service may have ended, and its end is the next signal.
             Ok(signal) if init => drop(kill(service, signal)),
-            // Signals of other processes to the supervisor of a service without init concern nobody. Real-time signals
-            // have no name, and are not forwarded.
+            // Without init, signals to the supervisor are ignored. Real-time signals have no name and are not forwarded.
             Ok(_) | Err(Errno::EINVAL | Errno::EINTR) => {}
             Err(error) => return Err(format!("cannot wait for signals: {error}")),
         }

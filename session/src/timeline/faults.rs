@@ -1,10 +1,9 @@
 //! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
 //!
 //! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding,
-//! restarts of services and commands go through a node's agent; if the agent is not up (no power, or still booting), they are not applied.
-//! Faults that are due while the first command of a test template runs, or in a quiet period ([`super::quiet`]), are
-//! not applied either. An event reports each
-//! fault that is not applied.
+//! restarts of services and commands go through a node's agent; if the agent is not up (no power, or still booting), they
+//! are not applied. Faults that are due while the first command of a test template runs, or in a quiet period
+//! ([`super::quiet`]), are not applied either. An event reports each fault that is not applied.
 
 use std::fmt;
 use std::sync::Arc;

@@ -23,7 +23,8 @@ const STATE_READY_TIMEOUT: &str = "180s";
 pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
 
 /// Comment of a machine without a disk.
-pub(super) const MAY_HAVE_DISK: &str = "# disk = { path = \"/data\", size = \"256M\", owner = \"USER\" } # for state that outlives a loss of power\n";
+pub(super) const MAY_HAVE_DISK: &str = "# disk = { path = \"/data\", size = \"256M\", owner = \"USER\" } \
+                                        # for state that outlives a loss of power\n";
 
 /// Returns the names of the machines.
 pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
