@@ -1,6 +1,7 @@
 //! Drivers while a timeline runs, and checks at its end.
 
 use everett_explorer::property::builtin;
+use everett_input::signal;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{Exit, Operation};
 
@@ -8,10 +9,8 @@ use super::state::DriverState;
 use super::{Conversation, Phase, Purpose, What};
 use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
 
-/// Signal number of SIGKILL on Linux.
-const SIGKILL: i32 = 9;
 /// Exit status with which shells report a program that SIGKILL ended.
-const KILLED_STATUS: i32 = 128 + SIGKILL;
+const KILLED_STATUS: i32 = 128 + signal::KILL;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Conversation {
@@ -25,7 +24,11 @@ impl Conversation {
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].runs {
                 let service = self.plan.drivers[index].service.name.clone();
-                self.request(Purpose::StopDriver, Operation::Signal { service, signal: SIGKILL }, vtime_ns);
+                self.request(
+                    Purpose::StopDriver,
+                    Operation::Signal { service, signal: signal::KILL },
+                    vtime_ns,
+                );
             }
         }
         self.drivers_stopped(vtime_ns);
@@ -126,7 +129,7 @@ impl Conversation {
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
         // The agent kills a check at its time limit.
-        let is_killed = matches!(exit, Exit::Signal(SIGKILL) | Exit::Code(KILLED_STATUS));
+        let is_killed = matches!(exit, Exit::Signal(signal::KILL) | Exit::Code(KILLED_STATUS));
         match limit_ns.filter(|limit_ns| is_killed && lasted_ns >= *limit_ns) {
             _ if exit.success() => {}
             Some(limit_ns) => self.finding(vtime_ns, builtin::FAILED_CHECK, too_long(&name, limit_ns)),

@@ -8,6 +8,7 @@
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
 use everett_explorer::property::builtin;
+use everett_input::signal;
 use everett_protocol::{Exit, Operation};
 
 use super::state::TestRun;
@@ -18,8 +19,6 @@ use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
 /// First character of the service names of commands. No unit of a world file has it in its name.
 const MARK: char = '@';
-/// Signal number of SIGKILL on Linux.
-const SIGKILL: i32 = 9;
 
 /// A message of a machine that matters to the commands on all machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +90,7 @@ impl Conversation {
             run.killed = true;
         }
         for run in running {
-            let signal = Operation::Signal { service: service_name(&run), signal: SIGKILL };
+            let signal = Operation::Signal { service: service_name(&run), signal: signal::KILL };
             self.request(Purpose::StopDriver, signal, vtime_ns);
         }
     }
