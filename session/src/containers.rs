@@ -159,10 +159,11 @@ pub fn is_supervised(node: &Node) -> bool {
 
 /// Returns the command line of a service, after that of its supervisor if it has one.
 fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> {
-    let Some(composed) = node.composed.as_ref().filter(|composed| composed.is_supervised()) else {
+    if !is_supervised(node) {
         return line;
-    };
-    let init = composed.init.then_some("--init");
+    }
+    let has_init = node.composed.as_ref().is_some_and(|composed| composed.init);
+    let init = has_init.then_some("--init");
     let words = [INIT_PATH, "run", &service.name].into_iter().chain(init).chain(["--"]);
     words.map(str::to_owned).chain(line).collect()
 }
@@ -175,7 +176,7 @@ pub fn stop(node: &Node, image: Option<&NodeImage>) -> Stop {
     Stop {
         signal: composed.and_then(|composed| composed.stop_signal).or(of_image).unwrap_or(signal::TERM),
         grace_ns: composed.and_then(|composed| composed.stop_grace_ns).unwrap_or(STOP_GRACE_NS),
-        supervised: image.is_some() && is_supervised(node),
+        supervised: is_supervised(node),
     }
 }
 

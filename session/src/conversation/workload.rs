@@ -62,6 +62,8 @@ impl Conversation {
 
     pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
+        let name = self.plan.drivers[index].service.name.clone();
+        self.goes_down(&name, vtime_ns);
         self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
         self.rest(vtime_ns);
         self.drivers_stopped(vtime_ns);
@@ -69,17 +71,21 @@ impl Conversation {
 
     pub(super) fn driver_exited(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
+        let driver = &self.plan.drivers[index];
+        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
+        let again = self.at.phase == Phase::Running && repeat && exit.success();
+        if !again {
+            self.goes_down(&name, vtime_ns);
+        }
         if self.at.phase == Phase::Stopping {
             self.drivers_stopped(vtime_ns);
             return;
         }
-        let driver = &self.plan.drivers[index];
-        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
         self.event(vtime_ns, What::exit(&name, exit));
         if !exit.success() {
             self.finding(vtime_ns, builtin::DRIVER_EXIT, format!("driver {name} ended with {exit}"));
         }
-        if self.at.phase == Phase::Running && repeat && exit.success() {
+        if again {
             self.start_driver(index, vtime_ns);
         } else {
             self.rest(vtime_ns);

@@ -79,6 +79,7 @@ impl Conversation {
         service.env.insert(SEED_VARIABLE.to_owned(), self.at.seed.unwrap_or_default().to_string());
         service.env.insert(ROUND_VARIABLE.to_owned(), run.to_string());
         self.at.runs.push(test_run);
+        self.at.down.remove(&service.name);
         self.event(vtime_ns, What::Start { unit: self.unit(&test_run), round: run });
         self.request(Purpose::TestCommand(run), Operation::Start { services: vec![service] }, vtime_ns);
     }
@@ -102,14 +103,14 @@ impl Conversation {
 
     /// Returns the unit name of a service that is a command, also if it has ended and left a child that still prints.
     pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
-        let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
-        let (command, slot) = (command.parse::<usize>().ok()?, slot.parse().ok()?);
+        let (command, slot) = place_of(service)?;
         let name = self.at.names.get(command)?;
         Some(unit(name, slot))
     }
 
     pub(super) fn command_exited(&mut self, run: u64, exit: Exit, vtime_ns: u64) {
         let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
         if !ended.killed {
             let unit = self.unit(&ended);
             self.event(vtime_ns, What::exit(&unit, exit));
@@ -124,6 +125,7 @@ impl Conversation {
 
     pub(super) fn command_refused(&mut self, run: u64, message: &str, vtime_ns: u64) {
         let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
         let name = self.name(&ended);
         let text = format!("command {name}: {}", message.replace(&service_name(&ended), name));
         self.finding(vtime_ns, self.property(&ended), text);
@@ -154,7 +156,18 @@ impl Conversation {
 
 /// Returns the service name of a run.
 fn service_name(run: &TestRun) -> String {
-    format!("{MARK}{}.{}", run.command, run.slot)
+    service_at(run.command, run.slot)
+}
+
+fn service_at(command: usize, slot: usize) -> String {
+    format!("{MARK}{command}.{slot}")
+}
+
+/// Returns the index of the command and the slot in the service name of a run.
+pub(super) fn place_of(service: &str) -> Option<(usize, usize)> {
+    let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
+    let (command, slot) = (command.parse().ok()?, slot.parse().ok()?);
+    (service == service_at(command, slot)).then_some((command, slot))
 }
 
 /// Returns the unit name of a run: the command, with a number if several of it run in parallel.
