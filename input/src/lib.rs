@@ -3,7 +3,7 @@
 //! - [`file`](mod@file): reads a regular file up to a bound. Devices, FIFOs, sockets and folders are refused before
 //!   they can block.
 //! - [`text`]: the one place that makes foreign text safe to show on a terminal, in JSON and in a report.
-//! - [`signal`]: names of signals.
+//! - [`signal`]: names and numbers of signals.
 //! - [`units`]: durations and sizes, read and shown.
 //!
 //! Not here: the formats of these files. Each is parsed by the module that uses it.

@@ -1,5 +1,12 @@
 //! Names and numbers of Linux's signals, as container images and compose files write them.
 
+/// Number of SIGKILL.
+pub const KILL: i32 = 9;
+/// Number of SIGTERM.
+pub const TERM: i32 = 15;
+/// Highest signal with a name. Real-time signals follow.
+pub const NAMED_MAX: i32 = 31;
+
 /// Numbers of signals on x86-64 (signal(7)).
 const SIGNALS: [(&str, i32); 33] = [
     ("HUP", 1),
@@ -11,13 +18,13 @@ const SIGNALS: [(&str, i32); 33] = [
     ("IOT", 6),
     ("BUS", 7),
     ("FPE", 8),
-    ("KILL", 9),
+    ("KILL", KILL),
     ("USR1", 10),
     ("SEGV", 11),
     ("USR2", 12),
     ("PIPE", 13),
     ("ALRM", 14),
-    ("TERM", 15),
+    ("TERM", TERM),
     ("STKFLT", 16),
     ("CHLD", 17),
     ("CONT", 18),
@@ -33,7 +40,7 @@ const SIGNALS: [(&str, i32); 33] = [
     ("WINCH", 28),
     ("IO", 29),
     ("PWR", 30),
-    ("SYS", 31),
+    ("SYS", NAMED_MAX),
     ("RTMIN", RTMIN),
 ];
 

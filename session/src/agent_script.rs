@@ -1,6 +1,6 @@
 //! Requests to a node's agent, derived from the world file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -46,8 +46,10 @@ pub struct Plan {
     /// Names of services that do their work once. The node is ready when they have ended with status 0, and later boots
     /// do not start them.
     pub jobs: Vec<String>,
-    /// How each service of the world is stopped, by its name.
-    pub stops: BTreeMap<String, Stop>,
+    /// Names of the services that Everett can restart: those of the world.
+    pub restartable: BTreeSet<String>,
+    /// How Everett stops a service of the node.
+    pub stop: Stop,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
     /// Checks of this node, run at the end in the world's order.
@@ -61,14 +63,14 @@ pub struct Plan {
     pub settle_ns: u64,
 }
 
-/// How Everett stops a service that it restarts.
+/// How Everett stops the services of a node, to restart them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// Signal that asks it to end.
+    /// Signal that asks a service to end.
     pub signal: i32,
-    /// Time in nanoseconds of vtime from the signal to its kill.
+    /// Time in nanoseconds of vtime from the signal to the kill.
     pub grace_ns: u64,
-    /// True if it has a supervisor, through which it gets its signals.
+    /// True if they have supervisors, through which they get their signals.
     pub supervised: bool,
 }
 
@@ -170,7 +172,7 @@ impl Plan {
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> Plan {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
-        if image.is_some() && containers::is_supervised(node) {
+        if containers::is_supervised(node) {
             files.extend(containers::init_files());
         }
         for entry in &node.files {
@@ -250,11 +252,8 @@ impl Plan {
             services: resolver.into_iter().chain(node.services.iter().map(service)).collect(),
             nameservers,
             after: composed.map(|composed| composed.after.clone()).unwrap_or_default(),
-            stops: node
-                .services
-                .iter()
-                .map(|one| (one.name.clone(), containers::stop(node, image)))
-                .collect(),
+            restartable: node.services.iter().map(|service| service.name.clone()).collect(),
+            stop: containers::stop(node, image),
             jobs: jobs.map(|job| job.name.clone()).collect(),
             drivers: drivers.map(driver).collect(),
             checks: checks.filter_map(check).collect(),

@@ -9,6 +9,7 @@ use everett_guest_image::init::{INIT, INIT_PATH};
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::oci::config::ImageConfig;
 use everett_guest_image::shim::{RESOLVER, SHIM, SHIM_PATH, VOLUMES_PATH};
+use everett_input::signal;
 use everett_protocol as protocol;
 use everett_protocol::limits;
 use everett_vmm::disk::{Disk, DiskError, FilePart};
@@ -150,10 +151,7 @@ impl NodeImage {
     }
 }
 
-/// Signal number of SIGTERM on Linux.
-const SIGTERM: i32 = 15;
-
-/// True if the services of a node have a supervisor.
+/// Returns true if the services of a node have supervisors. Only nodes with a container image do.
 #[must_use]
 pub fn is_supervised(node: &Node) -> bool {
     node.composed.as_ref().is_some_and(Composed::is_supervised)
@@ -161,10 +159,11 @@ pub fn is_supervised(node: &Node) -> bool {
 
 /// Returns the command line of a service, after that of its supervisor if it has one.
 fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> {
-    let Some(composed) = node.composed.as_ref().filter(|composed| composed.is_supervised()) else {
+    if !is_supervised(node) {
         return line;
-    };
-    let init = composed.init.then_some("--init");
+    }
+    let has_init = node.composed.as_ref().is_some_and(|composed| composed.init);
+    let init = has_init.then_some("--init");
     let words = [INIT_PATH, "run", &service.name].into_iter().chain(init).chain(["--"]);
     words.map(str::to_owned).chain(line).collect()
 }
@@ -175,9 +174,9 @@ pub fn stop(node: &Node, image: Option<&NodeImage>) -> Stop {
     let composed = node.composed.as_ref();
     let of_image = image.and_then(|image| image.config.stop_signal);
     Stop {
-        signal: composed.and_then(|composed| composed.stop_signal).or(of_image).unwrap_or(SIGTERM),
+        signal: composed.and_then(|composed| composed.stop_signal).or(of_image).unwrap_or(signal::TERM),
         grace_ns: composed.and_then(|composed| composed.stop_grace_ns).unwrap_or(STOP_GRACE_NS),
-        supervised: image.is_some() && is_supervised(node),
+        supervised: is_supervised(node),
     }
 }
 

@@ -242,6 +242,16 @@ mod tests {
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
 
+    /// The guest never answers the requests to end and to kill its service.
+    #[test]
+    fn checks_wait_for_a_restart() {
+        let mut timeline = halting(state::tests::restarting());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "node a is not calm 120 s after the workload ended: its service server is being restarted";
+        assert_eq!(findings.0, [text]);
+    }
+
     /// The guest never answers the request to seed its random numbers.
     #[test]
     fn a_guest_that_never_begins_is_given_up() {

@@ -100,8 +100,8 @@ impl NodeSession {
             return place.boot_until_ns;
         }
         let priorities = place.priorities.iter().map(|priorities| priorities.next_ns);
-        let others = [place.retry_at_ns, place.boot_until_ns, self.conversation.next_kill_ns()];
-        priorities.chain(others.into_iter().flatten()).min()
+        let others = [place.retry_at_ns, place.boot_until_ns];
+        priorities.chain(others.into_iter().flatten()).chain(self.conversation.kills_ns()).min()
     }
 
     /// Starts the boot's time limit of [`BOOT_NS_MAX`], unless the node is ready or the limit is already running.

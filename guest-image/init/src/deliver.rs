@@ -17,23 +17,18 @@ pub(crate) fn deliver(unit: &str, number: i32) -> Result<u8, String> {
         return Ok(NOT_RUNNING);
     };
     let forced = number == Signal::SIGKILL as i32 || number == Signal::SIGSTOP as i32;
-    if record.init && !forced {
-        // The supervisor forwards it.
-        return send(record.supervisor, number);
-    }
-    if !forced && !processes::catches(record.service, number) {
+    if !record.init && !forced && !processes::catches(record.service, number) {
         println!("{unit} does not catch signal {number}, and has no init: the signal has no effect");
         return Ok(0);
     }
     send(record.service, number)
 }
 
-/// Sends a signal to a process. Signals from 32 on have no name, so the command `kill` of the system call is not enough:
-/// nix knows names only.
+/// Sends a signal to a process. Real-time signals are refused: nix has no names for them.
 fn send(to: Pid, number: i32) -> Result<u8, String> {
     let signal = Signal::try_from(number).map_err(|_| format!("there is no signal {number}"))?;
     match nix::sys::signal::kill(to, signal) {
-        // It has ended in the meantime.
+        // It has ended in the meantime, and its supervisor is about to end.
         Ok(()) | Err(nix::errno::Errno::ESRCH) => Ok(0),
         Err(error) => Err(format!("cannot send signal {number} to process {to}: {error}")),
     }

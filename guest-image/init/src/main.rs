@@ -11,17 +11,21 @@
 //! - [`options`]: the command lines.
 //! - [`supervise`]: the supervisor, and the process that becomes the service.
 //! - [`deliver`]: the sending of a signal.
-//! - [`record`]: the file in which the supervisor tells who runs. [`processes`]: what `/proc` says about processes.
+//! - [`record`]: the record of a running service's processes. [`processes`]: what `/proc` says about processes.
 //!
-//! The service is the first process of a container: in a container it would have process number 1. Here it has another
-//! number, and the supervisor sees to what follows from 1: it adopts orphans of the service, does not end by signals that it
-//! does not catch, and takes all of its processes with it when it ends. With `--init` all of this holds for the supervisor
-//! instead, as for docker's init (tini): it reaps orphans and forwards signals, and the service is an ordinary process.
+//! In a container, the service would be process 1. Here it has another number, so this program arranges what process 1 has:
+//! the service adopts its orphans, ignores signals that it does not catch, and takes all of its processes with it when it
+//! ends. With `--init`, process 1 is the supervisor, as with docker's init (tini): it reaps orphans, and the service is an
+//! ordinary process that gets the signals.
 //!
 //! Not here: which signal is sent, and how long Everett waits before it kills. Everett decides.
 //!
-//! **Invariants.** The supervisor and the service have one session and one process group, whose leader is the supervisor.
-//! Exit statuses of failures are those of the shim: 125, 126 and 127.
+//! **Invariants.**
+//! - The supervisor and the service have one session and one process group, whose leader is the supervisor. By this group
+//!   the agent finds the threads of a service, and kills a service that it cannot stop otherwise.
+//! - The supervisor forwards no signal. One that is sent to the whole group therefore reaches the service once.
+//! - The service does not outlive its supervisor, unless it became another user (prctl(2), `PR_SET_PDEATHSIG`).
+//! - Exit statuses of failures are those of the shim: 125, 126 and 127.
 
 mod deliver;
 mod options;

@@ -1,24 +1,44 @@
 //! Processes of the machine, read from `/proc`.
 
 use std::fs;
+use std::io;
 
 use nix::unistd::Pid;
 
 /// Returns the children of a process, dead ones that were not waited for too.
-pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let is_child = |pid: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        parent_in(&stat) == Some(parent.as_raw())
-    };
-    pids.filter(is_child).map(Pid::from_raw).collect()
+pub(crate) fn children_of(parent: Pid) -> io::Result<Vec<Pid>> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid::from_raw);
+        // Not every entry is a process, and a process may have ended in the meantime.
+        let of_parent = pid.filter(|pid| parent_in(&stat(*pid)) == Some(parent.as_raw()));
+        children.extend(of_parent);
+    }
+    Ok(children)
 }
 
-/// Returns the parent in a line of `/proc/PID/stat` (proc_pid_stat(5)). The name before it may contain any character.
+/// Returns the time at which a process was started, in clock ticks since boot. `None` if there is no such process.
+pub(crate) fn started(process: Pid) -> Option<u64> {
+    started_in(&stat(process))
+}
+
+/// Returns the line of `/proc/PID/stat` (proc_pid_stat(5)); empty if there is no such process.
+fn stat(process: Pid) -> String {
+    fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default()
+}
+
 fn parent_in(stat: &str) -> Option<i32> {
+    field(stat, 4)?.parse().ok()
+}
+
+fn started_in(stat: &str) -> Option<u64> {
+    field(stat, 22)?.parse().ok()
+}
+
+/// Returns a field from the third one on, by its number in the manual. The second one, the name, may contain any character.
+fn field(stat: &str, number: usize) -> Option<&str> {
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    rest.split_ascii_whitespace().nth(number.checked_sub(3)?)
 }
 
 /// Returns true if a process has a handler for a signal.
@@ -40,9 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_follows_a_name_with_any_characters() {
-        assert_eq!(parent_in("12 (a) (b 3) S 7 12 12 0"), Some(7));
-        assert_eq!(parent_in("12 (a"), None);
+    fn fields_follow_a_name_with_any_characters() {
+        let stat = "12 (a) (b 3) S 7 6 5 0 0 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23";
+        assert_eq!((parent_in(stat), started_in(stat)), (Some(7), Some(4711)));
+        assert_eq!((parent_in("12 (a"), started_in("12 (a) S 7")), (None, None));
     }
 
     #[test]
@@ -56,6 +77,7 @@ mod tests {
 
     #[test]
     fn this_process_is_a_child_of_its_parent() {
-        assert!(children_of(Pid::parent()).contains(&Pid::this()));
+        assert!(children_of(Pid::parent()).unwrap().contains(&Pid::this()));
+        assert!(started(Pid::this()) >= started(Pid::parent()));
     }
 }

@@ -1,9 +1,11 @@
-//! The file in which the supervisor of a service tells who runs: `/run/everett/unit-NAME`.
+//! Record of a running service's processes, which its supervisor writes: `/run/everett/unit-NAME`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
+
+use crate::processes;
 
 /// Folder of the files, in a filesystem that is new at each boot.
 const FOLDER: &str = "/run/everett";
@@ -12,7 +14,9 @@ const FOLDER: &str = "/run/everett";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The supervisor.
-    pub(crate) supervisor: Pid,
+    supervisor: Pid,
+    /// When the supervisor was started, in clock ticks since boot. Process numbers are used again.
+    started: u64,
     /// The service.
     pub(crate) service: Pid,
     /// True if the supervisor is the first process of the container, and not the service.
@@ -20,21 +24,35 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the record of a service, or `None` if it does not run.
+    /// Returns the record of a service whose supervisor is this process.
+    pub(crate) fn new(service: Pid, init: bool) -> Result<Record, String> {
+        let supervisor = Pid::this();
+        let started = processes::started(supervisor);
+        let started = started.ok_or("cannot read when this process was started: there is no /proc")?;
+        Ok(Record { supervisor, started, service, init })
+    }
+
+    /// Returns the record of a service, or `None` if it does not run. A supervisor that was killed has left its record.
     pub(crate) fn of(unit: &str) -> Option<Record> {
-        Record::parse(&fs::read_to_string(path(unit)).ok()?)
+        Record::parse(&fs::read_to_string(path(unit)).ok()?).filter(|record| record.is_current())
+    }
+
+    /// Returns true if the supervisor runs.
+    fn is_current(&self) -> bool {
+        processes::started(self.supervisor) == Some(self.started)
     }
 
     fn parse(text: &str) -> Option<Record> {
-        let mut words = text.split_ascii_whitespace();
-        let mut pid = || words.next()?.parse().ok().map(Pid::from_raw);
-        let (supervisor, service) = (pid()?, pid()?);
-        Some(Record { supervisor, service, init: words.next()? == "init" })
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [supervisor, started, service, kind] = words[..] else { return None };
+        let pid = |word: &str| word.parse().ok().map(Pid::from_raw);
+        let (supervisor, service) = (pid(supervisor)?, pid(service)?);
+        Some(Record { supervisor, started: started.parse().ok()?, service, init: kind == "init" })
     }
 
     fn text(self) -> String {
         let kind = if self.init { "init" } else { "plain" };
-        format!("{} {} {kind}\n", self.supervisor, self.service)
+        format!("{} {} {} {kind}\n", self.supervisor, self.started, self.service)
     }
 
     /// Writes the record. A reader sees all of it or nothing.
@@ -63,11 +81,20 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         for init in [true, false] {
-            let record = Record { supervisor: Pid::from_raw(7), service: Pid::from_raw(8), init };
+            let (supervisor, service) = (Pid::from_raw(7), Pid::from_raw(8));
+            let record = Record { supervisor, started: 9, service, init };
             assert_eq!(Record::parse(&record.text()), Some(record));
         }
-        for text in ["", "7", "7 8", "x 8 init"] {
+        for text in ["", "7", "7 9 8", "x 9 8 init", "7 x 8 init", "7 9 8 init 1"] {
             assert_eq!(Record::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_record_that_a_killed_supervisor_left_is_not_current() {
+        let record = Record::new(Pid::this(), false).unwrap();
+        assert!(record.is_current());
+        assert!(!Record { started: record.started + 1, ..record }.is_current(), "another process with its number");
+        assert!(!Record { supervisor: Pid::from_raw(i32::MAX), ..record }.is_current(), "no process");
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
 
 use nix::errno::Errno;
-use nix::sys::prctl::set_child_subreaper;
+use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -33,9 +33,9 @@ pub(crate) fn run(unit: &str, init: bool, argv: &[String]) -> Result<u8, String>
     let child = Command::new(SELF).args(options).args(argv).spawn();
     let mut child = child.map_err(|error| format!("cannot start the service: {error}"))?;
     let service = pid_of(&child)?;
-    Record { supervisor: Pid::this(), service, init }.write(unit)?;
+    Record::new(service, init)?.write(unit)?;
     let status = wait(&mut child, service, init, &all)?;
-    end_the_rest();
+    end_the_rest()?;
     Record::remove(unit);
     Ok(end_like(status, init))
 }
@@ -45,6 +45,8 @@ pub(crate) fn become_service(init: bool, argv: &[String]) -> Result<Infallible, 
     if !init {
         set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     }
+    // If something kills the supervisor, the agent may start another one.
+    set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("cannot end with the supervisor: {error}"))?;
     // The supervisor has all signals blocked, and a child inherits that.
     SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
     let error = match argv {
@@ -64,7 +66,7 @@ fn pid_of(child: &Child) -> Result<Pid, String> {
     Ok(Pid::from_raw(pid))
 }
 
-/// Waits for the end of the service. With `init`, reaps orphans and forwards signals meanwhile.
+/// Waits for the end of the service. With `init`, reaps orphans meanwhile.
 fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<ExitStatus, String> {
     loop {
         match all.wait() {
@@ -75,12 +77,10 @@ fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<Exi
                     return Ok(status);
                 }
                 if init {
-                    reap(service);
+                    reap(service)?;
                 }
             }
-            // The service may have ended, and its end is the next signal.
-            Ok(signal) if init => drop(kill(service, signal)),
-            // Without init, signals to the supervisor are ignored. Real-time signals have no name and are not forwarded.
+            // Other signals have no effect on the supervisor. EINVAL is a real-time signal, for which nix has no name.
             Ok(_) | Err(Errno::EINVAL | Errno::EINTR) => {}
             Err(error) => return Err(format!("cannot wait for signals: {error}")),
         }
@@ -88,30 +88,37 @@ fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<Exi
 }
 
 /// Waits for the orphans that have ended.
-fn reap(service: Pid) {
-    for orphan in processes::children_of(Pid::this()) {
+fn reap(service: Pid) -> Result<(), String> {
+    for orphan in children()? {
         if orphan != service {
             // One that still runs has nothing to wait for.
             let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
         }
     }
+    Ok(())
+}
+
+/// Returns the children of this process.
+fn children() -> Result<Vec<Pid>, String> {
+    processes::children_of(Pid::this()).map_err(|error| format!("cannot list processes: {error}"))
 }
 
 /// Ends the processes that the service left, as the end of process 1 ends all processes of a container. Their children
 /// become children of this process in turn.
-fn end_the_rest() {
+fn end_the_rest() -> Result<(), String> {
     loop {
-        for process in processes::children_of(Pid::this()) {
+        for process in children()? {
             // It may have ended by itself.
             let _ = kill(process, Signal::SIGKILL);
         }
         if waitpid(None, None) == Err(Errno::ECHILD) {
-            return;
+            return Ok(());
         }
     }
 }
 
-/// Ends as the service has ended: without init by the same signal, with init with the status that init gives.
+/// Ends as the service has ended: without init by the same signal, with init with the status that init gives. Without init
+/// the status stands for SIGPIPE, too: Rust programs ignore it.
 fn end_like(status: ExitStatus, init: bool) -> u8 {
     let number = match (status.code(), status.signal()) {
         (Some(code), _) => return status_of(code),

@@ -237,6 +237,8 @@ impl Conversation {
 
     /// Handles a service that will not get ready. Before *ready* that breaks the conversation, later it is a finding.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
+        self.restart_is_over(service, vtime_ns);
+        self.goes_down(service, vtime_ns);
         let text = format!("service {service}: {why}");
         if self.at.phase < Phase::Ready {
             self.broken(vtime_ns, builtin::NOT_READY, text);
@@ -248,9 +250,10 @@ impl Conversation {
     pub(super) fn service_exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
         let (name, exit) = (&exited.service, exited.exit);
         self.event(vtime_ns, What::exit(name, exit));
-        if self.stopped(name, vtime_ns) || exited.restarting {
+        if self.stopped(exited, vtime_ns) || exited.restarting {
             return;
         }
+        self.goes_down(name, vtime_ns);
         if self.at.phase == Phase::Joining && exit.success() && self.plan.jobs.contains(name) {
             return self.list(vtime_ns);
         }

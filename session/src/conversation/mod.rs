@@ -64,7 +64,7 @@ pub enum Phase {
     Running,
     /// Drivers were told to end.
     Stopping,
-    /// No driver runs any more: checks can run.
+    /// No driver runs any more.
     Stopped,
     /// No further requests will be sent.
     Done,
@@ -147,6 +147,13 @@ impl Conversation {
         self.at.phase
     }
 
+    /// Returns true if no driver runs and no service is being restarted, so checks can run, or if there is nothing to
+    /// wait for.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.at.phase > Phase::Stopped || self.at.phase == Phase::Stopped && !self.is_restarting()
+    }
+
     /// Returns the seed under which it has begun, if it has.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
@@ -160,7 +167,7 @@ impl Conversation {
     }
 
     /// Returns the vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the
-    /// end of the last running driver, the end of a check.
+    /// end of the last running driver, the end of the last restart of a service, the beginning or the end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns
@@ -374,9 +381,14 @@ impl Conversation {
             (Purpose::Services, Reply::Done) => self.at.services_started = true,
             (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
             (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
-            (Purpose::Fault | Purpose::Priorities | Purpose::Stop(_), Reply::Done) => {}
-            (Purpose::Stop(unit), Reply::Exited(exit)) => self.signal_sent(&unit, exit, vtime_ns),
-            (Purpose::Again(unit), Reply::Done) => self.started_again(&unit, vtime_ns),
+            (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
+            (Purpose::Stop(unit) | Purpose::Again(unit), _) if !self.is_latest(&unit, id) => {}
+            (Purpose::Stop(unit), reply @ (Reply::Done | Reply::Exited(_) | Reply::Error { .. })) => {
+                self.signal_answered(&unit, reply, vtime_ns);
+            }
+            (Purpose::Again(unit), reply @ (Reply::Done | Reply::Error { .. })) => {
+                self.start_answered(&unit, reply, vtime_ns);
+            }
             (Purpose::Fault, Reply::Exited(exit)) => {
                 let name = self.at.commands.get(&id).cloned().unwrap_or_default();
                 self.event(vtime_ns, What::exit(&name, exit));
@@ -420,8 +432,10 @@ impl Conversation {
             Purpose::Reseed => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
             }
-            Purpose::Fault | Purpose::Priorities | Purpose::Again(_) => self.not_done(vtime_ns, message),
-            Purpose::Stop(unit) => self.was_not_running(&unit, vtime_ns),
+            // `response` handles the errors of the latter two.
+            Purpose::Fault | Purpose::Priorities | Purpose::Stop(_) | Purpose::Again(_) => {
+                self.not_done(vtime_ns, message);
+            }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
             // The driver or command ended by itself just before.
             Purpose::StopDriver => {}

@@ -44,7 +44,8 @@ pub(crate) fn plan() -> Plan {
         services: vec![service("server")],
         after: Vec::new(),
         jobs: Vec::new(),
-        stops: [("server".to_owned(), Stop { signal: 15, grace_ns: 10, supervised: false })].into(),
+        restartable: ["server".to_owned()].into(),
+        stop: Stop { signal: 15, grace_ns: 10, supervised: false },
         drivers: vec![Driver { service: service("load"), repeat: true }],
         checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
         template: None,
@@ -60,7 +61,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    fn new() -> Script {
+    pub(super) fn new() -> Script {
         Script::of(plan())
     }
 
@@ -125,7 +126,7 @@ impl Script {
     }
 
     /// Continues to the driver's start under seed 9; returns the id of the request that started it.
-    fn up(&mut self) -> u64 {
+    pub(super) fn up(&mut self) -> u64 {
         self.mounted();
         self.ready();
         self.host.begin(9, vec![6; 64], self.vtime_ns);
@@ -140,7 +141,7 @@ impl Script {
         *id
     }
 
-    fn driver_exits(&mut self, exit: Exit) -> Vec<Request> {
+    pub(super) fn driver_exits(&mut self, exit: Exit) -> Vec<Request> {
         self.say(&Message::Exited(Exited { service: "load".to_owned(), exit, restarting: false }))
     }
 }
@@ -183,84 +184,6 @@ fn a_whole_timeline() {
             .iter()
             .any(|e| matches!(&e.what, What::Line { unit, text, .. } if unit == "alive" && text == "PONG"))
     );
-}
-
-#[test]
-fn a_service_is_asked_to_end_killed_and_started_again() {
-    let mut script = Script::new();
-    let driver = script.up();
-    script.answer(driver, Reply::Done);
-    let signals = |requests: &[Request]| match requests {
-        [Request { op: Operation::Signal { service, signal }, .. }] if service == "server" => Some(*signal),
-        _ => None,
-    };
-    script.host.restart_service("server", 100);
-    assert_eq!((signals(&script.requests()), script.host.next_kill_ns()), (Some(15), Some(110)));
-    script.host.restart_service("server", 101);
-    script.host.restart_service("load", 101);
-    script.host.kill_late(109);
-    assert_eq!(script.requests(), []);
-    script.host.kill_late(110);
-    assert_eq!((signals(&script.requests()), script.host.next_kill_ns()), (Some(9), None));
-    let exited =
-        |exit, restarting| Message::Exited(Exited { service: "server".to_owned(), exit, restarting });
-    // The agent would start it later by itself.
-    let start = script.say(&exited(Exit::Signal(9), true));
-    let [Request { id, op: Operation::Start { services } }] = &start[..] else { panic!("{start:?}") };
-    assert_eq!(services, &plan().services);
-    // A report that was sent before the answer says nothing about the new process.
-    script.say(&Message::Ready);
-    script.answer(*id, Reply::Done);
-    let restarted = |script: &mut Script| -> Vec<bool> {
-        script.host.take_restarted().iter().map(|one| one.ready).collect()
-    };
-    assert_eq!(restarted(&mut script), [false]);
-    script.say(&Message::Ready);
-    assert_eq!(restarted(&mut script), [true]);
-    let said: Vec<String> = script.host.take_events().iter().filter_map(effect).collect();
-    assert_eq!(
-        said,
-        [
-            "server is asked to end by signal 15",
-            "not done: server is being restarted",
-            "not done: there is no service load",
-            "server has not ended within 10 ns and is killed"
-        ]
-    );
-
-    // One that does not run is only started.
-    script.host.restart_service("server", 200);
-    let signal = script.requests();
-    let start = script.answer(signal[0].id, Reply::Error { message: "it does not run".to_owned() });
-    assert!(matches!(&start[..], [Request { op: Operation::Start { .. }, .. }]), "{start:?}");
-    assert_eq!(script.host.findings(), 0);
-    script.say(&exited(Exit::Code(1), false));
-    assert_eq!(script.host.findings(), 1, "it ended without being asked");
-}
-
-#[test]
-fn a_supervised_service_gets_its_signals_through_its_supervisor() {
-    let stop = Stop { signal: 10, grace_ns: 10, supervised: true };
-    let mut script = Script::of(Plan { stops: [("server".to_owned(), stop)].into(), ..plan() });
-    script.up();
-    script.host.restart_service("server", 100);
-    let asked = script.requests();
-    let [Request { id, op: Operation::Exec(exec) }] = &asked[..] else { panic!("{asked:?}") };
-    assert_eq!(exec.argv, ["/run/everett/init", "signal", "server", "10"]);
-    // The program's status 3 is that the service does not run.
-    let start = script.answer(*id, Reply::Exited(Exit::Code(3)));
-    assert!(matches!(&start[..], [Request { op: Operation::Start { .. }, .. }]), "{start:?}");
-    script.host.restart_service("server", 200);
-    let asked = script.requests();
-    assert_eq!(script.answer(asked[0].id, Reply::Exited(Exit::Code(125))), []);
-    assert_eq!(script.host.next_kill_ns(), None, "nothing was sent, so nothing follows");
-}
-
-fn effect(event: &Event) -> Option<String> {
-    match &event.what {
-        What::Effect { text } => Some(text.clone()),
-        _ => None,
-    }
 }
 
 #[test]

@@ -5,8 +5,7 @@ use everett_protocol::{ReadyCheck, Service};
 use super::{Conversation, Phase};
 
 impl Conversation {
-    /// Returns the reason why the machine is not ready, or why its drivers have not stopped: a clause with a subject
-    /// and a verb.
+    /// Returns the reason why the machine is not ready, or why it is not calm: a clause with a subject and a verb.
     #[must_use]
     pub fn waits_for(&self) -> String {
         match self.at.phase {
@@ -18,6 +17,7 @@ impl Conversation {
                 "its random numbers were not seeded, so its drivers never started".to_owned()
             }
             Phase::Running | Phase::Stopping => self.drivers_that_run(),
+            Phase::Stopped if self.is_restarting() => self.services_restarting(),
             Phase::Stopped | Phase::Done | Phase::Broken => "it waits for nothing".to_owned(),
         }
     }
@@ -33,6 +33,14 @@ impl Conversation {
             [] => "its services are not ready".to_owned(),
             [one] => format!("its service {one} is not ready"),
             several => format!("one of its services is not ready: {}", several.join(", ")),
+        }
+    }
+
+    fn services_restarting(&self) -> String {
+        let names: Vec<&str> = self.at.restarts.keys().map(String::as_str).collect();
+        match names[..] {
+            [one] => format!("its service {one} is being restarted"),
+            _ => format!("its services {} are being restarted", names.join(", ")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Drivers while a timeline runs, and checks at its end.
 
 use everett_explorer::property::builtin;
+use everett_input::signal;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{Exit, Operation};
 
@@ -8,10 +9,8 @@ use super::state::DriverState;
 use super::{Conversation, Phase, Purpose, What};
 use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
 
-/// Signal number of SIGKILL on Linux.
-const SIGKILL: i32 = 9;
 /// Exit status with which shells report a program that SIGKILL ended.
-const KILLED_STATUS: i32 = 128 + SIGKILL;
+const KILLED_STATUS: i32 = 128 + signal::KILL;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Conversation {
@@ -25,7 +24,11 @@ impl Conversation {
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].runs {
                 let service = self.plan.drivers[index].service.name.clone();
-                self.request(Purpose::StopDriver, Operation::Signal { service, signal: SIGKILL }, vtime_ns);
+                self.request(
+                    Purpose::StopDriver,
+                    Operation::Signal { service, signal: signal::KILL },
+                    vtime_ns,
+                );
             }
         }
         self.drivers_stopped(vtime_ns);
@@ -59,6 +62,8 @@ impl Conversation {
 
     pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
+        let name = self.plan.drivers[index].service.name.clone();
+        self.goes_down(&name, vtime_ns);
         self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
         self.rest(vtime_ns);
         self.drivers_stopped(vtime_ns);
@@ -66,17 +71,21 @@ impl Conversation {
 
     pub(super) fn driver_exited(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
+        let driver = &self.plan.drivers[index];
+        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
+        let again = self.at.phase == Phase::Running && repeat && exit.success();
+        if !again {
+            self.goes_down(&name, vtime_ns);
+        }
         if self.at.phase == Phase::Stopping {
             self.drivers_stopped(vtime_ns);
             return;
         }
-        let driver = &self.plan.drivers[index];
-        let (name, repeat) = (driver.service.name.clone(), driver.repeat);
         self.event(vtime_ns, What::exit(&name, exit));
         if !exit.success() {
             self.finding(vtime_ns, builtin::DRIVER_EXIT, format!("driver {name} ended with {exit}"));
         }
-        if self.at.phase == Phase::Running && repeat && exit.success() {
+        if again {
             self.start_driver(index, vtime_ns);
         } else {
             self.rest(vtime_ns);
@@ -126,7 +135,7 @@ impl Conversation {
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
         // The agent kills a check at its time limit.
-        let is_killed = matches!(exit, Exit::Signal(SIGKILL) | Exit::Code(KILLED_STATUS));
+        let is_killed = matches!(exit, Exit::Signal(signal::KILL) | Exit::Code(KILLED_STATUS));
         match limit_ns.filter(|limit_ns| is_killed && lasted_ns >= *limit_ns) {
             _ if exit.success() => {}
             Some(limit_ns) => self.finding(vtime_ns, builtin::FAILED_CHECK, too_long(&name, limit_ns)),

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{COMMAND, Timeline};
 use crate::agent_script::WorldCheck;
-use crate::conversation::Phase;
+use crate::conversation::{Conversation, Phase};
 use crate::event::{Event, What};
 use crate::sdk;
 
-/// Time limit for all nodes to be up and at rest before the checks, in nanoseconds of vtime: two minutes.
+/// Time limit for all nodes and restarted services to be up and at rest before the checks, in nanoseconds of vtime: two
+/// minutes.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
 /// Time that a machine has to answer after the time limit of its check, at which its agent kills the check, in
 /// nanoseconds of vtime.
@@ -34,10 +35,11 @@ pub(super) enum Stage {
     Ready { at: u64 },
     /// Drivers run; the timeline's root is at vtime `root`.
     Running { root: u64 },
-    /// Drivers are being killed and nodes come back after faults, until vtime `until` at the latest.
+    /// Drivers are being killed, nodes come back after faults and services after restarts, until vtime `until` at the
+    /// latest.
     Stopping { root: u64, until: u64 },
-    /// No driver runs and all nodes are back. The world settles, and the last commands of the test template can start
-    /// at vtime `at`.
+    /// No driver runs, and all nodes and services are back. The world settles, and the last commands of the test
+    /// template can start at vtime `at`.
     Calm { root: u64, at: u64 },
     /// The last commands run.
     Last { root: u64 },
@@ -247,8 +249,7 @@ impl Timeline {
                     self.course.restarts.clear();
                     self.stop_drivers(now);
                     self.stop_commands(now);
-                    let up = self.nodes.iter().all(|session| session.conversation.phase() >= Phase::Ready);
-                    let until = now.saturating_add(if up { STOP_NS_MAX } else { CALM_NS_MAX });
+                    let until = self.calm_limit_ns(now);
                     self.course.stage = Stage::Stopping { root, until };
                 } else {
                     self.restart_dependents(now);
@@ -258,12 +259,12 @@ impl Timeline {
             Stage::Stopping { root, until } => {
                 self.go_on_with_commands(now);
                 let end_ns = self.end_ns().unwrap_or(root);
-                let stopped = self.nodes.iter_mut().fold(true, |all, session| {
+                let calm = self.nodes.iter_mut().fold(true, |all, session| {
                     // A node that comes back later has no drivers to stop.
                     session.conversation.end(end_ns);
-                    all & (session.conversation.phase() >= Phase::Stopped)
+                    all & session.conversation.is_calm()
                 });
-                if stopped {
+                if calm {
                     // The pause begins when the nodes came to rest, because `now` depends on how the run was divided.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
@@ -316,6 +317,16 @@ impl Timeline {
         }
     }
 
+    /// Returns the vtime at which nodes count as failed that are not calm after the workload's end at `now`.
+    fn calm_limit_ns(&self, now: u64) -> u64 {
+        let conversations = || self.nodes.iter().map(|session| &session.conversation);
+        let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
+        // The time that a restarted service has to end is the world's choice, and is not part of the limit.
+        let killed = conversations().flat_map(Conversation::kills_ns).max();
+        let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
+        killed.unwrap_or(now).max(now).saturating_add(limit)
+    }
+
     /// Sets the end of a workload that lasts until it is done, if it is done.
     fn look_whether_done(&mut self, root: u64, now: u64) {
         if self.until_done
@@ -327,19 +338,20 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, all
-    /// drivers have ended, and each command of a test template has ended at least once. The result does not depend on
-    /// the vtime of this call: drivers end at vtimes of their own, and the world stops where the last fault or command
-    /// ends.
+    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, no service
+    /// is being restarted, all drivers have ended, and each command of a test template has ended at least once. The
+    /// result does not depend on the vtime of this call: drivers and restarts end at vtimes of their own, and the world
+    /// stops where the last fault or command ends.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
-        if self.next_fault_ns().is_some() || !self.template_is_done() {
+        if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;
         }
         let distance_ns = self.distance_ns();
         let nodes = self.nodes.iter().zip(self.world.nodes());
         // A node without power is left out: it stays off, because no fault is due any more.
         let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
-        on.map(|conversation| conversation.has_driven().then(|| conversation.rest_ns()))
+        let is_done = |one: &Conversation| one.has_driven() && !one.is_restarting();
+        on.map(|conversation| is_done(conversation).then(|| conversation.rest_ns()))
             .try_fold(now, |last, rest| Some(last.max(rest?.saturating_add(distance_ns))))
     }
 
@@ -379,10 +391,10 @@ impl Timeline {
     fn report_nodes_not_calm(&mut self, limit_ns: u64) {
         let vtime_ns = self.vtime();
         for session in &mut self.nodes {
-            let phase = session.conversation.phase();
-            if phase >= Phase::Stopped {
+            if session.conversation.is_calm() {
                 continue;
             }
+            let phase = session.conversation.phase();
             let node = &session.conversation.plan().node;
             let back = if phase < Phase::Ready { "is not back" } else { "is not calm" };
             let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());

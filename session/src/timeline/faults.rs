@@ -230,7 +230,13 @@ impl Timeline {
             (Fault::PowerLoss { restart: Some(restart), .. }, Some(node)) => {
                 self.switch_on(faults, node, *restart)
             }
-            (Fault::Pause { .. }, Some(node)) => self.world.resume(node),
+            (Fault::Pause { .. }, Some(node)) => {
+                self.world.resume(node);
+                let root = self.course.root_ns().unwrap_or(0);
+                let paused = faults.plan.entries().get(id as usize).map(|entry| entry.at_ns);
+                let paused_ns = root.saturating_add(paused.unwrap_or(0));
+                self.nodes[node].conversation.resumed(paused_ns, now);
+            }
             (Fault::SlowCpu { .. }, Some(node)) => self.world.set_speed(node, PPM),
             (Fault::ClockDrift { .. }, Some(node)) => self.world.drift(node, 0),
             (Fault::Stalls { .. }, Some(node)) => self.world.set_stalls(node, None),

@@ -71,6 +71,11 @@ impl Mounts {
         if path == "/run/everett" || path.starts_with("/run/everett/") {
             return Err(value.error("/run/everett is Everett's own"));
         }
+        if path == "/run" {
+            return Err(
+                value.error("/run is in memory already, and has Everett's own programs; mount folders in it")
+            );
+        }
         if self.targets.contains(&path) {
             return Err(value.error(format!("two mounts have the path {path}")));
         }

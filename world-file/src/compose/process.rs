@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everett_input::signal;
+
 use super::below::below;
 use super::document::{Document, read_variables};
 use super::value::Value;
@@ -166,13 +168,10 @@ fn healthcheck(health: &Value, process: &mut Service, image: &mut ImageProcess) 
     Ok(())
 }
 
-/// Highest signal that a service can get: real-time signals follow.
-const SIGNAL_MAX: i32 = 31;
-
 /// Reads the signal that asks a service to end.
-pub(super) fn signal(value: &Value) -> Result<i32, Error> {
-    match everett_input::signal::number(value.text()?) {
-        Ok(number) if number <= SIGNAL_MAX => Ok(number),
+pub(super) fn stop_signal(value: &Value) -> Result<i32, Error> {
+    match signal::number(value.text()?) {
+        Ok(number) if number <= signal::NAMED_MAX => Ok(number),
         Ok(_) => Err(value.error("real-time signals are not supported")),
         Err(what) => Err(value.error(what)),
     }

@@ -138,7 +138,7 @@ pub(super) fn read(
         sysctls: BTreeMap::new(),
         cap_add: capabilities(value, "cap_add")?,
         cap_drop: capabilities(value, "cap_drop")?,
-        stop_signal: value.get("stop_signal")?.map(|item| process::signal(&item)).transpose()?,
+        stop_signal: value.get("stop_signal")?.map(|item| process::stop_signal(&item)).transpose()?,
         stop_grace_ns: value.get("stop_grace_period")?.map(|item| process::grace(&item)).transpose()?,
         init: value.get("init")?.map(|item| item.bool()).transpose()?.unwrap_or(false),
     };

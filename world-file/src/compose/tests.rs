@@ -409,6 +409,10 @@ fn wrong_values_are_named_in_one_line() {
             "compose.yaml:4: services.a.stop_signal: real-time signals are not supported",
         ),
         ("    stop_grace_period: 25h\n", "compose.yaml:4: services.a.stop_grace_period: at most a day"),
+        (
+            "    tmpfs: [/run]\n",
+            "compose.yaml:4: services.a.tmpfs[0]: /run is in memory already, and has Everett's own programs; mount folders in it",
+        ),
         ("    init: 5\n", "compose.yaml:4: services.a.init: expected true or false, found \"5\""),
         ("    imge: x\n", "compose.yaml:4: services.a.imge: unknown key; did you mean \"image\"?"),
         (

@@ -8,6 +8,7 @@
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
 use everett_explorer::property::builtin;
+use everett_input::signal;
 use everett_protocol::{Exit, Operation};
 
 use super::state::TestRun;
@@ -18,8 +19,6 @@ use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
 /// First character of the service names of commands. No unit of a world file has it in its name.
 const MARK: char = '@';
-/// Signal number of SIGKILL on Linux.
-const SIGKILL: i32 = 9;
 
 /// A message of a machine that matters to the commands on all machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +79,7 @@ impl Conversation {
         service.env.insert(SEED_VARIABLE.to_owned(), self.at.seed.unwrap_or_default().to_string());
         service.env.insert(ROUND_VARIABLE.to_owned(), run.to_string());
         self.at.runs.push(test_run);
+        self.at.down.remove(&service.name);
         self.event(vtime_ns, What::Start { unit: self.unit(&test_run), round: run });
         self.request(Purpose::TestCommand(run), Operation::Start { services: vec![service] }, vtime_ns);
     }
@@ -91,7 +91,7 @@ impl Conversation {
             run.killed = true;
         }
         for run in running {
-            let signal = Operation::Signal { service: service_name(&run), signal: SIGKILL };
+            let signal = Operation::Signal { service: service_name(&run), signal: signal::KILL };
             self.request(Purpose::StopDriver, signal, vtime_ns);
         }
     }
@@ -103,14 +103,14 @@ impl Conversation {
 
     /// Returns the unit name of a service that is a command, also if it has ended and left a child that still prints.
     pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
-        let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
-        let (command, slot) = (command.parse::<usize>().ok()?, slot.parse().ok()?);
+        let (command, slot) = place_of(service)?;
         let name = self.at.names.get(command)?;
         Some(unit(name, slot))
     }
 
     pub(super) fn command_exited(&mut self, run: u64, exit: Exit, vtime_ns: u64) {
         let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
         if !ended.killed {
             let unit = self.unit(&ended);
             self.event(vtime_ns, What::exit(&unit, exit));
@@ -125,6 +125,7 @@ impl Conversation {
 
     pub(super) fn command_refused(&mut self, run: u64, message: &str, vtime_ns: u64) {
         let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
         let name = self.name(&ended);
         let text = format!("command {name}: {}", message.replace(&service_name(&ended), name));
         self.finding(vtime_ns, self.property(&ended), text);
@@ -155,7 +156,18 @@ impl Conversation {
 
 /// Returns the service name of a run.
 fn service_name(run: &TestRun) -> String {
-    format!("{MARK}{}.{}", run.command, run.slot)
+    service_at(run.command, run.slot)
+}
+
+fn service_at(command: usize, slot: usize) -> String {
+    format!("{MARK}{command}.{slot}")
+}
+
+/// Returns the index of the command and the slot in the service name of a run.
+pub(super) fn place_of(service: &str) -> Option<(usize, usize)> {
+    let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
+    let (command, slot) = (command.parse().ok()?, slot.parse().ok()?);
+    (service == service_at(command, slot)).then_some((command, slot))
 }
 
 /// Returns the unit name of a run: the command, with a number if several of it run in parallel.

@@ -10,8 +10,9 @@ use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLin
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
-use super::commands::RUNS_MAX;
+use super::commands::{RUNS_MAX, place_of};
 use super::history::{HistoryLines, HistoryState};
+use super::restarts::Restart;
 use super::sdk::Packets;
 use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
 
@@ -95,7 +96,7 @@ pub(super) struct Progress {
     /// vtime at which the services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
     /// vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the end of the
-    /// last running driver, the beginning or the end of a check.
+    /// last running driver, the end of the last restart of a service, the beginning or the end of a check.
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,
@@ -105,10 +106,10 @@ pub(super) struct Progress {
     pub(super) sdk: Packets,
     /// Reason of [`Phase::Broken`].
     pub(super) broken: Option<String>,
-    /// Services that were asked to end, with the vtime in nanoseconds at which they are killed; `None` if they were.
-    pub(super) restarts: BTreeMap<String, Option<u64>>,
-    /// Services that were started again and may not be ready yet.
-    pub(super) unready: BTreeSet<String>,
+    /// Restarts of services, by their names.
+    pub(super) restarts: BTreeMap<String, Restart>,
+    /// The agent's units that are down for good since its boot: they have ended, or did not get ready.
+    pub(super) down: BTreeSet<String>,
 }
 
 impl Progress {
@@ -132,7 +133,7 @@ impl Progress {
             sdk: Packets::default(),
             broken: None,
             restarts: BTreeMap::new(),
-            unready: BTreeSet::new(),
+            down: BTreeSet::new(),
         }
     }
 
@@ -147,22 +148,25 @@ impl Progress {
             Purpose::File(index) => *index >= plan.files.len(),
             Purpose::Driver(index) => *index >= plan.drivers.len(),
             Purpose::Check(index) => *index >= plan.checks.len(),
-            Purpose::Stop(unit) | Purpose::Again(unit) => !plan.stops.contains_key(unit),
+            Purpose::Stop(unit) | Purpose::Again(unit) => !plan.restartable.contains(unit),
             _ => false,
         });
         if let Some(purpose) = unplanned {
             return Err(StateError::NotPlanned { what: format!("{purpose:?}") });
         }
-        let mut restarted = self.restarts.keys().chain(&self.unready);
-        if let Some(unit) = restarted.find(|unit| !plan.stops.contains_key(*unit)) {
+        if let Some(unit) = self.restarts.keys().find(|unit| !plan.restartable.contains(*unit)) {
             return Err(StateError::NotPlanned { what: format!("a restart of {unit}") });
         }
-        if self.restarts.values().flatten().any(|at| *at > VTIME_MAX) {
+        if let Some(unit) = self.down.iter().find(|unit| !self.is_unit(unit, plan)) {
+            return Err(StateError::NotPlanned { what: format!("the unit {unit}") });
+        }
+        if self.restarts.values().any(|restart| restart.kill_ns > VTIME_MAX) {
             return Err(StateError::Inconsistent("a service is killed after the largest possible vtime"));
         }
         let asked = self.pending.last_key_value().map(|(id, _)| *id);
         let named = self.commands.last_key_value().map(|(id, _)| *id);
-        if asked.max(named).is_some_and(|id| id >= self.next_id) {
+        let restarting = self.restarts.values().map(|restart| restart.request).max();
+        if asked.max(named).max(restarting).is_some_and(|id| id >= self.next_id) {
             return Err(StateError::Inconsistent("a request has a number that was not assigned yet"));
         }
         if self.ready_ns.is_some_and(|at| at > VTIME_MAX) {
@@ -180,6 +184,17 @@ impl Progress {
         }
         self.sdk.check()?;
         self.check_commands(plan)
+    }
+
+    /// Returns true if the agent can have this unit: a service, a driver or a command of the template.
+    pub(super) fn is_unit(&self, name: &str, plan: &Plan) -> bool {
+        let is_command = || {
+            let (command, slot) = place_of(name)?;
+            Some(command < self.names.len() && slot < RUNS_MAX)
+        };
+        plan.services.iter().any(|service| service.name == name)
+            || plan.drivers.iter().any(|driver| driver.service.name == name)
+            || is_command().unwrap_or(false)
     }
 
     /// Checks the parts that concern the test template.

@@ -4,6 +4,7 @@ use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Respon
 use everett_protocol::{encode_message, encode_output};
 use proptest::prelude::*;
 
+use super::super::restarts::{Restart, Stage};
 use super::super::tests::plan;
 use super::super::{Conversation, Phase, Plan, Word};
 use super::{ConversationState, StateError};
@@ -82,6 +83,13 @@ pub(crate) fn beginning() -> ConversationState {
 pub(crate) fn driven() -> ConversationState {
     let run = asked_to_seed(&[Step::Answer(0), Step::Exited(1, 1)]);
     assert!(run.host.has_driven());
+    run.host.save()
+}
+
+/// Returns a conversation in phase `Running` whose driver has ended and whose service was asked to end.
+pub(crate) fn restarting() -> ConversationState {
+    let run = asked_to_seed(&[Step::Answer(0), Step::Exited(1, 1), Step::Restart]);
+    assert!(run.host.has_driven() && run.host.is_restarting());
     run.host.save()
 }
 
@@ -258,6 +266,11 @@ proptest! {
     }
 }
 
+/// Returns a restart whose service is killed at this vtime.
+fn asked(kill_ns: u64) -> Restart {
+    Restart { stage: Stage::Asked, kill_ns, request: 1 }
+}
+
 #[test]
 fn states_that_do_not_fit_are_refused() {
     let begun = || {
@@ -272,6 +285,10 @@ fn states_that_do_not_fit_are_refused() {
         Conversation::resume(planned(), state).unwrap_err()
     };
     assert!(Conversation::resume(planned(), begun()).is_ok());
+    let mut restarting = begun();
+    restarting.progress.restarts = [("server".to_owned(), asked(1))].into();
+    restarting.progress.down = ["server", "load", "@0.5"].map(str::to_owned).into();
+    assert!(Conversation::resume(planned(), restarting).is_ok());
     let error = Conversation::resume(plan(), begun()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -288,8 +305,12 @@ fn states_that_do_not_fit_are_refused() {
     });
     assert!(matches!(error, StateError::NotPlanned { .. }), "{error}");
     for change in [
-        (|state| state.progress.restarts = [("load".to_owned(), None)].into()) as fn(&mut ConversationState),
-        |state| state.progress.unready = ["load".to_owned()].into(),
+        (|state| state.progress.restarts = [("load".to_owned(), asked(1))].into())
+            as fn(&mut ConversationState),
+        |state| state.progress.down = ["other".to_owned()].into(),
+        |state| state.progress.down = ["@1.0".to_owned()].into(),
+        |state| state.progress.down = ["@0.6".to_owned()].into(),
+        |state| state.progress.down = ["@00.0".to_owned()].into(),
         |state| state.progress.pending = [(1, super::Purpose::Again("load".to_owned()))].into(),
     ] {
         let error = refused(change);
@@ -308,7 +329,11 @@ fn states_that_do_not_fit_are_refused() {
         |state| state.progress.runs[0].command = 1,
         |state| state.progress.runs[0].slot = usize::MAX,
         |state| state.progress.names.clear(),
-        |state| state.progress.restarts = [("server".to_owned(), Some(u64::MAX))].into(),
+        |state| state.progress.restarts = [("server".to_owned(), asked(u64::MAX))].into(),
+        |state| {
+            let restart = Restart { request: state.progress.next_id, ..asked(1) };
+            state.progress.restarts = [("server".to_owned(), restart)].into();
+        },
         |state| (state.progress.phase, state.progress.seed) = (Phase::Ready, None),
     ] {
         let error = refused(change);

@@ -5,6 +5,7 @@
 //! same timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a
 //! timeline with these scripts can have.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use everett_explorer::plan::limits::LINES_MAX;
@@ -19,7 +20,6 @@ use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
-use super::dependents::DUE_MAX;
 use super::director::Stage;
 use super::faults::Progress;
 use super::quiet::{PERIODS_MAX, Period};
@@ -32,7 +32,7 @@ use crate::conversation::state::StateError as ConversationError;
 use crate::node::{Place, SessionOfNode};
 
 /// Version of the stored form.
-pub const SESSION_VERSION: u32 = 10;
+pub const SESSION_VERSION: u32 = 11;
 /// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
 pub const SESSION_BYTES_MAX: usize = 256 << 20;
 
@@ -100,7 +100,7 @@ pub(super) struct Course {
     pub host: Streams,
     /// Times without faults that programs asked for.
     pub quiet: Vec<Period>,
-    /// Nodes whose services are restarted because others were: vtimes in nanoseconds and nodes, in this order.
+    /// Nodes whose services are restarted because others were, each once: vtimes in nanoseconds and nodes, in this order.
     pub restarts: Vec<(u64, u16)>,
 }
 
@@ -156,7 +156,9 @@ impl Course {
             return fail("more quiet periods were asked for than the maximum");
         }
         let is_due = |&(at, node): &(u64, u16)| at <= VTIME_MAX && usize::from(node) < nodes;
-        if self.restarts.len() > DUE_MAX || !self.restarts.iter().all(is_due) || !self.restarts.is_sorted() {
+        let due: BTreeSet<u16> = self.restarts.iter().map(|&(_, node)| node).collect();
+        let is_once = due.len() == self.restarts.len();
+        if !is_once || !self.restarts.iter().all(is_due) || !self.restarts.is_sorted() {
             return fail("restarts of services are due that this world cannot have");
         }
         if self.trail.interval_ns() != TRAIL_INTERVAL_NS {

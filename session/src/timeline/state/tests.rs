@@ -48,7 +48,7 @@ fn course() -> Course {
         commands: None,
         host: Streams::new(&Lineage::new(9), Owner::Host),
         quiet: Vec::new(),
-        restarts: Vec::new(),
+        restarts: vec![(300_000_000, 0)],
     }
 }
 
@@ -113,6 +113,7 @@ fn states_that_do_not_fit_are_refused() {
         Course { begun: None, ..course() },
         Course { begin_with: Some(1), ..course() },
         Course { restarts: vec![(1, 1)], ..course() },
+        Course { restarts: vec![(1, 0), (2, 0)], ..course() },
         Course { restarts: vec![(2, 0), (1, 0)], ..course() },
         Course { restarts: vec![(u64::MAX, 0)], ..course() },
     ] {

@@ -42,4 +42,4 @@ impl Timeline {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

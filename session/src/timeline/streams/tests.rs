@@ -141,7 +141,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
 }
 
 /// Restarts that fail: a node that loses power stays off.
-struct NoRestarts;
+pub(in crate::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
     fn warm(&self, _: usize) -> Result<&RestartPoint, String> {

@@ -1,5 +1,7 @@
 //! Restarts of services: `stop_signal`, `stop_grace_period`, `init`, and `restart` of `depends_on`, seen from inside.
 
+use std::collections::BTreeSet;
+
 use everett_session::event::{Event, What};
 
 use super::compose::project_of;
@@ -14,6 +16,7 @@ use std::time::Duration;
 unsafe extern "C" {
     fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
     fn write(file: i32, text: *const u8, bytes: usize) -> isize;
+    fn kill(process: i32, number: i32) -> i32;
 }
 extern "C" fn caught(number: i32) {
     let text: &[u8] = if number == 10 { b"caught 10\n" } else { b"caught 15\n" };
@@ -23,6 +26,7 @@ extern "C" fn child_caught(_: i32) {
     let text = b"the child caught it\n";
     unsafe { write(1, text.as_ptr(), text.len()) };
 }
+extern "C" fn nothing(_: i32) {}
 fn sleep(ms: u64) { std::thread::sleep(Duration::from_millis(ms)); }
 fn start(task: &str) -> std::process::Child { Command::new("/program").arg(task).spawn().unwrap() }
 /// Counts the processes with this line in /proc/PID/status, this one not.
@@ -52,9 +56,31 @@ fn main() {
             sleep(300);
             let parent = fs::read_to_string(format!("/proc/{}/comm", std::os::unix::process::parent_id())).unwrap();
             println!("an orphan of {}", parent.trim());
+            unsafe { signal(15, nothing) };
+            loop {
+                println!("orphan {}", std::process::id());
+                sleep(100);
+            }
         }
         "short" => { sleep(300); return; }
-        _ => println!("started"),
+        // Sends a signal to its process group. The supervisor gets it once more, later: two that are pending are one.
+        "group" => {
+            println!("started");
+            unsafe { signal(10, caught) };
+            unsafe { kill(0, 10) };
+            sleep(100);
+            unsafe { kill(std::os::unix::process::parent_id() as i32, 10) };
+        }
+        "counts" => println!("started beside {} others", count("Name:\tprogram")),
+        // Kills the supervisor.
+        "murder" => {
+            let is_supervisor = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"/run/everett/init\0run\0"));
+            let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            for pid in pids.filter(is_supervisor) { unsafe { kill(pid, 9) }; }
+            return;
+        }
+        "healthy" => return,
+        task => panic!("there is no task {task}"),
     }
     loop { std::thread::park(); }
 }
@@ -62,15 +88,23 @@ fn main() {
 
 const COMPOSE: &str = "
 services:
-  asked: { image: i, command: patient, stop_signal: SIGUSR1, stop_grace_period: 2s }
+  asked:
+    image: i
+    command: patient
+    stop_signal: SIGUSR1
+    stop_grace_period: 2s
+    healthcheck: { test: [CMD, /program, healthy] }
   usual: { image: i, command: patient }
   plain: { image: i, command: family, stop_grace_period: 1s, restart: always }
   tini: { image: i, command: family, init: true }
+  mortal: { image: i, command: counts, stop_grace_period: 1s, restart: always }
   follower:
     image: i
-    command: simple
-    depends_on: { asked: { condition: service_started, restart: true }, usual: { condition: service_started } }
+    command: group
+    init: true
+    depends_on: { asked: { condition: service_healthy, restart: true }, usual: { condition: service_started } }
 x-everett:
+  workload: { driver: [{ name: once, node: asked, argv: [/program, healthy] }] }
   images: { i: 'oci:layout:it' }
 ";
 
@@ -87,7 +121,9 @@ fn services_are_stopped_as_the_compose_file_says() {
             "{{\"at\":\"{AT_MS}ms\",\"fault\":\"restart_service\",\"node\":\"{name}\",\"unit\":\"{name}\"}}\n"
         )
     };
-    let plan = ["asked", "usual", "plain", "tini"].map(line).concat();
+    let murder =
+        "{\"at\":\"500ms\",\"fault\":\"command\",\"node\":\"mortal\",\"argv\":[\"/program\",\"murder\"]}\n";
+    let plan = murder.to_owned() + &["asked", "usual", "plain", "tini"].map(line).concat();
     let events = run_file_under(&file, &plan, 13_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
 
@@ -100,18 +136,26 @@ fn services_are_stopped_as_the_compose_file_says() {
     assert_eq!(ends(&events, "asked"), [("signal 9".to_owned(), 2_000)]);
     assert_eq!(ends(&events, "usual"), [("signal 9".to_owned(), 10_000)]);
 
+    // What a service leaves behind ends with it.
+    for unit in ["plain", "tini"] {
+        assert_orphans_end(&events, unit);
+    }
+
     // The first process of a container does not end by a signal that it does not catch. It adopts orphans.
     assert_eq!(ends(&events, "plain"), [("signal 9".to_owned(), 1_000)]);
     let of_plain = ["started beside 0 others", "an orphan of program", "zombies: 1"];
-    assert_eq!(lines(&events, "plain"), [of_plain, of_plain].concat());
+    assert_eq!(without_orphans(&events, "plain"), [of_plain, of_plain].concat());
     // With an init it is an ordinary process, and the init reaps orphans.
     assert_eq!(ends(&events, "tini"), [("exit status 143".to_owned(), 0)]);
     let of_tini = ["started beside 0 others", "an orphan of init", "zombies: 0"];
-    assert_eq!(lines(&events, "tini"), [of_tini, of_tini].concat());
+    assert_eq!(without_orphans(&events, "tini"), [of_tini, of_tini].concat());
+    // A service does not outlive its supervisor.
+    assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower is restarted after the service that it asks for, and not after the other.
-    assert_eq!(lines(&events, "follower"), ["started", "started"]);
-    let end = |unit: &str| exits(&events, unit)[0].0;
+    // The follower is restarted after the service that it asks for, and not after the other. With the driver that has
+    // ended, the agent does not say that the service is healthy again.
+    assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
+    let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));
 
     assert!(run_file_under(&file, &plan, 13_000 * MS) == events, "a second run differs");
@@ -123,6 +167,33 @@ fn ends(events: &[Event], unit: &str) -> Vec<(String, u64)> {
     let asked_ns = events.iter().find(asked).expect("it is asked").vtime_ns;
     let after = |at_ns: u64| (at_ns - asked_ns) / (100 * MS) * 100;
     exits(events, unit).into_iter().map(|(at_ns, status)| (status, after(at_ns))).collect()
+}
+
+/// Returns the lines of a service without those that its orphans print again and again.
+fn without_orphans<'e>(events: &'e [Event], unit: &str) -> Vec<&'e str> {
+    lines(events, unit).into_iter().filter(|line| !line.starts_with("orphan ")).collect()
+}
+
+/// Asserts that no orphan that printed before the first end of a service prints after it.
+fn assert_orphans_end(events: &[Event], unit: &str) {
+    let end_ns = first_end_ns(events, unit);
+    let (before, after): (Vec<&Event>, Vec<&Event>) =
+        events.iter().partition(|event| event.vtime_ns <= end_ns);
+    let orphans = |events: Vec<&Event>| -> BTreeSet<String> {
+        let lines = events.into_iter().filter_map(|event| match &event.what {
+            What::Line { unit: of, text, .. } if of == unit => Some(text.clone()),
+            _ => None,
+        });
+        lines.filter(|text| text.starts_with("orphan ")).collect()
+    };
+    let (before, after) = (orphans(before), orphans(after));
+    assert!(!before.is_empty() && !after.is_empty(), "orphans of {unit}: {before:?}, then {after:?}");
+    assert!(before.is_disjoint(&after), "orphans of {unit}: {before:?}, then {after:?}");
+}
+
+/// Returns when a service ended for the first time.
+fn first_end_ns(events: &[Event], unit: &str) -> u64 {
+    exits(events, unit).first().unwrap_or_else(|| panic!("{unit} has not ended")).0
 }
 
 /// Returns when and how a service ended.

@@ -8,9 +8,6 @@ use super::Timeline;
 use super::director::Stage;
 use crate::conversation::{Phase, Restarted};
 
-/// Maximum number of restarts that are due. A world has at most 64 nodes, each of which is due once for each other one.
-pub(super) const DUE_MAX: usize = 64 * 64;
-
 impl Timeline {
     /// Notes the nodes whose services must be restarted because those of `node` were.
     pub(super) fn note_restarts(&mut self, node: usize, restarted: &[Restarted]) {
@@ -26,7 +23,7 @@ impl Timeline {
                 let depends = after.any(|one| one.restart && one.ready == *ready && one.node == name);
                 // A world has at most 64 nodes, so the conversion does not fail.
                 let (true, Ok(dependent)) = (depends, u16::try_from(dependent)) else { continue };
-                // A node that is already to be restarted later than this is restarted once.
+                // A node with a restart that is due gets no second one.
                 if self.course.restarts.iter().all(|&(_, node)| node != dependent) {
                     self.course.restarts.push((at_ns, dependent));
                 }
@@ -48,14 +45,18 @@ impl Timeline {
             let number = usize::from(number);
             let node = self.world.node_mut(number);
             let session = &mut self.nodes[number];
-            // A node without power starts its service again anyway.
+            // A node without power starts its service again anyway. A paused one gets the signal when it continues.
             if !node.is_on() || session.conversation.phase() != Phase::Running {
                 continue;
             }
-            let units: Vec<String> = session.conversation.plan().stops.keys().cloned().collect();
-            for unit in units {
-                session.conversation.restart_service(&unit, node.vtime());
+            // A node that runs can be ahead of the world; a paused one is behind it.
+            let at_ns = node.vtime().max(now);
+            for unit in session.conversation.plan().restartable.clone() {
+                session.conversation.restart_service(&unit, at_ns);
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Restarts of services by Everett, as `docker compose restart` does them. Each is a state machine ([`Stage`]):
+//!
+//! ```text
+//!             time is over
+//!      Asked ──────────────► Killed
+//!      ▲   │ ended             │ ended
+//! runs │   ▼                   │
+//!      Ended ◄─────────────────┘
+//!        │ started            ready
+//!        └─────────► Started ───────► (over)
+//! ```
+//!
+//! A service with a supervisor gets its signals through the program at [`INIT_PATH`], as the first process of a container
+//! gets them. The agent sends the signals of other services to their process groups.
+//!
+//! **A service that seems not to run.** The agent knows whether it runs a service. The program that sends signals knows
+//! it from the supervisor, which notes it a little after its own start and takes the note back a little before its end.
+//! A service that gets no signal because it does not run counts as ended. If it runs after all, the agent refuses to start
+//! it, and it is asked again. It is killed in time nevertheless: by the agent, which needs no note.
+//!
+//! `ready`: when a service that was started again is ready.
+//!
+//! **Invariant.** Only the answer to the latest request for a restart changes its stage.
+
+mod ready;
+
+use everett_guest_image::init::INIT_PATH;
+use everett_input::signal;
+use everett_input::units::show_duration_ns;
+use everett_protocol::{Exec, Exit, Exited, Operation, Reply};
+use serde::{Deserialize, Serialize};
+
+use super::{Conversation, Purpose, What};
+
+/// Exit status of the program at [`INIT_PATH`] if the service does not run.
+const NOT_RUNNING: Exit = Exit::Code(3);
+
+/// A service that Everett has restarted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restarted {
+    /// vtime in nanoseconds.
+    pub vtime_ns: u64,
+    /// True if it is ready, false if it has only been started.
+    pub ready: bool,
+}
+
+/// Restart of a service, until it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Restart {
+    pub(super) stage: Stage,
+    /// vtime at which the service is killed unless it has ended, in nanoseconds.
+    pub(super) kill_ns: u64,
+    /// Number of the latest request for it.
+    pub(super) request: u64,
+}
+
+/// Stage of a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    /// The service was asked to end.
+    Asked,
+    /// It was killed, and has not ended.
+    Killed,
+    /// It has ended or seems not to run, and the agent was asked to start it.
+    Ended,
+    /// It was started, and may not be ready.
+    Started,
+}
+
+impl Conversation {
+    /// Asks a service to end. When it has ended, it is started again.
+    pub fn restart_service(&mut self, unit: &str, vtime_ns: u64) {
+        let stop = self.plan.stop;
+        if !self.plan.restartable.contains(unit) {
+            return self.not_done(vtime_ns, &format!("there is no service {unit}"));
+        }
+        if self.at.restarts.get(unit).is_some_and(|restart| restart.stage != Stage::Started) {
+            return self.not_done(vtime_ns, &format!("{unit} is being restarted"));
+        }
+        if stop.signal > signal::NAMED_MAX {
+            let text = format!("its image stops it by the real-time signal {}", stop.signal);
+            return self.not_done(vtime_ns, &text);
+        }
+        let text = format!("{unit} is asked to end by signal {}", stop.signal);
+        self.event(vtime_ns, What::Effect { text });
+        let kill_ns = vtime_ns.saturating_add(stop.grace_ns);
+        self.at.restarts.insert(unit.to_owned(), Restart { stage: Stage::Asked, kill_ns, request: 0 });
+        self.deliver(unit, Stage::Asked, vtime_ns);
+    }
+
+    /// Returns true if a service is being restarted.
+    #[must_use]
+    pub fn is_restarting(&self) -> bool {
+        !self.at.restarts.is_empty()
+    }
+
+    /// Returns the vtimes at which services are killed that were asked to end, in nanoseconds.
+    pub fn kills_ns(&self) -> impl Iterator<Item = u64> {
+        self.asked().map(|(_, kill_ns)| kill_ns)
+    }
+
+    /// Returns the services that were asked to end, with the vtimes at which they are killed.
+    fn asked(&self) -> impl Iterator<Item = (&String, u64)> {
+        let asked = self.at.restarts.iter().filter(|(_, restart)| restart.stage == Stage::Asked);
+        asked.map(|(unit, restart)| (unit, restart.kill_ns))
+    }
+
+    /// Kills the services whose time to end is over.
+    pub fn kill_late(&mut self, now_ns: u64) {
+        let late = self.asked().filter(|&(_, kill_ns)| kill_ns <= now_ns);
+        for unit in late.map(|(unit, _)| unit.clone()).collect::<Vec<_>>() {
+            let grace = show_duration_ns(self.plan.stop.grace_ns);
+            let text = format!("{unit} has not ended within {grace} and is killed");
+            self.event(now_ns, What::Effect { text });
+            self.deliver(&unit, Stage::Killed, now_ns);
+        }
+    }
+
+    /// Continues after a pause of the machine since `paused_ns`. Services have the time to end that they had left, because
+    /// they could not use it meanwhile.
+    pub fn resumed(&mut self, paused_ns: u64, now_ns: u64) {
+        for restart in self.at.restarts.values_mut() {
+            let left_ns = restart.kill_ns.saturating_sub(paused_ns).min(self.plan.stop.grace_ns);
+            restart.kill_ns = now_ns.saturating_add(left_ns);
+        }
+    }
+
+    /// Takes the restarts since the last call.
+    pub fn take_restarted(&mut self) -> Vec<Restarted> {
+        std::mem::take(&mut self.restarted)
+    }
+
+    /// Enters a stage with the next request.
+    fn enter(&mut self, unit: &str, stage: Stage) {
+        if let Some(restart) = self.at.restarts.get_mut(unit) {
+            (restart.stage, restart.request) = (stage, self.at.next_id);
+        }
+    }
+
+    /// Enters a stage and sends its signal.
+    fn deliver(&mut self, unit: &str, stage: Stage, vtime_ns: u64) {
+        let number = if stage == Stage::Killed { signal::KILL } else { self.plan.stop.signal };
+        if !self.plan.stop.supervised {
+            return self.signal_group(unit, stage, number, vtime_ns);
+        }
+        self.enter(unit, stage);
+        let words = [INIT_PATH, "signal", unit, &number.to_string()].map(str::to_owned);
+        let purpose = Purpose::Stop(unit.to_owned());
+        self.named_request(&format!("stop-{unit}"), purpose, Exec::new(words.to_vec()), vtime_ns);
+    }
+
+    /// Enters a stage and has the agent signal the process group of the service, its supervisor included.
+    fn signal_group(&mut self, unit: &str, stage: Stage, signal: i32, vtime_ns: u64) {
+        self.enter(unit, stage);
+        let op = Operation::Signal { service: unit.to_owned(), signal };
+        self.request(Purpose::Stop(unit.to_owned()), op, vtime_ns);
+    }
+
+    /// Starts a service that has ended. The agent starts it at once, even if it was going to do so later.
+    fn start_again(&mut self, unit: &str, vtime_ns: u64) {
+        let Some(service) = self.plan.services.iter().find(|service| service.name == unit) else { return };
+        let services = vec![service.clone()];
+        self.enter(unit, Stage::Ended);
+        self.request(Purpose::Again(unit.to_owned()), Operation::Start { services }, vtime_ns);
+    }
+
+    /// Returns true if this is the latest request of the restart of a service. Answers to earlier ones have no effect.
+    pub(super) fn is_latest(&self, unit: &str, request: u64) -> bool {
+        self.at.restarts.get(unit).is_some_and(|restart| restart.request == request)
+    }
+
+    /// Handles the answer to a request to send a signal.
+    pub(super) fn signal_answered(&mut self, unit: &str, reply: Reply, vtime_ns: u64) {
+        match reply {
+            Reply::Exited(NOT_RUNNING) => self.start_again(unit, vtime_ns),
+            Reply::Error { message } if does_not_run(&message, unit) => self.start_again(unit, vtime_ns),
+            Reply::Exited(exit) if !exit.success() => {
+                self.restart_fails(unit, &format!("sending the signal ended with {exit}"), vtime_ns);
+            }
+            Reply::Error { message } => self.restart_fails(unit, &message, vtime_ns),
+            // The signal was sent. The service ends, or its time is over.
+            _ => {}
+        }
+    }
+
+    /// Handles the answer to a request to start a service.
+    pub(super) fn start_answered(&mut self, unit: &str, reply: Reply, vtime_ns: u64) {
+        let Some(restart) = self.at.restarts.get_mut(unit) else { return };
+        match reply {
+            Reply::Error { message } if !runs_already(&message, unit) => {
+                self.restart_fails(unit, &message, vtime_ns);
+                self.goes_down(unit, vtime_ns);
+            }
+            Reply::Error { .. } if restart.kill_ns > vtime_ns => self.deliver(unit, Stage::Asked, vtime_ns),
+            Reply::Error { .. } => self.signal_group(unit, Stage::Killed, signal::KILL, vtime_ns),
+            _ => {
+                restart.stage = Stage::Started;
+                self.at.down.remove(unit);
+                self.restarted.push(Restarted { vtime_ns, ready: false });
+                self.settle(vtime_ns);
+            }
+        }
+    }
+
+    /// Handles the end of a service. Returns true if it was asked to end.
+    pub(super) fn stopped(&mut self, exited: &Exited, vtime_ns: u64) -> bool {
+        let unit = &exited.service;
+        let Some(stage) = self.at.restarts.get(unit).map(|restart| restart.stage) else { return false };
+        match stage {
+            _ if self.at.powering_off => self.restart_is_over(unit, vtime_ns),
+            Stage::Asked | Stage::Killed => self.start_again(unit, vtime_ns),
+            // The agent reads the request to start it after this end, and will start it.
+            Stage::Ended => {}
+            Stage::Started if exited.restarting => {}
+            Stage::Started => self.restart_is_over(unit, vtime_ns),
+        }
+        stage != Stage::Started
+    }
+
+    /// Ends the restart of a service, if there is one.
+    pub(super) fn restart_is_over(&mut self, unit: &str, vtime_ns: u64) {
+        if self.at.restarts.remove(unit).is_some() && self.at.restarts.is_empty() {
+            self.at.rest_ns = vtime_ns;
+        }
+    }
+
+    fn restart_fails(&mut self, unit: &str, why: &str, vtime_ns: u64) {
+        self.not_done(vtime_ns, why);
+        self.restart_is_over(unit, vtime_ns);
+    }
+
+    pub(super) fn not_done(&mut self, vtime_ns: u64, why: &str) {
+        self.event(vtime_ns, What::Effect { text: format!("not done: {why}") });
+    }
+}
+
+/// Returns true if the agent has sent no signal because the service does not run (`guest-image/agent/src/services.rs`).
+fn does_not_run(message: &str, unit: &str) -> bool {
+    message == format!("the service {unit} does not run") || message == format!("there is no service {unit}")
+}
+
+/// Returns true if the agent has not started a service because it runs.
+fn runs_already(message: &str, unit: &str) -> bool {
+    message == format!("cannot start {unit}: it runs already")
+}
+
+#[cfg(test)]
+mod tests;
