@@ -5,7 +5,10 @@ use proptest::prelude::*;
 
 use super::error::Error;
 use super::header::{self, BLOCK};
-use super::limits::{DEPTH_MAX, EXPANSION_FREE_BYTES, NAME_BYTES_MAX};
+use super::limits::{
+    DEPTH_MAX, EXPANSION_FREE_BYTES, MANIFEST_BYTES_MAX, MEMBER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX,
+    TOTAL_BYTES_MAX,
+};
 use super::{Content, Manifest, Reader, Source, check_name, write};
 
 type Members = Vec<(String, Vec<u8>)>;
@@ -18,13 +21,17 @@ fn members() -> Members {
 }
 
 fn packed(members: &Members) -> Vec<u8> {
+    packed_about("about", members)
+}
+
+fn packed_about(about: &str, members: &Members) -> Vec<u8> {
     let source = |(name, content): &(String, Vec<u8>)| Source {
         name: name.clone(),
         content: Content::Bytes(content.clone()),
     };
     let sources: Vec<Source> = members.iter().map(source).collect();
     let mut out = Vec::new();
-    write("about".to_owned(), &sources, &mut out, &mut |_, _| {}).unwrap();
+    write(about.to_owned(), &sources, &mut out, &mut |_, _| {}).unwrap();
     out
 }
 
@@ -155,6 +162,53 @@ fn forged_files_are_refused_by_name() {
     );
     for bytes in [&b""[..], b"x", &super::MAGIC, b"{\"schema_version\":1}"] {
         assert!(unpacked(bytes).is_err());
+    }
+}
+
+/// The manifest has no digest of its own, so a damaged one is found by the checksum of the frame alone.
+#[test]
+fn no_damaged_byte_is_read_as_another_text() {
+    // Texts that cannot be packed make up most of the file.
+    let about: String = (0..9_u8).map(|n| blake3::hash(&[n]).to_hex().to_string()).collect();
+    let whole = packed_about(&about, &members());
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        if let Ok((found, _)) = unpacked(&bytes) {
+            assert_eq!(found, about, "byte {at}");
+        }
+    }
+}
+
+/// Each bound is refused by its own name, so that one does not hide that another is gone.
+#[test]
+fn forged_files_beyond_a_bound_are_refused_by_that_bound() {
+    let refused =
+        |members: &[String]| unpacked(&forged(&manifest(&members.join(",")), &[])).unwrap_err().to_string();
+    let too_long = |name: &str, members: &[String]| {
+        let error = refused(members);
+        assert!(error.starts_with(&format!("{name} makes it too long")), "{error}");
+    };
+    too_long("f", &[member("f", MEMBER_BYTES_MAX + 1, "")]);
+    let all = TOTAL_BYTES_MAX / MEMBER_BYTES_MAX;
+    let most: Vec<String> = (0..all).map(|n| member(&format!("f{n}"), MEMBER_BYTES_MAX, "")).collect();
+    assert!(refused(&most).contains("times its own length"), "the sum is not too long");
+    too_long("g", &[&most[..], &[member("g", 1, "")]].concat());
+    let many: Vec<String> = (0..=MEMBERS_MAX).map(|n| member(&n.to_string(), 0, "")).collect();
+    assert_eq!(refused(&many), format!("it has more than {MEMBERS_MAX} members"));
+    let header = header::of("manifest.json", 0, MANIFEST_BYTES_MAX + 1).unwrap();
+    let error = unpacked(&zstd::encode_all(&header[..], 1).unwrap()).unwrap_err().to_string();
+    assert_eq!(error, format!("manifest.json: longer than {MANIFEST_BYTES_MAX} bytes"));
+}
+
+/// Whatever follows the end of the archive would be carried along unseen.
+#[test]
+fn nothing_follows_the_end() {
+    let fine = manifest(&member("f", 3, "abc"));
+    let (head, end) = (header::of("f", 1, 3).unwrap(), [0; 2 * BLOCK]);
+    for more in [&[0; BLOCK][..], b"x"] {
+        let error = unpacked(&forged(&fine, &[&head, b"abc", &end, more])).unwrap_err();
+        assert!(matches!(error, Error::More), "{error}");
     }
 }
 

@@ -149,3 +149,93 @@ fn interval(count: Count) -> String {
 pub fn exact(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use everett_explorer::causality::{Point, Vary};
+
+    use super::*;
+
+    fn causality() -> Causality {
+        let count = |shown| Count { futures: 20, shown };
+        let step = |vtime_ns, kind, text: &str| Step { vtime_ns, kind, text: text.to_owned() };
+        Causality {
+            schema_version: 1,
+            timeline: "e3:00:7/1.1".to_owned(),
+            property: "p".to_owned(),
+            signature: "s".to_owned(),
+            found_ns: 3_000_000_000,
+            root_ns: 1_000_000_000,
+            end_ns: 3_000_000_000,
+            vary: Vary::Streams,
+            error_ppm: 50_000,
+            why: Why::Named,
+            futures: 60,
+            points: [(1_000_000_000, 0), (2_000_000_000, 5), (2_000_500_000, 19)]
+                .map(|(vtime_ns, shown)| Point { vtime_ns, count: count(shown) })
+                .to_vec(),
+            jump: Some(Jump {
+                from_ns: 2_000_000_000,
+                to_ns: 2_000_500_000,
+                before: count(5),
+                after: Some(count(19)),
+                probability_ppm: 995_000,
+                is_narrowest: true,
+                steps: vec![step(2_000_200_000, StepKind::Sent, "2.050000000 DELIVER a > db TCP")],
+                steps_count: 1,
+                steps_before: vec![step(1_900_000_000, StepKind::Line, "1.900000000 a/p | before")],
+                steps_after: vec![step(2_100_000_000, StepKind::Line, "2.100000000 a/p | after")],
+                context: vec![step(1_500_000_000, StepKind::Fault, "1.500000000 fault #0")],
+                code: Vec::new(),
+            }),
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_result_is_told_line_by_line() {
+        let expected = [
+            "The likelihood jumps from 25 % (11 to 47 %) to 95 % (76 to 99 %), between 2.000000000 s and 2.000500000 s, with a \
+             probability of more than 99 % after 60 futures.",
+            "There: 2.000200000 s sent: 2.050000000 DELIVER a > db TCP",
+            "  around 1.500000000 s fault #0",
+            "  before 1.900000000 s a/p | before",
+            "       > 2.000200000 s sent: 2.050000000 DELIVER a > db TCP",
+            "   after 2.100000000 s a/p | after",
+            "Futures have the finding's faults, and random streams of their own.",
+            "  1.000000000 s                        0 %  0 of 20 (0 to 16 %)",
+            "  2.000000000 s #####                 25 %  5 of 20 (11 to 47 %)",
+            "  2.000500000 s ###################   95 %  19 of 20 (76 to 99 %)",
+        ];
+        assert_eq!(lines(&causality()), expected);
+    }
+
+    #[test]
+    fn results_without_a_step_say_why() {
+        let mut it = causality();
+        it.why = Why::Running;
+        assert!(
+            sentence(&it).starts_with("Interim, the search had not ended: The likelihood jumps from 25 %")
+        );
+        let jump = it.jump.as_mut().unwrap();
+        jump.after = None;
+        assert!(sentence(&it).contains("to the finding itself, between"));
+        let jump = it.jump.as_mut().unwrap();
+        let of = |jump: &Jump| step(jump);
+        jump.steps.push(jump.steps[0].clone());
+        jump.steps_count = 2;
+        assert!(of(jump).ends_with("(and 1 more at that time)"), "{}", of(jump));
+        jump.steps.clear();
+        assert!(of(jump).starts_with("Nothing is visible there; the next step is: 2.1"), "{}", of(jump));
+        jump.steps_after.clear();
+        assert!(of(jump).starts_with("Nothing is visible there; the step before is: 1.9"), "{}", of(jump));
+        (jump.is_narrowest, jump.steps_count) = (false, 7);
+        assert!(of(jump).starts_with("7 steps lie in this interval;"), "{}", of(jump));
+        it.jump = None;
+        it.why = Why::Futures;
+        assert_eq!(sentence(&it), "No jump of the likelihood is certain after 60 futures.");
+        (it.why, it.points[0].count.shown) = (Why::Flat, 20);
+        let flat = "No step of this timeline decides it: 100 % of the futures from the root moment show it (84 to 100 %).";
+        assert_eq!(sentence(&it), flat);
+    }
+}

@@ -445,5 +445,48 @@ mod tests {
         let images = format!("{{\"vmlinux\":{blob},\"initramfs\":{blob},\"packages\":0}}");
         let error = refused(&format!("{{\"variables\":{{}},\"images\":{images}}}"));
         assert!(error.contains("is not a BLAKE3"), "{error}");
+        let blob = Blob { blake3: "0f".repeat(32), bytes: 1 };
+        let container = |layers: usize, nodes: usize| SealedContainer {
+            name: "i".to_owned(),
+            nodes: vec!["a".to_owned(); nodes],
+            config: blob.clone(),
+            tables: blob.clone(),
+            layers: vec![blob.clone(); layers],
+        };
+        let images = |containers| SealedImages {
+            vmlinux: blob.clone(),
+            initramfs: blob.clone(),
+            root: None,
+            packages: 1,
+            containers,
+        };
+        let refused_seal = |seal: &Seal| refused(&serde_json::to_string(seal).unwrap());
+        for containers in [
+            vec![container(1, 1); LIST_MAX + 1],
+            vec![container(LIST_MAX + 1, 1)],
+            vec![container(1, LIST_MAX + 1)],
+        ] {
+            let seal = Seal { images: Some(images(containers)), ..Seal::default() };
+            let error = refused_seal(&seal);
+            assert!(error.contains("more than 256 container images, or layers of one"), "{error}");
+        }
+        let variables = (0..=VARIABLES_MAX).map(|n| (n.to_string(), None)).collect();
+        let error = refused_seal(&Seal { variables, ..Seal::default() });
+        assert!(error.contains("more than 10000 variables"), "{error}");
+        let long = " ".repeat(SEAL_BYTES_MAX as usize + 1);
+        let error = refused(&long);
+        assert!(error.contains(SEAL_FILE) && error.lines().count() == 1 && error.len() < 1_000, "{error}");
+    }
+
+    /// Packages of a sealed world come over the network, with signatures, and not from a folder of the host.
+    #[test]
+    fn a_sealed_world_has_no_mirror_on_the_host() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("w/world.toml");
+        write(&file, "[image]\nmirror = \"file:/srv/debian\"\n[[node]]\nname = \"a\"\n");
+        load(&file).unwrap();
+        fs::write(place.path().join(SEAL_FILE), serde_json::to_vec(&Seal::default()).unwrap()).unwrap();
+        let error = load(&file).unwrap_err().to_string();
+        assert!(error.contains("mirrors with http:// or https:// alone"), "{error}");
     }
 }

@@ -25,6 +25,32 @@ pub(crate) fn branches_on_recorded_timelines_show_their_logs() -> Ran {
     Ok(())
 }
 
+/// A recorded branch without a finding has its own lines, and its parent those before the fork.
+pub(crate) fn a_branch_without_a_finding_shows_its_own_lines() -> Ran {
+    let mut browser = open(&page(40, "x"), 1280, 900)?;
+    let mut lines = |branch: &str| -> Vec<String> {
+        evaluate(&mut browser, &format!("Everett.map.pick({branch}, 'zoom')"));
+        let texts = evaluate(
+            &mut browser,
+            "[...document.querySelectorAll('.branch-log li bdi')].map((line) => line.textContent)",
+        );
+        serde_json::from_value(texts).unwrap()
+    };
+    let other = "Everett.data.logs[0].branch";
+    assert_eq!(lines(other), ["its own first one", "its own last one"]);
+    assert_eq!(lines(&format!("Everett.tree.from[{other}]")), ["the last one of the parent"]);
+    // The search finds its lines, and goes to it.
+    evaluate(
+        &mut browser,
+        "(() => { const field = document.getElementById('search').elements.text; field.value = 'apart own first'; \
+         field.dispatchEvent(new Event('input')); document.querySelector('#search-results button').click(); })()",
+    );
+    let picked = "Everett.map.view().picked === Everett.data.logs[0].branch";
+    assert_eq!(evaluate(&mut browser, picked), json!(true));
+    check_quiet(&mut browser);
+    Ok(())
+}
+
 pub(crate) fn all_lines_can_be_shown() -> Ran {
     let mut browser = open(&page(8_000, "x"), 1280, 900)?;
     let rows = "document.querySelectorAll('#logs-1 tbody tr[data-event]').length";

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         trial(search::texts_are_found_with_the_keyboard),
         trial(search::the_page_says_what_is_interim_and_what_was_spent),
         trial(logs::branches_on_recorded_timelines_show_their_logs),
+        trial(logs::a_branch_without_a_finding_shows_its_own_lines),
         trial(logs::all_lines_can_be_shown),
         trial(forms::it_prints_with_a_static_map),
         trial(forms::it_is_dark_where_the_reader_wants_it),

@@ -5,7 +5,7 @@ use benches::night::{self, Scripted};
 use clap::Parser;
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::{Causality, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
-use everett_explorer::run::Finding;
+use everett_explorer::run::{Finding, Reading, Record};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_tools::cli::Cli;
 use everett_tools::commands;
@@ -25,13 +25,40 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     let finding = &outcome.merged.findings()[0];
     std::fs::write(run.join("timeline-1.jsonl"), recording(messages, finding.hit.vtime_ns, word)).unwrap();
     std::fs::write(run.join("causality-1.json"), causality(finding, word).json().unwrap()).unwrap();
+    let other = apart(&run, finding);
+    std::fs::write(run.join(format!("branch-{}.jsonl", other.choice)), lines_of(&other)).unwrap();
     let recorded = json!({
-        "budget_ns": 60_000_000_000u64, "host_ns": 1_000_000_000, "recorded": [1], "branches": [], "left_out": [], "different": [],
+        "budget_ns": 60_000_000_000u64, "host_ns": 1_000_000_000, "recorded": [1], "branches": [other.choice], "left_out": [],
+        "different": [],
     });
     std::fs::write(run.join("recorded.json"), recorded.to_string()).unwrap();
     let name = run.display().to_string();
     commands::run(&Cli::parse_from(["everett", "report", &name, "--html"])).unwrap();
     std::fs::read(run.join("report.html")).unwrap()
+}
+
+/// Returns the first branch that has a parent and lies in another subtree than a finding.
+fn apart(run: &std::path::Path, finding: &Finding) -> Record {
+    let reading = Reading::open(run).unwrap();
+    let mut all = (0..reading.len()).map(|choice| reading.get(choice).unwrap().unwrap());
+    let of_finding = finding.path.forks()[0];
+    all.find(|record| record.from.is_some() && record.path.forks()[0] != of_finding).unwrap()
+}
+
+/// Returns the recorded timeline of a branch: the last line of its parent, and its own first and last lines.
+fn lines_of(record: &Record) -> String {
+    let begin_ns = record.path.forks().last().unwrap().vtime_ns;
+    let mut lines = vec![json!({ "kind": "timeline", "path": "1.1", "trail": "aa", "left_out": 0 })];
+    for (ns, text) in [
+        (begin_ns, "the last one of the parent"),
+        (begin_ns + 1, "its own first one"),
+        (record.end_ns, "its own last one"),
+        (record.end_ns + 1, "one after its end"),
+    ] {
+        let at = format!("{:>4}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        lines.push(json!({ "kind": "line", "text": format!("{at} a/apart | {text}") }));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns a causality of a finding that has every part: a plot, a jump with a message, and what surrounds it.

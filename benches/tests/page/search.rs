@@ -65,7 +65,10 @@ pub(crate) fn the_page_says_what_is_interim_and_what_was_spent() -> Ran {
     let page = text(&mut browser, "document.body.innerText");
     assert!(page.contains("Interim, the search had not ended"), "{page}");
     assert!(page.contains("Around it, on the same nodes"));
-    assert!(page.contains("recorded: timelines of 1 of 1 finding, in 1.00 s of 60.0 s"), "{page}");
+    assert!(
+        page.contains("recorded: timelines of 1 of 1 finding and 1 other branch, in 1.00 s of 60.0 s"),
+        "{page}"
+    );
     assert!(page.contains("40 messages: all of the timeline"));
     check_quiet(&mut browser);
     Ok(())

@@ -413,6 +413,23 @@ mod tests {
         assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
     }
 
+    /// The entry is intact, but its content is another one than its name says.
+    #[test]
+    fn another_content_under_a_digest_is_not_found() {
+        let (_folder, cache) = cache();
+        let digest = |content: &[u8]| blake3::hash(content).to_hex().to_string();
+        let wanted = digest(b"wanted");
+        let entry = cache.put_content(&wanted, &mut &b"wanted"[..]).unwrap();
+        let (_, record) = cache.paths(super::CONTENT, &super::content_key(&wanted));
+        let written = fs::read_to_string(&record).unwrap();
+        fs::write(&entry.path, b"forged").unwrap();
+        fs::write(&record, written.replace(&wanted, &digest(b"forged"))).unwrap();
+        assert!(cache.get(super::CONTENT, &super::content_key(&wanted)).is_some(), "the entry is intact");
+        assert_eq!(cache.content(&wanted), None);
+        let entry = cache.put_content(&wanted, &mut &b"wanted"[..]).unwrap();
+        assert_eq!(fs::read(entry.path).unwrap(), b"wanted");
+    }
+
     #[test]
     fn inputs_do_not_run_into_one_another() {
         assert_ne!(Key::new("a").with("bc").hex(), Key::new("a").with("b").with("c").hex());

@@ -1,10 +1,12 @@
 //! Logs of branches without a finding, for the map.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Sources;
 use super::limits::LOG_LINES_MAX;
-use crate::scene::Event;
+use crate::scene::{Event, Scene};
 
 /// Output on the timeline of a branch, from the root moment to its end: its own lines, and those of the branches that it
 /// extends.
@@ -20,11 +22,38 @@ pub struct Log {
 
 /// Returns the recorded logs, with the last lines of each: all of them have [`LOG_LINES_MAX`] lines at most.
 pub(super) fn all(sources: &Sources<'_>) -> Vec<Log> {
-    let each = LOG_LINES_MAX / sources.logs.len().max(1);
-    let log = |(branch, scene): (&u64, &crate::scene::Scene)| {
+    bounded(&sources.logs)
+}
+
+fn bounded(logs: &BTreeMap<u64, Scene>) -> Vec<Log> {
+    let each = LOG_LINES_MAX / logs.len().max(1);
+    let log = |(branch, scene): (&u64, &Scene)| {
         let cut = scene.events.len().saturating_sub(each);
         let events = scene.events.get(cut..).unwrap_or_default().to_vec();
         Log { branch: *branch, events, left_out: scene.left_out + cut as u64 }
     };
-    sources.logs.iter().map(log).collect()
+    logs.iter().map(log).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(lines: u64, left_out: u64) -> Scene {
+        let line = |at_ns| Event { at_ns, lane: None, unit: String::new(), text: String::new() };
+        Scene { events: (0..lines).map(line).collect(), left_out, ..Scene::default() }
+    }
+
+    #[test]
+    fn each_log_has_its_last_lines_and_counts_the_others() {
+        let half = LOG_LINES_MAX as u64 / 2;
+        let logs = bounded(&[(3, scene(half + 5, 7)), (8, scene(2, 1))].into());
+        let shown: Vec<(u64, usize, u64, u64)> = logs
+            .iter()
+            .map(|log| (log.branch, log.events.len(), log.events[0].at_ns, log.left_out))
+            .collect();
+        assert_eq!(shown, [(3, half as usize, 5, 12), (8, 2, 0, 1)]);
+        assert_eq!(bounded(&[(1, scene(half + 5, 0))].into())[0].left_out, 0, "one log has all the room");
+        assert_eq!(bounded(&BTreeMap::new()), []);
+    }
 }

@@ -45,3 +45,22 @@ impl Recordings {
         now
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `everett replay --record` records a timeline later, and a file may have gone.
+    #[test]
+    fn timelines_count_by_the_files_that_are_there() {
+        let at_the_end = Recordings {
+            recorded: vec![1, 2],
+            left_out: vec![3, 4],
+            branches: vec![9],
+            ..Recordings::default()
+        };
+        let scenes = [1, 4].map(|finding| (finding, Scene::default()));
+        let now = at_the_end.now(&scenes.into());
+        assert_eq!((now.recorded, now.left_out, now.branches), (vec![1, 4], vec![3], vec![9]));
+    }
+}

@@ -182,6 +182,26 @@ fn a_single_node_is_not_named_in_its_lines() {
     assert_eq!(scene.events.iter().map(|event| event.lane).collect::<Vec<_>>(), [Some(0), None]);
 }
 
+/// The last lines and messages are those before the finding.
+#[test]
+fn a_long_recording_has_its_last_lines_and_messages() {
+    for count in [EVENTS_MAX + 1, 2 * EVENTS_MAX + 3] {
+        let lines = (0..count).flat_map(|n| {
+            let line = serde_json::json!({ "kind": "line", "text": format!("   1.{n:09} db/redis | up") });
+            let packet = format!("   1.{n:09} DELIVER b > db TCP x");
+            let message = serde_json::json!({ "kind": "message", "text": packet, "sent_ns": 5 });
+            [format!("{line}\n"), format!("{message}\n")]
+        });
+        let scene =
+            Scene::of_recording(&nodes(), &hit(&[], &[], &[], "t"), &lines.collect::<String>()).unwrap();
+        let last = 1_000_000_000 + count as u64 - 1;
+        assert_eq!((scene.events.len(), scene.messages.len()), (EVENTS_MAX, MESSAGES_MAX));
+        assert_eq!(scene.events.last().map(|event| event.at_ns), Some(last));
+        assert_eq!(scene.messages.last().map(|message| message.at_ns), Some(last));
+        assert_eq!(scene.left_out, 2 * (count - EVENTS_MAX) as u64);
+    }
+}
+
 /// A recording has the same lines, and the times of sending.
 #[test]
 fn recordings_are_read_back() {

@@ -2,8 +2,8 @@
 
 use super::sample::{self, ROOT_NS, SEGMENT_NS, Sample, data, header, records};
 use crate::data::State;
-use crate::scene::Outcome;
-use crate::text;
+use crate::scene::{Event, Outcome, Scene};
+use crate::{page, text};
 
 const MINUTE: u64 = 60_000_000_000;
 
@@ -51,6 +51,96 @@ fn figures_of_a_small_run() {
     let scene = lin.scene.as_ref().unwrap();
     assert_eq!((scene.events.len(), scene.messages.len(), scene.faults.len()), (2, 1, 1));
     assert_eq!((scene.operations[0].outcome, scene.operations[0].marked), (Outcome::Ok, true));
+}
+
+/// Returns the text of a page between two texts, without its markup.
+fn shown(page: &str, from: &str, to: &str) -> String {
+    let part = page.split_once(from).unwrap().1.split_once(to).unwrap().0;
+    part.split('<').map(|tag| tag.split_once('>').map_or(tag, |(_, text)| text)).collect()
+}
+
+#[test]
+fn the_page_has_the_budget_and_what_was_used_of_it() {
+    let mut data = data("x");
+    let budget = |data: &crate::data::Data| {
+        shown(&page::html(data).unwrap(), "<dt>Budget</dt>", "<dt>").replace("</dd>", "")
+    };
+    assert_eq!(
+        budget(&data),
+        "5.00 s of 60.0 s; 7 of 400 branchesrecorded: timelines of 0 of 1 finding and 1 other branch, in 2.00 s of 60.0 s"
+    );
+    let page = page::html(&data).unwrap();
+    assert!(
+        shown(&page, "id=\"explored\"", "</section>")
+            .contains("The replay of branch b4 differs from the exploration: x")
+    );
+    let limits = data.summary.budget.as_mut().unwrap();
+    (limits.branches, limits.until_found) = (None, true);
+    data.summary.recordings = None;
+    assert_eq!(budget(&data), "5.00 s of 60.0 s; until something is found");
+    // The last branches end after the budget, which does not count as more than all of it.
+    data.summary.host_ns = Some(61_000_000_000);
+    assert!(budget(&data).starts_with("60.0 s of 60.0 s;"));
+    data.summary.host_ns = None;
+    assert!(budget(&data).starts_with("60.0 s; until"), "it has not ended: {}", budget(&data));
+    data.summary.budget =
+        Some(everett_explorer::run::Budget { branches: None, host_ns: None, until_found: false });
+    assert_eq!(budget(&data), "none: until it is stopped");
+    data.summary.budget = None;
+    assert_eq!(budget(&data), "not recorded");
+}
+
+/// Returns the height of the circle whose markup begins a text.
+fn height(circle: &str) -> &str {
+    circle.split_once(" cy=\"").unwrap().1.split_once('"').unwrap().0
+}
+
+#[test]
+fn likelihoods_are_plotted_at_their_height() {
+    let page = page::html(&data("x")).unwrap();
+    let plot = page.split_once("<svg class=\"likelihood\"").unwrap().1.split_once("</svg>").unwrap().0;
+    let heights: Vec<&str> = plot.split("<circle").skip(1).map(height).collect();
+    // Nothing is at 186 and everything at 22: a sixteenth, an eighth and fifteen sixteenths of the way up.
+    assert_eq!(heights, ["175.8", "165.5", "32.3"]);
+}
+
+#[test]
+fn the_table_of_lines_has_faults_with_their_ends_and_the_last_lines() {
+    let sample = Sample::new(&header("x"), &records("x"), "x");
+    let lines = |scene: Scene| {
+        let page = page::html(&sample.data_with(&[], [(1, scene)].into())).unwrap();
+        (shown(&page, "id=\"logs-1\"", "</table>"), page)
+    };
+    let nodes = ["a".to_owned(), "db".to_owned()];
+    let fault = |at: &str| {
+        format!("   {at} #0 {{\"at\":\"1s\",\"for\":\"500ms\",\"fault\":\"power_loss\",\"node\":\"db\"}}")
+    };
+    let found = sample::hit("linearizability", "x");
+    let hit = |faults: &[&str]| everett_explorer::run::Hit {
+        evidence: everett_explorer::run::Evidence {
+            faults: faults.iter().map(|at| fault(at)).collect(),
+            ..found.evidence.clone()
+        },
+        ..found.clone()
+    };
+    // The finding is at 2.5 s. The second fault lasts beyond it.
+    let (table, _) = lines(Scene::of_hit(&nodes, &hit(&["1.700000000", "2.100000000"])));
+    let places: Vec<Option<usize>> =
+        ["1.700▲db lost power", "2.200▲end of: db lost power", "2.100▲db lost power"]
+            .map(|row| table.find(row))
+            .to_vec();
+    assert!(places.iter().all(Option::is_some) && places[0] < places[2] && places[2] < places[1], "{table}");
+    assert_eq!(table.matches("end of: ").count(), 1, "{table}");
+    let line = |n: u64| Event { at_ns: n, lane: Some(0), unit: "p".to_owned(), text: format!("line {n}.") };
+    let long = Scene {
+        lanes: nodes.to_vec(),
+        found_ns: found.vtime_ns,
+        events: (0..700).map(line).collect(),
+        ..Scene::default()
+    };
+    let (table, page) = lines(long);
+    assert!(page.contains("The last 600 of 701 lines."), "the finding is a line, too");
+    assert!(table.contains("line 699.") && table.contains("line 101.") && !table.contains("line 100."));
 }
 
 #[test]

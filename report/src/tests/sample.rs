@@ -197,6 +197,11 @@ impl Sample {
 
     /// Returns the data of the report, compared with older runs.
     pub(super) fn data(&self, older: &[&Sample]) -> Data {
+        self.data_with(older, BTreeMap::new())
+    }
+
+    /// Returns the data of the report with recorded timelines.
+    pub(super) fn data_with(&self, older: &[&Sample], scenes: BTreeMap<u32, Scene>) -> Data {
         // An exploration clips long texts when it records them.
         let word = &self.word.chars().take(1_000).collect::<String>();
         let gaps = Gaps {
@@ -246,7 +251,7 @@ impl Sample {
             older: &older,
             enabled: &["power_loss".to_owned(), "pause".to_owned()],
             regressions: BTreeMap::from([(2, ("regression-2.json".to_owned(), plan))]),
-            scenes: BTreeMap::new(),
+            scenes,
             recordings: Some(recordings(word)),
             logs: BTreeMap::from([(3, log(word))]),
             causalities: BTreeMap::from([(1, causality(word))]),

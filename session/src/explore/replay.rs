@@ -128,3 +128,25 @@ impl Watch for Compare<'_> {
         self.watch.at(vtime_ns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Watch for Nothing {}
+
+    /// The first digest that differs ends a replay. Places without a record say nothing.
+    #[test]
+    fn a_replay_ends_where_it_leaves_the_recorded_trail() {
+        let digest = |byte| Digest([byte; 32]);
+        let recorded = Recorded([(10, short(digest(1))), (30, short(digest(3)))].into());
+        let mut watch = Nothing;
+        let mut compare = Compare { recorded: &recorded, watch: &mut watch, left: None };
+        assert!(compare.mark(10, digest(1)) && compare.mark(20, digest(9)));
+        assert_eq!(compare.left, None);
+        assert!(!compare.mark(30, digest(4)));
+        assert_eq!(compare.left, Some((30, "0303030303030303".to_owned(), "0404040404040404".to_owned())));
+    }
+}

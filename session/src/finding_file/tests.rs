@@ -1,13 +1,17 @@
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use everett_explorer::run::Header;
-use everett_finding_file::{Content, Source, write};
+use everett_finding_file::{Content, Manifest, Source, write};
 use everett_guest_image::Cache;
-use everett_world_file::seal::{Blob, Seal, SealedContainer, SealedImages};
+use everett_world_file::seal::{Blob, Inputs, Named, Place, Seal, SealedContainer, SealedImages};
+use everett_world_file::{Build, ContainerImage, World};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
-use super::{About, ImagesTo, about, is_finding_file, unpack};
+use super::unpack::{check, check_free};
+use super::{About, ImagesTo, Packed, Parts, about, is_finding_file, of_this_host, pack, unpack};
 use crate::identity::MACHINE_VERSION;
 
 fn header(machine_version: &str) -> Vec<u8> {
@@ -128,6 +132,9 @@ fn strays_are_refused() {
         let error = refused(about(&|about| about.folders = vec![folder.to_owned()]), &members());
         assert!(error.contains(folder), "{error}");
     }
+    let files = || [("w/world.toml".to_owned(), "0f".repeat(32))].into();
+    let error = refused(about(&|about| about.seal.files = files()), &members());
+    assert!(error.contains("its seal has files already"), "{error}");
     let error = refused(about(&|about| about.machine_version = "everett-1".to_owned()), &members());
     assert!(error.contains("was made by machine version everett-1"), "{error}");
     let error = refused(the_about(), &with("run/run.json", &header("everett-2")));
@@ -136,6 +143,213 @@ fn strays_are_refused() {
     // A file where a folder must be.
     let error = refused(about(&|about| about.folders = vec!["world/w/world.toml".to_owned()]), &members());
     assert!(error.contains("world.toml"), "{error}");
+}
+
+/// Returns the manifest of these members, each with its length.
+fn manifest(about: &About, members: &[(&str, u64)]) -> Manifest<About> {
+    let member =
+        |(name, bytes): &(&str, u64)| json!({ "name": name, "bytes": bytes, "blake3": "0f".repeat(32) });
+    let members: Vec<Value> = members.iter().map(member).collect();
+    let manifest = json!({ "format": "everett finding", "version": 1, "about": about, "members": members });
+    serde_json::from_value(manifest).unwrap()
+}
+
+const NEEDED: [(&str, u64); 3] = [("run/run.json", 1), ("run/branches.bin", 1), ("world/w/world.toml", 1)];
+
+#[test]
+fn lengths_are_bounded_by_the_kind_of_a_member() {
+    let refused = |members: &[(&str, u64)]| check(&manifest(&the_about(), &[&NEEDED, members].concat()));
+    let too_long = |name: &str| Err(format!("manifest.json: {name} is too long"));
+    assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX)]), Ok(()));
+    assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX + 1)]), too_long("run/end.json"));
+    // No file of the world is too long, but all of them together are. The world file itself has one byte.
+    let count = super::WORLD_BYTES_MAX / super::WORLD_FILE_BYTES_MAX;
+    let names: Vec<String> = (0..count).map(|n| format!("world/w/{n}")).collect();
+    let mut files: Vec<(&str, u64)> =
+        names.iter().map(|name| (name.as_str(), super::WORLD_FILE_BYTES_MAX)).collect();
+    assert_eq!(refused(&files), too_long(&names[names.len() - 1]));
+    files[0].1 -= 1;
+    assert_eq!(refused(&files), Ok(()));
+}
+
+#[test]
+fn members_need_room_where_they_are_unpacked() {
+    let image = format!("images/{}", "0f".repeat(32));
+    let manifest = manifest(&the_about(), &[&NEEDED[..], &[(&image, 100)]].concat());
+    let fits = |images, free| check_free(&manifest, images, Path::new("/place"), free);
+    fits(ImagesTo::Folder, 103).unwrap();
+    let error = fits(ImagesTo::Folder, 102).unwrap_err().to_string();
+    assert!(error.contains("it unpacks to 103 ") && error.contains("/place has 102 "), "{error}");
+    // Images that are only verified take no room.
+    fits(ImagesTo::Nowhere, 3).unwrap();
+    fits(ImagesTo::Nowhere, 2).unwrap_err();
+}
+
+/// A run directory with two findings and a world of several files, in a folder.
+struct Host {
+    folder: tempfile::TempDir,
+    world: World,
+    inputs: Inputs,
+}
+
+impl Host {
+    fn new() -> Host {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &[u8]| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        for name in ["branches.bin", "end.json", "lock", "report.html", "recorded.json", "branch-7.jsonl"] {
+            write(&format!("run/{name}"), name.as_bytes());
+        }
+        write("run/run.json", &header(MACHINE_VERSION));
+        for finding in 1..=2 {
+            for (begin, end) in [("timeline-", ".jsonl"), ("causality-", ".json")] {
+                write(&format!("run/{begin}{finding}{end}"), &[finding]);
+            }
+            write(&format!("run/findings/{finding}/log.txt"), &[finding]);
+            let regression = json!({
+                "schema_version": 1, "world": "../../somewhere/world.toml", "timeline": "t", "trail": "00", "seed": 1,
+                "path": "1000.1", "for_ns": 1, "checked": false, "plan": [], "property": "p", "text": "x",
+            });
+            write(&format!("run/regression-{finding}.json"), regression.to_string().as_bytes());
+        }
+        write("shop/world.toml", b"[[node]]\nname = \"a\"\n");
+        write("shop/world.lock", b"a lock");
+        write("shop/not-named", b"x");
+        write("shop/conf/sub/a", b"a file");
+        write("elsewhere/b", b"by its absolute path");
+        fs::create_dir(folder.path().join("shop/conf/empty")).unwrap();
+        let world = everett_world_file::load(&folder.path().join("shop/world.toml")).unwrap();
+        let named = |path: &str, sealed| Named { path: folder.path().join(path), sealed };
+        let paths = [
+            named("shop/conf", Place::Folder("conf".into())),
+            named("elsewhere/b", Place::Beside("everett.absolute/elsewhere/b".into())),
+            named("shop/missing", Place::Folder("missing".into())),
+        ];
+        Host { world, inputs: Inputs { paths: paths.into(), ..Inputs::default() }, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn pack(&self) -> Result<Packed, String> {
+        let about = About { folders: Vec::new(), world: String::new(), ..the_about() };
+        let run = &self.path("run");
+        let parts = Parts { about, run, world: &self.world, inputs: &self.inputs, images: &[] };
+        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| format!("{error:#}"))
+    }
+}
+
+/// Returns the files and the empty folders below a folder.
+fn below(folder: &Path) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => {
+                let inner = below(&entry.path());
+                all.extend(inner.is_empty().then(|| format!("{name}/")));
+                all.extend(inner.into_iter().map(|inner| format!("{name}/{inner}")));
+            }
+            false => drop(all.insert(name)),
+        }
+    }
+    all
+}
+
+#[test]
+fn a_finding_is_packed_with_its_own_files_and_those_that_its_world_names() {
+    let host = Host::new();
+    let packed = host.pack().unwrap();
+    let into = host.path("into");
+    fs::create_dir(&into).unwrap();
+    let unpacked = unpack(&host.path("f"), &into, &into, ImagesTo::Folder).unwrap();
+    let expected = [
+        "branches.bin",
+        "causality-1.json",
+        "end.json",
+        "findings/1/log.txt",
+        "regression-1.json",
+        "run.json",
+        "timeline-1.jsonl",
+        "world/everett.absolute/elsewhere/b",
+        "world/everett.seal.json",
+        "world/shop/conf/empty/",
+        "world/shop/conf/sub/a",
+        "world/shop/world.lock",
+        "world/shop/world.toml",
+    ];
+    assert_eq!(below(&into), expected.map(str::to_owned).into());
+    // The seal and the empty folder are no members.
+    assert_eq!(packed.members, expected.len() - 2);
+    assert_eq!(fs::read(into.join("timeline-1.jsonl")).unwrap(), [1]);
+    assert_eq!(fs::read(into.join("world/everett.absolute/elsewhere/b")).unwrap(), b"by its absolute path");
+    let regression: Value =
+        serde_json::from_slice(&fs::read(into.join("regression-1.json")).unwrap()).unwrap();
+    assert_eq!(regression["world"], "world/shop/world.toml", "it names the world that came with it");
+    assert_eq!(unpacked.world, into.join("world/shop/world.toml"));
+}
+
+#[test]
+fn folders_and_files_that_are_too_much_are_not_packed() {
+    let host = Host::new();
+    let deep = host.path("shop/conf").join("d/".repeat(40));
+    fs::create_dir_all(&deep).unwrap();
+    let error = host.pack().unwrap_err();
+    assert!(error.contains("/d: more than 32 folders deep"), "{error}");
+    fs::remove_dir_all(host.path("shop/conf/d")).unwrap();
+    // A link to a folder above never ends.
+    std::os::unix::fs::symlink("..", host.path("shop/conf/loop")).unwrap();
+    let error = host.pack().unwrap_err();
+    assert!(error.contains("more than 32 folders deep") && error.lines().count() == 1, "{error}");
+    fs::remove_file(host.path("shop/conf/loop")).unwrap();
+    let long = fs::File::create(host.path("shop/conf/long")).unwrap();
+    long.set_len(super::WORLD_FILE_BYTES_MAX + 1).unwrap();
+    let error = host.pack().unwrap_err();
+    assert!(error.contains("shop/conf/long: longer than 16777216 bytes"), "{error}");
+    long.set_len(super::WORLD_FILE_BYTES_MAX).unwrap();
+    host.pack().unwrap();
+}
+
+/// What a colleague cannot fetch is named, so that `export` asks for its images.
+#[test]
+fn parts_that_only_this_host_has_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |text: &str| {
+        fs::write(folder.path().join("world.toml"), text).unwrap();
+        everett_world_file::load(&folder.path().join("world.toml")).unwrap()
+    };
+    let plain = "[[node]]\nname = \"a\"\n";
+    fs::write(folder.path().join("vmlinux"), "a kernel").unwrap();
+    fs::create_dir(folder.path().join("root")).unwrap();
+    let is_locked = |name: &str| name == "locked";
+    let part = |world: &World| of_this_host(world, is_locked);
+    assert_eq!(part(&load(plain)), None);
+    let own = |key: &str| part(&load(&format!("[image]\n{key}\n{plain}"))).unwrap();
+    assert!(own("kernel = \"vmlinux\"").starts_with("the kernel /"), "a kernel by its path");
+    assert!(own("rootfs = \"root\"").starts_with("the root filesystem /"), "a root by its path");
+    let image = |image| {
+        let mut world = load(plain);
+        world.nodes[0].image = Some(image);
+        part(&world)
+    };
+    let name = || "it".to_owned();
+    assert_eq!(image(ContainerImage::Registry(name())), None);
+    assert_eq!(image(ContainerImage::Named("locked".to_owned())), None);
+    let store = Some("the image it of its local store".to_owned());
+    assert_eq!(image(ContainerImage::Named(name())), store);
+    assert_eq!(image(ContainerImage::Docker(name())), store);
+    assert_eq!(image(ContainerImage::Podman(name())), store);
+    let file = Some("the image /i".to_owned());
+    assert_eq!(image(ContainerImage::Layout { path: "/i".into(), tag: None }), file);
+    assert_eq!(image(ContainerImage::Archive { path: "/i".into(), tag: None }), file);
+    let context = "/sources".into();
+    let build = Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
+    assert_eq!(image(ContainerImage::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
 /// Returns a seal with one file for everything.

@@ -135,7 +135,7 @@ fn new_file(path: &Path, content: &mut dyn Read) -> io::Result<()> {
 }
 
 /// Checks that the members are those of a finding, each at its place.
-fn check(manifest: &Manifest<About>) -> Result<(), String> {
+pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     let About { seal, world, folders, finding, .. } = &manifest.about;
     seal.check()?;
     if !seal.files.is_empty() {
@@ -207,7 +207,16 @@ fn check_space(manifest: &Manifest<About>, into: &Path, images: ImagesTo<'_>) ->
         ImagesTo::Cache(cache) => cache.folder(),
     };
     let stat = rustix::fs::statvfs(place).with_context(|| place.display().to_string())?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    check_free(manifest, images, place, stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Checks that `free` bytes at a place suffice for the members.
+pub(super) fn check_free(
+    manifest: &Manifest<About>,
+    images: ImagesTo<'_>,
+    place: &Path,
+    free: u64,
+) -> anyhow::Result<()> {
     let is_kept = |member: &&Member| {
         !matches!(images, ImagesTo::Nowhere) || !member.name.starts_with(&format!("{IMAGES}/"))
     };

@@ -153,3 +153,103 @@ pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
          have carried them"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder with the files of images, and a cache.
+    struct Place {
+        folder: tempfile::TempDir,
+        cache: Cache,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir_all(folder.path().join(IMAGES)).unwrap();
+            Place { cache: Cache::open(&folder.path().join("cache")).unwrap(), folder }
+        }
+
+        /// Writes a content under the digest of another one.
+        fn write(&self, named: &[u8], content: &[u8]) -> Blob {
+            let blake3 = blake3::hash(named).to_hex().to_string();
+            fs::write(self.folder.path().join(IMAGES).join(&blake3), content).unwrap();
+            Blob { blake3, bytes: named.len() as u64 }
+        }
+
+        fn find(&self, blob: &Blob) -> Result<Entry, String> {
+            find(&self.folder.path().join(IMAGES), blob, &self.cache).map_err(|error| format!("{error:#}"))
+        }
+    }
+
+    #[test]
+    fn a_file_of_an_image_has_the_content_of_its_digest() {
+        let place = Place::new();
+        let blob = place.write(b"kernel", b"kernel");
+        let found = place.find(&blob).unwrap();
+        assert_eq!((found.bytes, &found.blake3), (6, &blob.blake3));
+        place.write(b"kernel", b"forged");
+        let error = place.find(&blob).unwrap_err();
+        assert!(error.contains(&blob.blake3) && error.contains("its content has changed"), "{error}");
+        // Without the file, the cache may have it under the same digest.
+        fs::remove_file(place.folder.path().join(IMAGES).join(&blob.blake3)).unwrap();
+        let error = place.find(&blob).unwrap_err();
+        assert!(error.contains("is missing, and is not in the cache"), "{error}");
+        let kept = place.cache.put_content(&blob.blake3, &mut &b"kernel"[..]).unwrap();
+        assert_eq!(place.find(&blob), Ok(kept.clone()));
+        fs::write(&kept.path, b"forged").unwrap();
+        let error = place.find(&blob).unwrap_err();
+        assert!(error.contains("is missing, and is not in the cache"), "{error}");
+    }
+
+    #[test]
+    fn a_seal_has_images_for_exactly_the_nodes_that_have_one() {
+        let place = Place::new();
+        let blob = place.write(b"file", b"file");
+        let load = |image: &str| {
+            let file = place.folder.path().join("w/world.toml");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, format!("[[node]]\nname = \"a\"\n{image}")).unwrap();
+            everett_world_file::load(&file).unwrap()
+        };
+        let images = SealedImages {
+            vmlinux: blob.clone(),
+            initramfs: blob.clone(),
+            root: None,
+            packages: 1,
+            containers: Vec::new(),
+        };
+        let refused = |image, images| match get(&load(image), images, &place.cache) {
+            Ok(_) => panic!("it has an image"),
+            Err(error) => format!("{error:#}"),
+        };
+        let error = refused("image = \"docker://i\"\n", &images);
+        assert!(error.ends_with("world.toml: its seal has no image for the node \"a\""), "{error}");
+        assert_eq!(get(&load(""), &images, &place.cache).unwrap().packages, 1);
+    }
+
+    /// A stranger's file names images. Only those of registries are taken, and nothing is built or read from the host.
+    #[test]
+    fn images_of_the_host_are_not_taken_for_a_finding_file() {
+        let name = || "it".to_owned();
+        check_source(&oci::Source::Registry(name()), false).unwrap();
+        check_source(&oci::Source::Named(name()), true).unwrap();
+        let context = "/sources".into();
+        let build = oci::Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
+        for source in [
+            oci::Source::Named(name()),
+            oci::Source::Docker(name()),
+            oci::Source::Podman(name()),
+            oci::Source::Layout { path: "/i".into(), tag: None },
+            oci::Source::Archive { path: "/i".into(), tag: None },
+            oci::Source::Built(build.clone()),
+        ] {
+            let error = check_source(&source, false).unwrap_err().to_string();
+            assert!(error.contains("is not taken from this host for a finding file"), "{error}");
+        }
+        assert!(check_source(&oci::Source::Built(build), true).is_err(), "a lock does not make a build safe");
+    }
+}

@@ -120,7 +120,60 @@ fn clip(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use everett_report::scene::Scene;
+    use everett_vmm::wire::log::StepKind;
+    use everett_vmm::wire::summary::Summary;
+
     use super::*;
+
+    fn message(vtime: u64, sent_at: u64) -> Step {
+        Step {
+            kind: StepKind::Deliver,
+            vtime,
+            sent_at,
+            from: 0,
+            to: Some(1),
+            frame: 0,
+            len: 60,
+            flipped: false,
+            summary: Summary::Other { ether_type: 0 },
+        }
+    }
+
+    /// Writes a recording, and reads it as the report does.
+    fn read_back(recording: &Recording) -> (String, Scene) {
+        let run = tempfile::tempdir().unwrap();
+        let file = recording.write(run.path(), Key::Branch(3), "1000.1", "aa").unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
+        let scene = Scene::of_branch(&recording.nodes, &text).unwrap();
+        (text, scene)
+    }
+
+    #[test]
+    fn messages_have_the_time_at_which_they_were_sent() {
+        let mut recording = Recording::new(&["a".to_owned(), "b".to_owned()]);
+        recording.message(&message(2_000_000_001, 1_500_000_000));
+        let (_, scene) = read_back(&recording);
+        let [message] = scene.messages.as_slice() else { panic!("{scene:?}") };
+        assert_eq!((message.sent_ns, message.at_ns), (Some(1_500_000_000), 2_000_000_001));
+        assert_eq!((message.from, message.to), (0, 1));
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_and_the_others_are_counted() {
+        let mut recording = Recording::new(&["a".to_owned(), "b".to_owned()]);
+        let count = LINES_MAX as u64 + 3;
+        (0..count).for_each(|n| recording.message(&message(n, n)));
+        assert_eq!((recording.lines.len(), recording.left_out), (LINES_MAX, 3));
+        let (text, scene) = read_back(&recording);
+        assert_eq!(text.lines().count(), LINES_MAX + 1);
+        assert!(
+            text.starts_with("{\"kind\":\"timeline\",\"path\":\"1000.1\",\"trail\":\"aa\",\"left_out\":3}\n")
+        );
+        assert_eq!(scene.messages.last().map(|message| message.at_ns), Some(count - 1));
+        // The report has a bound of its own, and counts what both left out.
+        assert_eq!(scene.left_out + scene.messages.len() as u64, count);
+    }
 
     /// A recording is not made again, unless it is of another branch, or of a file that says nothing.
     #[test]

@@ -86,10 +86,7 @@ fn listen(listener: &TcpListener, port: u16, pages: &Arc<Pages>, policy: &Arc<st
             thread::park_timeout(PAUSE);
             continue;
         };
-        let place = Place::new(&open);
-        if place.number > CONNECTIONS_MAX {
-            continue;
-        }
+        let Some(place) = Place::take(&open) else { continue };
         let (pages, policy) = (Arc::clone(pages), Arc::clone(policy));
         // Without a thread the connection is closed, and the browser asks again.
         let _ = thread::Builder::new().name("connection".to_owned()).spawn(move || {
@@ -100,21 +97,21 @@ fn listen(listener: &TcpListener, port: u16, pages: &Arc<Pages>, policy: &Arc<st
     }
 }
 
-/// Place of a connection among those that are open.
-struct Place {
-    open: Arc<AtomicUsize>,
-    number: usize,
-}
+/// Place of a connection among those that are open. The drop gives it back.
+struct Place(Arc<AtomicUsize>);
 
 impl Place {
-    fn new(open: &Arc<AtomicUsize>) -> Place {
-        Place { number: open.fetch_add(1, Ordering::SeqCst) + 1, open: Arc::clone(open) }
+    /// Takes a place; `None` if all are taken.
+    fn take(open: &Arc<AtomicUsize>) -> Option<Place> {
+        let number = open.fetch_add(1, Ordering::SeqCst) + 1;
+        let place = Place(Arc::clone(open));
+        (number <= CONNECTIONS_MAX).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -158,4 +155,20 @@ fn refuse(stream: &mut TcpStream, refused: Refused) -> io::Result<()> {
 /// Returns the page with its version, by which its script sees that there is a newer one.
 fn with_version(page: &Page) -> String {
     page.html.replacen("data-version=\"\"", &format!("data-version=\"{}\"", page.version), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_beyond_the_bound_have_no_place() {
+        let open = Arc::default();
+        let mut places: Vec<Place> = (0..CONNECTIONS_MAX).map(|_| Place::take(&open).unwrap()).collect();
+        assert!(Place::take(&open).is_none());
+        assert!(Place::take(&open).is_none(), "one that had none took none");
+        places.pop();
+        let again = Place::take(&open);
+        assert!(again.is_some() && Place::take(&open).is_none());
+    }
 }

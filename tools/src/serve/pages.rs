@@ -111,11 +111,7 @@ impl Maker {
     pub(super) fn work(mut self, pages: &Pages) {
         while self.wait(pages) {
             let begin_s = self.clock.seconds();
-            // Looked at before the directory is read, so that a change meanwhile makes another page.
-            let stamp = stamp(&pages.run);
-            if stamp != self.stamp {
-                self.renew(pages, stamp);
-            }
+            self.look(pages);
             let end_s = self.clock.seconds();
             self.next_s = end_s + pause_s(end_s - begin_s);
         }
@@ -140,6 +136,15 @@ impl Maker {
                     pages.wanted.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+        }
+    }
+
+    /// Makes another page if the directory has changed.
+    fn look(&mut self, pages: &Pages) {
+        // Looked at before the directory is read, so that a change meanwhile makes another page.
+        let stamp = stamp(&pages.run);
+        if stamp != self.stamp {
+            self.renew(pages, stamp);
         }
     }
 
@@ -199,10 +204,7 @@ mod tests {
         let first = pages.get().0;
         assert_eq!(first.html, "1");
         let look = |maker: &mut Maker| {
-            let now = stamp(folder.path());
-            if now != maker.stamp {
-                maker.renew(&pages, now);
-            }
+            maker.look(&pages);
             pages.get()
         };
         // Nothing has changed, so nothing is made.
@@ -223,6 +225,68 @@ mod tests {
         assert_eq!((last.html.as_str(), problem), ("4444", None));
         pages.end();
         maker.work(&pages);
+    }
+
+    /// Writes a text of one length, at a time of its own.
+    fn write(run: &Path, text: &str, unix_s: u64) {
+        let file = run.join("branches.bin");
+        fs::write(&file, text).unwrap();
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(unix_s);
+        fs::File::options().write(true).open(file).unwrap().set_modified(time).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_the_same_length_is_another_one_at_another_time() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "1", 1);
+        let make: Make = Box::new(|run| {
+            let html = fs::read_to_string(run.join("branches.bin"))?;
+            Ok(Made { html, ended: false })
+        });
+        let (pages, mut maker) = Pages::new(folder.path(), make).unwrap();
+        write(folder.path(), "2", 2);
+        maker.look(&pages);
+        assert_eq!(pages.get().0.html, "2");
+    }
+
+    #[test]
+    fn a_change_while_a_page_is_made_makes_another_page() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "1", 1);
+        let made = AtomicU64::new(1);
+        // Each of the first three pages is old when it is made.
+        let make: Make = Box::new(move |run| {
+            let html = fs::read_to_string(run.join("branches.bin"))?;
+            let number = made.fetch_add(1, Ordering::Relaxed) + 1;
+            if number <= 4 {
+                write(run, &number.to_string(), number);
+            }
+            Ok(Made { html, ended: false })
+        });
+        let (pages, mut maker) = Pages::new(folder.path(), make).unwrap();
+        for expected in ["1", "2", "3", "4", "4"] {
+            assert_eq!(pages.get().0.html, expected);
+            maker.look(&pages);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_could_not_be_read_is_read_again_without_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "1", 1);
+        let calls = AtomicU64::new(0);
+        let make: Make = Box::new(move |_| {
+            let call = calls.fetch_add(1, Ordering::Relaxed);
+            anyhow::ensure!(call != 1, "it is locked");
+            Ok(Made { html: call.to_string(), ended: false })
+        });
+        let (pages, mut maker) = Pages::new(folder.path(), make).unwrap();
+        write(folder.path(), "2", 2);
+        maker.look(&pages);
+        assert_eq!(pages.get().1.as_deref(), Some("it is locked"));
+        maker.look(&pages);
+        let (page, problem) = pages.get();
+        assert_eq!((page.html.as_str(), problem), ("2", None));
     }
 
     #[test]

@@ -489,9 +489,19 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &st
     ));
     assert_eq!(recorded["faults"], kept["faults"], "the recording has other faults");
     assert!(recorded["operations"].as_array().unwrap().iter().any(|operation| operation["marked"] == true));
-    // Nothing is left to explore, and with a planted leak of host time the replay differs from the exploration.
+    // Nothing is left to explore. A budget that is used up at once leaves the timeline out, and the page says so.
     fs::remove_file(&file).unwrap();
     let world = place.path("world.toml");
+    let short = ["explore", &world, "--seed", "3", "--branches", "40", "-o", run, "--record", "1ns"];
+    let short = place.everett(&short);
+    assert!(shown(&short).contains("are not recorded: everett replay"), "{}", shown(&short));
+    let recordings = data()["summary"]["recordings"].clone();
+    assert_eq!(
+        (&recordings["left_out"][0], recordings["recorded"].as_array().unwrap().contains(&1.into())),
+        (&1.into(), false)
+    );
+    assert!(!Path::new(&file).exists());
+    // With a planted leak of host time the replay differs from the exploration.
     let again = ["explore", &world, "--seed", "3", "--branches", "40", "-o", run, "--plant", "host-time"];
     let inexact = place.everett(&again);
     assert_eq!(inexact.status.code(), Some(2), "{}", shown(&inexact));

@@ -117,6 +117,15 @@ impl Screen {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
+    /// Waits for the end, and checks that there was no view. Returns the text.
+    fn end_without_view(self) -> String {
+        let bytes = Arc::clone(&self.bytes);
+        let text = self.end();
+        let all = String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned();
+        assert!(!all.contains(ENTER), "{all:?}");
+        text
+    }
+
     /// Waits for the end. Returns the text after the view, or all of it if there was no view.
     fn end(mut self) -> String {
         self.child.wait().unwrap();
@@ -149,8 +158,9 @@ fn the_view_changes_nothing_and_leaves_the_lines_of_plain_mode() {
     image();
     let place = Place::new();
     let arguments = "world.toml --branches 24 --jobs 1";
-    let plain = place.explore("plain", &format!("{arguments} --plain 2>/dev/null | cat"), &[]).end();
-    assert!(!plain.contains(ENTER) && plain.contains("FOUND"), "{plain}");
+    let plain = format!("{arguments} --plain 2>/dev/null | cat");
+    let plain = place.explore("plain", &plain, &[]).end_without_view();
+    assert!(plain.contains("FOUND"), "{plain}");
     let mut screen = place.explore("viewed", arguments, &[]);
     screen.until(ENTER, 1);
     screen.press("\t?");
@@ -194,10 +204,13 @@ fn there_is_no_view_where_it_makes_no_sense() {
     for (run, arguments, environment) in [
         ("dumb", "--branches 2 world.toml", &[("TERM", "dumb")][..]),
         ("json", "--branches 2 --json world.toml", &[]),
+        ("plain", "--branches 2 --plain world.toml", &[]),
         ("pipe", "--branches 2 world.toml | cat", &[]),
+        ("input", "--branches 2 world.toml < /dev/null", &[]),
+        ("unset", "--branches 2 world.toml", &[("TERM", "")]),
     ] {
-        let text = place.explore(run, arguments, environment).end();
-        assert!(!text.contains(ENTER) && text.contains("status"), "{run}: {text}");
+        let text = place.explore(run, arguments, environment).end_without_view();
+        assert!(text.contains("status"), "{run}: {text}");
     }
     let mut screen = place.explore("grey", "--branches 6 world.toml", &[("NO_COLOR", "1")]);
     screen.until(ENTER, 1);

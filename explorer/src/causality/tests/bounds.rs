@@ -1,7 +1,7 @@
 //! Files with a causality are checked when they are read.
 
-use crate::causality::result::{SCHEMA_VERSION, STEPS_MAX};
-use crate::causality::{Causality, CausalityError, Count, Jump, Point, Step, StepKind, Vary, Why};
+use crate::causality::result::{CODE_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
+use crate::causality::{Causality, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
 
 fn causality() -> Causality {
     let count = |shown| Count { futures: 16, shown };
@@ -65,6 +65,17 @@ fn impossible_contents_are_refused() {
         jump.steps = vec![jump.steps[0].clone(); STEPS_MAX + 1];
     };
     assert!(refused(&many).contains("steps"));
+    let many = |it: &mut Causality| {
+        let text = String::new;
+        let code = Code { node: text(), program: text(), place: text(), edges: 1 };
+        it.jump.as_mut().unwrap().code = vec![code; CODE_MAX + 1];
+    };
+    assert!(refused(&many).contains("too many functions"));
+    let many = |it: &mut Causality| {
+        let point = |vtime_ns| Point { vtime_ns, count: Count::default() };
+        it.points = (0..=POINTS_MAX as u64).map(point).collect();
+    };
+    assert!(refused(&many).contains("points: there are too many"));
     assert!(matches!(Causality::parse("{}"), Err(CausalityError::Json(_))));
     assert!(matches!(Causality::parse("\u{0}"), Err(CausalityError::Json(_))));
 }

@@ -58,6 +58,9 @@ fn the_named_step_is_the_planted_one_over_20_seeds() {
             assert_eq!((found.from, found.to), (decided, Some(decided + 1)), "{low} to {high}, seed {seed}");
             assert!(found.is_narrowest && found.probability_ppm >= 950_000);
             assert!(search.futures() < 700, "{} futures", search.futures());
+            // The likelihoods that are told with the step rest on more than a few futures.
+            let ends = [decided, decided + 1].map(|cut| search.count(cut).futures);
+            assert!(ends.iter().all(|futures| *futures >= 16), "{low} to {high}, seed {seed}: {ends:?}");
         }
     }
 }
@@ -99,6 +102,15 @@ fn a_finding_that_no_future_shows_is_decided_at_its_end() {
     let (_, found, why) = run(3, &cuts, LIMITS, &|_| 0.0);
     let found = found.unwrap();
     assert_eq!((why, found.from, found.to, found.is_narrowest), (Why::Named, cuts.last(), None, true));
+}
+
+#[test]
+fn a_fall_of_the_likelihood_is_no_jump() {
+    let cuts = timeline(1_000);
+    for seed in 0..20 {
+        let (_, found, _) = run(seed, &cuts, LIMITS, &step(400, 0.7, 0.05));
+        assert!(found.is_none_or(|found| found.from > 400), "seed {seed}: {found:?}");
+    }
 }
 
 #[test]

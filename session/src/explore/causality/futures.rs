@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use everett_explorer::causality::Vary;
-use everett_explorer::fate::End;
+use everett_explorer::fate::{End, Fates};
 use everett_explorer::plan::Plan;
 use everett_explorer::search::{Fork, Path};
 
@@ -32,7 +32,7 @@ pub(super) struct Future {
 impl Future {
     /// Creates the future with this number from the moment `from` of a path; from the root moment if it is `None`.
     pub(super) fn new(
-        setting: &Setting,
+        fates: &Fates<'_>,
         path: &Path,
         vtime_ns: u64,
         number: u64,
@@ -40,7 +40,6 @@ impl Future {
         from: Option<Arc<BranchMoment>>,
     ) -> anyhow::Result<Future> {
         let fork = Fork { vtime_ns, child: CHILD_FIRST + number };
-        let fates = setting.fates();
         let plan = match vary {
             Vary::Streams => fates.plan(path),
             Vary::All => {
@@ -202,8 +201,40 @@ impl Crew<'_> {
 #[cfg(test)]
 mod tests {
     use anyhow::anyhow;
+    use everett_explorer::config::ExploreConfig;
+    use everett_explorer::plan::draw::FaultConfig;
+    use everett_explorer::plan::{Names, NodeNames};
 
     use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Futures have the finding's past, and no branch of an exploration has their streams.
+    #[test]
+    fn futures_have_the_past_of_the_finding_and_a_plan_of_their_own_after_it() {
+        let (explore, faults) = (ExploreConfig::default(), FaultConfig::default());
+        let node = |name: &str| (name.to_owned(), NodeNames { disks: 1, ..NodeNames::default() });
+        let names: Names = ["a", "b", "c"].map(node).into_iter().collect();
+        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 7, root_ns: SECOND_NS };
+        let child = |path: Path, s: u64| path.child(Fork { vtime_ns: s * SECOND_NS, child: 1 }).unwrap();
+        let path = child(child(Path::default(), 1), 5);
+        let at_ns = 4 * SECOND_NS;
+        let future = |number, vary| Future::new(&fates, &path, at_ns, number, vary, None).unwrap();
+        // The first child of the last fork is the finding itself.
+        assert!((0..3).all(|number| future(number, Vary::All).fork.child > u64::from(u32::MAX)));
+        assert_ne!(future(0, Vary::All).fork, future(1, Vary::All).fork);
+        assert_eq!(future(0, Vary::Streams).plan, fates.plan(&path));
+        let (first, second) = (future(0, Vary::All).plan, future(1, Vary::All).plan);
+        assert!(first != fates.plan(&path) && first != second);
+        // The fork at 5 s is after the cut, so it plays no part in their past.
+        let before = fates.plan(&child(Path::default(), 1));
+        let past = |plan: &Plan| -> Vec<_> {
+            let is_past = |at: u64| at + fates.root_ns < at_ns;
+            plan.events().all().iter().filter(|event| is_past(event.at_ns)).cloned().collect()
+        };
+        assert_eq!(past(&first), past(&before));
+        assert!(!past(&first).is_empty(), "{}", first.write());
+    }
 
     #[test]
     fn results_count_up_to_the_first_missing_one() {

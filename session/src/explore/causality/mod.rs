@@ -215,7 +215,7 @@ impl<'s, 'w> Work<'s, 'w> {
             let vtime_ns = self.cuts.at(ask.cut);
             let from = moments.get(&vtime_ns).cloned().flatten();
             futures.push(Future::new(
-                self.setting,
+                &self.setting.fates(),
                 &self.finding.path,
                 vtime_ns,
                 ask.number,

@@ -3,14 +3,17 @@
 use everett_explorer::run::{Evidence, Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_explorer::search::{Fork, Path};
-use everett_session::explore::expedition::Progress;
+use everett_session::explore::expedition::{Limits, Progress};
 use everett_session::explore::spent::Spent;
 use everett_session::explore::working::Activity;
 use everett_snapshot::store::StoreStats;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
 
+use super::Subject;
 use super::draw::{Look, draw};
 use super::keys::{Pane, Stance};
 use super::model::{About, Disk, Model, Row, Tone, Worker};
@@ -98,10 +101,14 @@ fn model() -> Model {
     model
 }
 
-fn drawn(model: &Model, stance: &mut Stance, width: u16, height: u16) -> Vec<String> {
+fn cells(model: &Model, stance: &mut Stance, width: u16, height: u16, look: Look) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, model, stance, Look { colour: true })).unwrap();
-    let buffer = terminal.backend().buffer();
+    terminal.draw(|frame| draw(frame, model, stance, look)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn drawn(model: &Model, stance: &mut Stance, width: u16, height: u16) -> Vec<String> {
+    let buffer = cells(model, stance, width, height, Look { colour: true });
     let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     (0..height).map(row).collect()
 }
@@ -187,6 +194,131 @@ fn a_property_that_is_checked_at_last_is_logged() {
             .back()
             .is_some_and(|line| line.text == "a leader comes back was checked for the first time")
     );
+}
+
+#[test]
+fn the_bar_is_about_the_limits_that_the_exploration_has() {
+    let gauge = |budget_s, branches, seconds| {
+        let mut model = model();
+        (model.about.budget_s, model.about.branches) = (budget_s, branches);
+        model.seconds = seconds;
+        let row = drawn(&model, &mut Stance::default(), 90, 24).remove(1);
+        row.replace(['█', '░'], "").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(gauge(Some(480.0), None, 120.0), "2:00 of 8:00, 600 branches, 6:00 left 25 %");
+    // 600 branches in two minutes: the other 300 take one.
+    assert_eq!(gauge(None, Some(900), 120.0), "2:00, 600 of 900 branches, 1:00 left 67 %");
+    assert_eq!(gauge(None, None, 120.0), "2:00, 600 branches until Ctrl-C");
+    // Of two limits, the nearer one decides.
+    assert_eq!(gauge(Some(480.0), Some(800), 120.0), "2:00 of 8:00, 600 of 800 branches, 6:00 left 75 %");
+    assert_eq!(
+        gauge(Some(60.0), Some(1_200), 7_200.0),
+        "2:00:00 of 1:00, 600 of 1,200 branches, 0:00 left 100 %"
+    );
+}
+
+#[test]
+fn what_an_operator_must_know_is_in_the_frame() {
+    let mut model = model();
+    let frame = |model: &Model| drawn(model, &mut Stance::default(), 100, 24);
+    let rows = frame(&model);
+    assert!(!rows[0].contains("INEXACT") && rows[23].contains("q end"), "{rows:#?}");
+    (model.about.inexact, model.ending) = (true, true);
+    let rows = frame(&model);
+    assert!(rows[0].contains("INEXACT"), "{rows:#?}");
+    assert!(
+        rows[23].starts_with(" Ending: results are being written. Ctrl-C again ends at once."),
+        "{rows:#?}"
+    );
+    let mut broken = record(9, 1, Vec::new());
+    (broken.broken, broken.checked) = (Some("the host has no memory".to_owned()), false);
+    model.branch(&broken, [].into_iter());
+    let rows = frame(&model);
+    assert!(rows[6].contains("2 with checks, 1 broken"), "{rows:#?}");
+    let log = drawn(&model, &mut Stance { pane: Pane::Log, ..Stance::default() }, 100, 24);
+    assert!(log.iter().any(|row| row.ends_with("b9 broke off: the host has no memory")), "{log:#?}");
+    let help = drawn(&model, &mut Stance { help: true, ..Stance::default() }, 100, 24);
+    assert!(help.iter().any(|row| row.contains("suspend; fg comes back")), "{help:#?}");
+}
+
+#[test]
+fn lists_are_scrolled() {
+    let mut model = model();
+    for n in 0..40 {
+        model.log(Tone::Plain, &format!("line {n}"));
+    }
+    let mut stance = Stance { pane: Pane::Log, ..Stance::default() };
+    let last = |rows: &[String]| rows[22].trim().to_owned();
+    assert_eq!(last(&drawn(&model, &mut stance, 80, 24)), "2:00 line 39");
+    stance.steps[Pane::Log.place()] = 3;
+    assert_eq!(last(&drawn(&model, &mut stance, 80, 24)), "2:00 line 36");
+    model.found(12, &hit("second", "another text", "its line"));
+    let mut stance = Stance { steps: [1, 0, 0, 0, 0, 0], ..Stance::default() };
+    let rows = drawn(&model, &mut stance, 80, 24).join("\n");
+    assert!(rows.contains("▸ 2:00 b12") && rows.contains("its line"), "{rows}");
+    assert!(!rows.contains("n2/redis | promoted"), "only the selected finding has its lines: {rows}");
+}
+
+#[test]
+fn without_colours_nothing_has_a_colour() {
+    let mut model = model();
+    model.about.inexact = true;
+    model.disk.free_bytes = 1;
+    let coloured = |look| -> usize {
+        let all = Pane::ALL.into_iter().flat_map(|pane| {
+            let mut stance = Stance { pane, ..Stance::default() };
+            let small = cells(&model, &mut stance, 80, 24, look);
+            let large = cells(&model, &mut stance, 120, 40, look);
+            [small, large]
+        });
+        let is_coloured = |buffer: Buffer| {
+            buffer.content.iter().filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset)).count()
+        };
+        all.map(is_coloured).sum()
+    };
+    assert_eq!(coloured(Look { colour: false }), 0);
+    assert!(coloured(Look { colour: true }) > 1_000);
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_is_marked() {
+    let mut model = model();
+    let colour = |model: &Model| {
+        let buffer = cells(model, &mut Stance::default(), 120, 40, Look { colour: true });
+        let row = |y| (0..120).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let y = (0..40).find(|y| row(*y).contains("on the disk")).unwrap();
+        let x = (0..120).rev().find(|x| buffer[(*x, y)].symbol() == "f").unwrap();
+        buffer[(x, y)].fg
+    };
+    assert_eq!(colour(&model), Color::Reset);
+    // A run directory is small at first, so that less than 640 MiB are little for any.
+    model.disk.free_bytes = 640 << 20;
+    assert_eq!(colour(&model), Color::Reset);
+    model.disk.free_bytes -= 1;
+    assert_eq!(colour(&model), Color::Yellow);
+}
+
+#[test]
+fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
+    let header = serde_json::json!({
+        "schema_version": 4, "everett": "", "machine_version": "", "identity": "", "image": "",
+        "world_file": "/some/where/redis/world.toml", "world": {}, "seed": 5, "strategy": "novelty", "in_flight": 4,
+        "root_ns": 7, "segment_ns": 300, "horizon_ns": 1000, "nodes": ["a"], "engine": "soft", "exact": false,
+    });
+    let header = serde_json::from_value(header).unwrap();
+    let about = |branches, host_ns| {
+        let limits = Limits { branches, host_ns, until_found: false, workers: 2, memory_bytes: 9 };
+        let run = std::path::Path::new("the run");
+        About::of(&Subject { header: &header, run, sometimes: &[], limits: &limits })
+    };
+    let endless = about(u64::MAX, None);
+    assert_eq!((endless.branches, endless.budget_s), (None, None));
+    let limited = about(40, Some(1_500_000_000));
+    assert_eq!((limited.branches, limited.budget_s), (Some(40), Some(1.5)));
+    assert_eq!((limited.world.as_str(), limited.run.as_str()), ("redis", "the run"));
+    assert_eq!((limited.seed, limited.memory_bytes, limited.root_ns), (5, 9, 7));
+    // The fourth branch of a timeline is shorter than the others.
+    assert_eq!((limited.depth_max, limited.inexact), (4, true));
 }
 
 proptest! {
