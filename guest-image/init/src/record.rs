@@ -94,7 +94,10 @@ mod tests {
     fn a_record_that_a_killed_supervisor_left_is_not_current() {
         let record = Record::new(Pid::this(), false).unwrap();
         assert!(record.is_current());
-        assert!(!Record { started: record.started + 1, ..record }.is_current(), "another process with its number");
+        assert!(
+            !Record { started: record.started + 1, ..record }.is_current(),
+            "another process with its number"
+        );
         assert!(!Record { supervisor: Pid::from_raw(i32::MAX), ..record }.is_current(), "no process");
     }
 }
