@@ -1,6 +1,6 @@
 //! `everett explore`: exploration of many timelines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, bail};
@@ -10,9 +10,10 @@ use everett_explorer::fit::{Fit, Length};
 use everett_explorer::property::words::declared;
 use everett_explorer::report::{Promise, TestCommand, Worth, final_phases};
 use everett_explorer::run::{Brief, Budget, End, FinalPhases, Header, Hit, Journal, Record, Why};
+use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_input::units::{self, Vtime, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
 use everett_session::engines::{Asked, Engine};
 use everett_session::explore::expedition::{self, Limits, Onlooker, Progress, Sight};
@@ -25,14 +26,64 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Outcome;
-use super::engine_options::engine_options;
+use super::engine_options::{Hidden, engine_options};
 use super::exploration::{self, Explored};
 use super::history::{self, Entry};
 use super::{common, findings, record, report};
-use crate::cli;
 use crate::ui::live::{self, Live, Subject};
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
+
+/// `everett explore`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without --budget and --branches the exploration runs until Ctrl-C. An existing run directory of the same \
+                        world and seed is resumed. Where the world file does not set in_flight and checks, both follow \
+                        from --branches or --budget; see docs/exploring.md."
+)]
+pub struct Args {
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a compose file,
+    /// in the current folder]
+    pub world: Option<PathBuf>,
+    /// The seed [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The run directory [default: run in the current folder]
+    #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
+    pub output: PathBuf,
+    /// End after this much host time
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// End after this number of branches
+    #[arg(long, value_name = "N")]
+    pub branches: Option<u64>,
+    /// End with the first branch on which something is found
+    #[arg(long)]
+    pub until_found: bool,
+    /// Branches at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Memory for moments [default: a quarter of the host's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+    pub memory: Option<u64>,
+    /// Print lines instead of the live view
+    ///
+    /// Lines are also printed if standard input or output is no terminal, and with --json.
+    #[arg(long)]
+    pub plain: bool,
+    /// Host time for replaying findings at the end, so that the report has their whole timelines; 0s replays none
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::parse_duration_ns)]
+    pub record: u64,
+    /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: Option<StrategyKind>,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+    /// First branch that is not begun; the exploration then waits for Ctrl-C
+    #[arg(long, hide = true, value_name = "N")]
+    pub hold_from: Option<u64>,
+}
 
 /// Divisor of the host's memory that gives the default budget for moments.
 const MEMORY_PART: u64 = 4;
@@ -91,7 +142,7 @@ struct Summary<'a> {
     run_directory: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
     let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
     fit(ui, &mut world, length, &args.output)?;

@@ -1,8 +1,10 @@
 //! `everett run`: one timeline.
 
+use std::path::PathBuf;
+
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::show_duration_ns;
+use everett_input::units::{self, show_duration_ns};
 use everett_session::booted;
 use everett_session::conversation::Phase;
 use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
@@ -18,11 +20,34 @@ use serde::Serialize;
 use super::Outcome;
 use super::common::{self, Prepared};
 use super::engine_options::engine_options;
-use super::instruments::{self, EdgeFile};
+use super::instruments::{self, EdgeFile, Instruments};
 use super::judge::Judge;
 use super::reporter::{FaultCounts, Reporter};
-use crate::cli;
+use super::timeline::TimelineArgs;
 use crate::ui::{Ui, printable, style};
+
+/// `everett run`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The timeline
+    #[command(flatten)]
+    pub timeline: TimelineArgs,
+    /// Vtime of the workload, from ready on [default: until it is done]
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
+    pub duration_ns: Option<u64>,
+    /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
+    ///
+    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended
+    /// at least once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
+    #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
+    pub until_done: bool,
+    /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Instruments
+    #[command(flatten)]
+    pub instruments: Instruments,
+}
 
 /// Result of a timeline: a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -54,7 +79,7 @@ struct Summary {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
     if args.duration_ns.is_none() {
         check_that_it_ends(&world)?;
