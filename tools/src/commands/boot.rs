@@ -12,7 +12,7 @@ use everett_input::text::Console;
 use everett_input::units::{self, show_duration_ns};
 use everett_protocol::{Exec, Exit};
 use everett_session::booted;
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::event::{Event, StreamName, What};
 use everett_session::images;
 use everett_session::launch::Launcher;
@@ -23,6 +23,7 @@ use everett_vmm::machine::{End, MachineConfig, Stop, Until};
 use everett_world_file::{Clock, Workload, World};
 use serde::Serialize;
 
+use super::engine_choice::EngineArgs;
 use super::engine_options::{Hidden, engine_options};
 use super::{Outcome, common};
 use crate::ui::{Ui, printable, style};
@@ -61,6 +62,9 @@ pub struct Args {
     /// Command to run in the guest before it powers off
     #[arg(last = true, value_name = "COMMAND")]
     pub argv: Vec<String>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
@@ -78,20 +82,20 @@ enum Record<'a> {
     End { vtime_ns: u64, instructions: u64, why: String, host_seconds: f64 },
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match &args.world {
-        Some(file) => boot_world(ui, asked, args, file),
-        None => boot_raw(ui, asked, args),
+        Some(file) => boot_world(ui, args, file),
+        None => boot_raw(ui, args),
     }
 }
 
 /// Boots a kernel, with or without an initramfs, and without a conversation with an agent.
-fn boot_raw(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
         bail!("a COMMAND needs a world: there is no agent in a raw initramfs");
     }
-    let engine = Engine::choose(asked, Clock::Insn)?;
+    let engine = Engine::choose(args.engine.asked(), Clock::Insn)?;
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
@@ -126,10 +130,10 @@ fn boot_raw(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
     terminal.end(machine.vtime(), Clock::Insn, machine.icount(), end.as_ref(), clock)
 }
 
-fn boot_world(ui: &Ui, asked: Asked, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
+fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
     let only = Some(pick_node(&world, args.node.as_deref())?);
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let options = engine.options(engine_options(&args.hidden)?);
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);

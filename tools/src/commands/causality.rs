@@ -10,11 +10,11 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
-use everett_session::engines::Asked;
 use everett_session::explore::causality::{Onlooker, Options, Progress, causality};
 use everett_session::explore::replay::Recorded;
 use serde::Serialize;
 
+use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::id::Id;
 use super::{Outcome, common, explore, report};
@@ -51,6 +51,9 @@ pub struct Args {
     /// Memory for moments [default: a quarter of the host's]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 /// Parses a probability of an error in percent.
@@ -79,13 +82,13 @@ pub(super) fn file_of(run: &Path, finding: u32) -> PathBuf {
     run.join(format!("causality-{finding}.json"))
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
     let record = run.record(Id::Finding(args.id))?;
     let recorded = Recorded::of(&run.reading, &record)?;
-    let (setting, engine) = run.setting(ui, asked, &interrupt)?;
+    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
     let file = file_of(&args.run, args.id);
     // The error is between 0.01 and 50 percent, so the cast is exact enough.
     let limits = Limits { futures: args.branches, error_ppm: (args.error * 10_000.0) as u32 };

@@ -8,14 +8,14 @@ use everett_session::engines::{self, Asked};
 /// Arguments of each command that executes a guest on the engine asked for.
 #[derive(Debug, Clone, clap::Args)]
 pub struct EngineArgs {
-    /// Engine that executes guest code (ignored by demo, which uses soft)
-    #[arg(long, value_name = "ENGINE", global = true, default_value = "auto")]
+    /// Engine that executes guest code
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
     /// With --engine kvm: run even if /dev/kvm did not prove exact on this host; every result is marked
-    #[arg(long, global = true)]
+    #[arg(long)]
     pub allow_inexact: bool,
     /// On /dev/kvm: host time after which a guest that computes without an exit is given up
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "60s", global = true)]
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "60s")]
     pub patience: u64,
 }
 

@@ -15,7 +15,7 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::explore::expedition::{self, Limits, Onlooker, Progress, Sight};
 use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
@@ -26,6 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Outcome;
+use super::engine_choice::EngineArgs;
 use super::engine_options::{Hidden, engine_options};
 use super::exploration::{self, Explored};
 use super::history::{self, Entry};
@@ -77,6 +78,9 @@ pub struct Args {
     /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
@@ -142,11 +146,11 @@ struct Summary<'a> {
     run_directory: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
     fit(ui, &mut world, length, &args.output)?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(engine_options(&args.hidden)?);
     let interrupt = Interrupt::install()?;

@@ -59,7 +59,6 @@ use everett_input::text;
 use everett_session::timeline::BootError;
 use serde::Serialize;
 
-use self::engine_choice::EngineArgs;
 use crate::ui::{Ui, style};
 
 /// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
@@ -74,9 +73,6 @@ pub struct Cli {
     /// Print JSON lines instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Engine
-    #[command(flatten)]
-    pub engine: EngineArgs,
     /// The command
     #[command(subcommand)]
     pub command: Command,
@@ -155,23 +151,22 @@ impl From<Outcome> for ExitCode {
 /// Returns an error if the command could not run: exit status 2.
 pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     let ui = Ui::new(cli.json);
-    let asked = cli.engine.asked();
     match &cli.command {
         Command::Doctor(args) => doctor::run(&ui, args),
         Command::Image(args) => image::run(&ui, args),
         Command::Cache(args) => cache::run(&ui, args),
-        Command::Boot(args) => boot::run(&ui, asked, args),
+        Command::Boot(args) => boot::run(&ui, args),
         Command::Init(args) => init::run(&ui, args),
-        Command::Run(args) => run::run(&ui, asked, args),
-        Command::Verify(args) => verify::run(&ui, asked, args),
-        Command::Moment(args) => moment::run(&ui, asked, args),
+        Command::Run(args) => run::run(&ui, args),
+        Command::Verify(args) => verify::run(&ui, args),
+        Command::Moment(args) => moment::run(&ui, args),
         Command::Plan(args) => plan::run(&ui, args),
-        Command::Explore(args) => explore::run(&ui, asked, args),
+        Command::Explore(args) => explore::run(&ui, args),
         Command::Findings(args) => findings::list(&ui, args),
         Command::Show(args) => show::run(&ui, args),
-        Command::Replay(args) => replay::run(&ui, asked, args),
-        Command::Shrink(args) => shrink::run(&ui, asked, args),
-        Command::Causality(args) => causality::run(&ui, asked, args),
+        Command::Replay(args) => replay::run(&ui, args),
+        Command::Shrink(args) => shrink::run(&ui, args),
+        Command::Causality(args) => causality::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -231,6 +226,38 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Adds the names of a command and of those below it that take one of the options.
+    fn add_takers(command: &clap::Command, options: &[&str], name: &str, takers: &mut Vec<String>) {
+        let count = command.get_arguments().filter(|arg| options.contains(&arg.get_id().as_str())).count();
+        assert!(count == 0 || count == options.len(), "{name}: {count} of {options:?}");
+        if count > 0 {
+            takers.push(name.to_owned());
+        }
+        for below in command.get_subcommands() {
+            add_takers(below, options, &format!("{name} {}", below.get_name()), takers);
+        }
+    }
+
+    #[test]
+    fn only_commands_that_execute_guests_on_the_chosen_engine_take_its_options() {
+        let mut cli = Cli::command();
+        cli.build();
+        let mut takers = Vec::new();
+        add_takers(&cli, &["engine", "allow_inexact", "patience"], "everett", &mut takers);
+        let expected = [
+            "everett boot",
+            "everett run",
+            "everett verify",
+            "everett moment save",
+            "everett moment restore",
+            "everett explore",
+            "everett replay",
+            "everett shrink",
+            "everett causality",
+        ];
+        assert_eq!(takers, expected);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::engine_choice::EngineArgs;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
@@ -34,6 +35,9 @@ pub enum Args {
         /// Name of the moment [default: made of the seed and the vtime]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
+        /// Engine
+        #[command(flatten)]
+        engine: EngineArgs,
     },
     /// List the saved moments of a world
     List {
@@ -53,6 +57,9 @@ pub enum Args {
         world: PathBuf,
         /// Its name
         moment: String,
+        /// Engine
+        #[command(flatten)]
+        engine: EngineArgs,
     },
     /// Drop a saved moment
     Drop {
@@ -105,12 +112,12 @@ struct Record<'a> {
     digest: Option<String>,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match args {
-        Args::Save { place, name } => save(ui, asked, place, name.as_deref())?,
+        Args::Save { place, name, engine } => save(ui, engine.asked(), place, name.as_deref())?,
         Args::List { world } => return list(ui, &open(ui, world)?.moment_folder),
         Args::Show { world, moment } => show(ui, world, moment)?,
-        Args::Restore { world, moment } => return restore(ui, asked, world, moment),
+        Args::Restore { world, moment, engine } => return restore(ui, engine.asked(), world, moment),
         Args::Drop { world, moment } => {
             open(ui, world)?.moment_folder.drop_saved(moment)?;
             ui.say(format!("dropped {moment}"))?;

@@ -10,7 +10,7 @@ use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime, show_duration_ns};
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::event::{Event, What};
 use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch, ended_early};
 use everett_session::explore::regression::Regression;
@@ -26,6 +26,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common;
+use super::engine_choice::EngineArgs;
 use super::exploration::{self, Run};
 use super::id::Id;
 use super::instruments::{self, EdgeFile, Instruments};
@@ -59,6 +60,9 @@ pub struct Args {
     /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 #[derive(Serialize)]
@@ -72,12 +76,12 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     if args.run.is_file() {
         return match finding_file::is_finding_file(&args.run)? {
-            true => exported(ui, asked, args, &interrupt),
-            false => regression(ui, asked, args, &interrupt),
+            true => exported(ui, args, &interrupt),
+            false => regression(ui, args, &interrupt),
         };
     }
     if args.world.is_some() {
@@ -92,11 +96,11 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome>
             args.run.display()
         );
     };
-    branch(ui, asked, args, &args.run, id, &interrupt)
+    branch(ui, args, &args.run, id, &interrupt)
 }
 
 /// Replays a finding file: unpacks it for as long as this takes. The cache keeps its images, by their digests.
-fn exported(ui: &Ui, asked: Asked, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+fn exported(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file = args.run.display();
     if args.world.is_some() {
         bail!("--world: {file} is a finding file, which has its world");
@@ -113,23 +117,16 @@ fn exported(ui: &Ui, asked: Asked, args: &Args, interrupt: &Interrupt) -> anyhow
     let cache = Cache::of_user()?;
     let place = tempfile::tempdir_in(cache.temporary()).or_else(|_| tempfile::tempdir())?;
     finding_file::unpack(&args.run, place.path(), place.path(), ImagesTo::Cache(&cache))?;
-    branch(ui, asked, args, place.path(), Id::Finding(finding), interrupt)
+    branch(ui, args, place.path(), Id::Finding(finding), interrupt)
         .with_context(|| args.run.display().to_string())
 }
 
 /// Replays a branch of a run directory.
-fn branch(
-    ui: &Ui,
-    asked: Asked,
-    args: &Args,
-    folder: &Path,
-    id: Id,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
+fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let run = Run::open(folder)?;
     let record = run.record(id)?;
     let edges = EdgeFile::new(&args.instruments)?;
-    let (mut setting, engine) = run.setting(ui, asked, interrupt)?;
+    let (mut setting, engine) = run.setting(ui, args.engine.asked(), interrupt)?;
     instruments::check(&args.instruments, &setting.launcher.world, &engine)?;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
     let recorded = Recorded::of(&run.reading, &record)?;
@@ -253,7 +250,7 @@ fn summary<'f>(
 }
 
 /// Replays a regression file.
-fn regression(ui: &Ui, asked: Asked, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
     if args.record {
         bail!("--record: {} is not a run directory", file.display());
@@ -269,7 +266,7 @@ fn regression(ui: &Ui, asked: Asked, args: &Args, interrupt: &Interrupt) -> anyh
     let mut world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
     regression.apply(&mut world.explore);
     let plan = regression.plan(&world.names(), file)?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;
     let options = engine.options(EngineOptions::default());
     let edges = EdgeFile::new(&args.instruments)?;

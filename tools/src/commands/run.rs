@@ -8,7 +8,7 @@ use everett_input::units::{self, show_duration_ns};
 use everett_session::booted;
 use everett_session::conversation::Phase;
 use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::identity::MACHINE_VERSION;
 use everett_session::machines::EngineKind;
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::engine_choice::EngineArgs;
 use super::engine_options::engine_options;
 use super::instruments::{self, EdgeFile, Instruments};
 use super::judge::Judge;
@@ -32,6 +33,9 @@ pub struct Args {
     /// The timeline
     #[command(flatten)]
     pub timeline: TimelineArgs,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Vtime of the workload, from ready on [default: until it is done]
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
     pub duration_ns: Option<u64>,
@@ -79,12 +83,12 @@ struct Summary {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
     if args.duration_ns.is_none() {
         check_that_it_ends(&world)?;
     }
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let abstractions = Abstractions::new(&world)?;
     let judged = plan.clone().unwrap_or_default();

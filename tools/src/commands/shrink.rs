@@ -7,12 +7,12 @@ use everett_explorer::plan::What;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime, show_duration_ns};
-use everett_session::engines::Asked;
 use everett_session::explore::regression::Regression;
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
 use serde::Serialize;
 
+use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::{Outcome, common, explore};
 use crate::ui::progress::ShrinkBar;
@@ -34,6 +34,9 @@ pub struct Args {
     /// Regression file to write [default: in the run directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
 }
 
 /// Line of `--json` for each better plan.
@@ -63,11 +66,11 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
-    let (setting, engine) = run.setting(ui, asked, &interrupt)?;
+    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
     let file = match &args.output {
         Some(file) => file.clone(),
         None => args.run.join(format!("regression-{}.json", args.id)),
