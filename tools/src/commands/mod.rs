@@ -7,6 +7,7 @@
 //!   `instruments`: `--watch` and `--edges`
 //! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
 //!   finding or a branch; `age`
+//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
@@ -25,6 +26,7 @@ mod engine_choice;
 mod engine_options;
 mod exploration;
 mod explore;
+mod explore_display;
 mod findings;
 mod history;
 mod id;
