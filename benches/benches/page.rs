@@ -18,8 +18,7 @@ use clap::Parser;
 use everett_explorer::run::Merged;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
+use everett_tools::commands::{self, Cli};
 use serde_json::{Value, json};
 
 /// Bars of the figures: the name of a figure, its largest value, or its smallest one if it is a rate. They hold for up

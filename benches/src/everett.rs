@@ -4,8 +4,7 @@
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
+use everett_tools::commands::{self, Cli};
 
 /// Option that turns a bench's program into `everett`.
 #[derive(Debug, Clone, clap::Args)]

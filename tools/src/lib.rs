@@ -1,6 +1,6 @@
 //! The `everett` command line.
 //!
-//! - [`cli`] defines the arguments; [`commands`] executes them, one module per command
+//! - [`commands`] has the commands, one module each, with their arguments
 //! - [`cache`] lists and removes files that images and boots left on disk
 //! - [`serve`] shows a report in a browser
 //! - [`ui`] writes text, JSON lines and progress bars
@@ -8,7 +8,6 @@
 //! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
 
 pub mod cache;
-pub mod cli;
 pub mod commands;
 pub mod serve;
 pub mod ui;

@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
+use everett_tools::commands::{self, Cli};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

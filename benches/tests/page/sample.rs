@@ -7,8 +7,7 @@ use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::{Causality, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
 use everett_explorer::run::{Finding, Reading, Record};
 use everett_explorer::search::strategy::StrategyKind;
-use everett_tools::cli::Cli;
-use everett_tools::commands;
+use everett_tools::commands::{self, Cli};
 use serde_json::{Value, json};
 
 use crate::trials::Lacking;

@@ -1,7 +1,7 @@
 //! `everett boot`: one machine with its console on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
@@ -9,10 +9,10 @@ use anyhow::{Context, bail};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::text::Console;
-use everett_input::units::show_duration_ns;
+use everett_input::units::{self, show_duration_ns};
 use everett_protocol::{Exec, Exit};
 use everett_session::booted;
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::event::{Event, StreamName, What};
 use everett_session::images;
 use everett_session::launch::Launcher;
@@ -23,10 +23,52 @@ use everett_vmm::machine::{End, MachineConfig, Stop, Until};
 use everett_world_file::{Clock, Workload, World};
 use serde::Serialize;
 
-use super::engine_options::engine_options;
+use super::engine_choice::EngineArgs;
+use super::engine_options::{Hidden, engine_options};
 use super::{Outcome, common};
-use crate::cli;
 use crate::ui::{Ui, printable, style};
+
+/// `everett boot`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "With a COMMAND, it runs in the guest once the services are ready, then the machine powers \
+                        off; the exit status is 0 if the command's is, else 1."
+)]
+pub struct Args {
+    /// The world file
+    #[arg(required_unless_present = "kernel")]
+    pub world: Option<PathBuf>,
+    /// The node, if the world has several
+    #[arg(long, value_name = "NAME", requires = "world")]
+    pub node: Option<String>,
+    /// Boot this vmlinux or bzImage instead of the image's
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+    /// Boot with this initramfs instead of the image's; without a world, Everett does not talk to its agent
+    #[arg(long, value_name = "FILE")]
+    pub initramfs: Option<PathBuf>,
+    /// Text added to the kernel's command line
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub cmdline: String,
+    /// RAM of a machine without a world, such as 256M
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes, conflicts_with = "world")]
+    pub memory: Option<u64>,
+    /// The seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Stop at this vtime; without it the guest runs until it powers off, or Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub duration_ns: Option<u64>,
+    /// Command to run in the guest before it powers off
+    #[arg(last = true, value_name = "COMMAND")]
+    pub argv: Vec<String>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+}
 
 /// Interval of vtime at which console and keyboard are polled.
 const STEP_NS: u64 = 20_000_000;
@@ -40,20 +82,20 @@ enum Record<'a> {
     End { vtime_ns: u64, instructions: u64, why: String, host_seconds: f64 },
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match &args.world {
-        Some(file) => boot_world(ui, asked, args, file),
-        None => boot_raw(ui, asked, args),
+        Some(file) => boot_world(ui, args, file),
+        None => boot_raw(ui, args),
     }
 }
 
 /// Boots a kernel, with or without an initramfs, and without a conversation with an agent.
-fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> {
+fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
         bail!("a COMMAND needs a world: there is no agent in a raw initramfs");
     }
-    let engine = Engine::choose(asked, Clock::Insn)?;
+    let engine = Engine::choose(args.engine.asked(), Clock::Insn)?;
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
@@ -88,10 +130,10 @@ fn boot_raw(ui: &Ui, asked: Asked, args: &cli::Boot) -> anyhow::Result<Outcome> 
     terminal.end(machine.vtime(), Clock::Insn, machine.icount(), end.as_ref(), clock)
 }
 
-fn boot_world(ui: &Ui, asked: Asked, args: &cli::Boot, file: &Path) -> anyhow::Result<Outcome> {
+fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     let mut world = common::load(file)?;
     let only = Some(pick_node(&world, args.node.as_deref())?);
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let options = engine.options(engine_options(&args.hidden)?);
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
@@ -176,7 +218,7 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
 
 /// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who
 /// watches.
-fn pace(args: &cli::Boot, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
+fn pace(args: &Args, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());
     }

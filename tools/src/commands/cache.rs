@@ -5,13 +5,43 @@ use std::path::PathBuf;
 
 use everett_guest_image::Cache;
 use everett_host::time;
-use everett_input::units::show_bytes;
+use everett_input::units::{self, show_bytes};
 use serde::Serialize;
 
 use super::Outcome;
 use crate::cache::{self, Bounds, Item, Kind};
-use crate::cli::{self, CacheCommand};
 use crate::ui::{Ui, printable, style};
+
+/// `everett cache`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The command; without one, the contents of the cache are listed
+    #[command(subcommand)]
+    pub command: Option<CacheCommand>,
+}
+
+/// `everett cache …`
+#[derive(Debug, clap::Subcommand)]
+pub enum CacheCommand {
+    /// Remove items that were not used for some time; never those that a running process uses
+    ///
+    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if
+    /// mirrors still have the packages.
+    Prune {
+        /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
+        #[arg(long, value_name = "AGE", value_parser = super::age::parse_age_ns)]
+        older_than: Option<u64>,
+        /// Remove the least recently used items until the cache has at most this size, such as 2G
+        #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+        keep: Option<u64>,
+        /// Also remove saved moments, with the boots and images that they need
+        #[arg(long)]
+        saved_moments: bool,
+        /// Remove nothing; list what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
 
 /// Age from which items are removed if neither `--older-than` nor `--keep` is given, in seconds since the last use.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
@@ -30,7 +60,7 @@ enum Record<'a> {
     Total { folder: PathBuf, items: usize, bytes: u64 },
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Cache) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let cache = Cache::of_user()?;
     match &args.command {
         None => list(ui, &cache),

@@ -3,23 +3,66 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use everett_explorer::causality::search::Limits;
+use everett_explorer::causality::search::{FUTURES_MAX, Limits};
 use everett_explorer::causality::{Causality, Vary};
 use everett_explorer::report::figures::counted;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::Vtime;
+use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
-use everett_session::engines::Asked;
 use everett_session::explore::causality::{Onlooker, Options, Progress, causality};
 use everett_session::explore::replay::Recorded;
 use serde::Serialize;
 
+use super::engine_choice::EngineArgs;
 use super::exploration::Run;
+use super::id::Id;
 use super::{Outcome, common, explore, report};
-use crate::cli::{self, Id};
 use crate::ui::progress::CausalityBar;
 use crate::ui::{Ui, printable, style};
+
+/// `everett causality`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Futures start at vtimes before the finding, with its past and random streams and faults of their own. The share that \
+                        shows the finding is its likelihood there. The result is causality-ID.json in the run directory, which \
+                        the report shows. docs/causality.md says more."
+)]
+pub struct Args {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of the finding
+    pub id: u32,
+    /// End after this much host time with the narrowest interval so far
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// End after this number of futures with the narrowest interval so far
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=FUTURES_MAX))]
+    pub branches: u64,
+    /// Keep the finding's faults in all futures; only random streams differ
+    #[arg(long)]
+    pub same_faults: bool,
+    /// Probability in percent that a named step may be the wrong one
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = parse_error)]
+    pub error: f64,
+    /// Futures at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Memory for moments [default: a quarter of the host's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+    pub memory: Option<u64>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// Parses a probability of an error in percent.
+fn parse_error(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if (0.01..=50.0).contains(&percent) => Ok(percent),
+        _ => Err("an error is a number from 0.01 to 50, in percent".to_owned()),
+    }
+}
 
 /// Last line of `--json`.
 #[derive(Serialize)]
@@ -39,13 +82,13 @@ pub(super) fn file_of(run: &Path, finding: u32) -> PathBuf {
     run.join(format!("causality-{finding}.json"))
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Causality) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
     let record = run.record(Id::Finding(args.id))?;
     let recorded = Recorded::of(&run.reading, &record)?;
-    let (setting, engine) = run.setting(ui, asked, &interrupt)?;
+    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
     let file = file_of(&args.run, args.id);
     // The error is between 0.01 and 50 percent, so the cast is exact enough.
     let limits = Limits { futures: args.branches, error_ppm: (args.error * 10_000.0) as u32 };

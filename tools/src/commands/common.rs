@@ -25,7 +25,7 @@ use everett_world_file::init::compose_in;
 use everett_world_file::{self as world_files, Clock, World};
 use serde::Serialize;
 
-use crate::cli;
+use super::timeline::TimelineArgs;
 use crate::ui::{Ui, style};
 
 /// Reports the engine and the reason for its choice.
@@ -131,7 +131,7 @@ pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// Reads the world of a timeline and applies the options of the command line.
-pub(super) fn world(timeline: &cli::Timeline) -> anyhow::Result<World> {
+pub(super) fn world(timeline: &TimelineArgs) -> anyhow::Result<World> {
     let mut world = load(&world_file(timeline.world.as_deref())?)?;
     world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
     Ok(world)
@@ -273,7 +273,7 @@ impl Prepared {
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
-        args: &cli::Timeline,
+        args: &TimelineArgs,
         duration_ns: Option<u64>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Option<Box<FailedBoot>>> {

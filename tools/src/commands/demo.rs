@@ -21,10 +21,21 @@ use serde::Serialize;
 
 use super::exploration::Run;
 use super::explore::Form;
+use super::id::Id;
 use super::recording::{Key, Recording};
 use super::{Outcome, common, demo_versions, explore, findings, report, shrink};
-use crate::cli;
 use crate::ui::{Ui, printable, style};
+
+/// `everett demo`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The seed
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub seed: u64,
+    /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
+    #[arg(short, long, value_name = "RUN")]
+    pub output: Option<PathBuf>,
+}
 
 /// World of the demo, and the control world, in which any finding is wrong; relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
@@ -54,7 +65,7 @@ struct Record<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Demo) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let clock = Stopwatch::start();
     let world = common::load(&find(WORLD)?)?;
     let control = common::load(&find(CONTROL)?)?;
@@ -210,7 +221,7 @@ fn replays(
     (folder, run): (&Path, &Run),
     finding: &Finding,
 ) -> anyhow::Result<String> {
-    let record = run.record(cli::Id::Finding(finding.id))?;
+    let record = run.record(Id::Finding(finding.id))?;
     let recorded = Recorded::of(&run.reading, &record)?;
     for number in 1..=REPLAYS {
         let clock = Stopwatch::start();

@@ -8,8 +8,17 @@ use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
-use crate::cli::Doctor;
 use crate::ui::{Ui, style};
+
+/// `everett doctor`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Examine only /dev/kvm, each property a hundred times
+    ///
+    /// Takes minutes. The exit status is 0 if every property that an exact kvm engine needs held, else 1.
+    #[arg(long)]
+    pub prove: bool,
+}
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -23,8 +32,8 @@ enum Record<'a> {
     Engine(&'a Engine),
 }
 
-pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
-    let Examination { findings, unproven } = if options.prove { doctor::prove() } else { doctor::examine() };
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    let Examination { findings, unproven } = if args.prove { doctor::prove() } else { doctor::examine() };
     let width = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
     for finding in &findings {
         let (style, word) = match finding.verdict {
@@ -36,7 +45,7 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         ui.say(format!("{}  {:width$}  {}{means}", style::paint(style, word), finding.name, finding.detail))?;
         ui.record(&Record::Check(finding))?;
     }
-    let verdict = match (unproven.as_slice(), options.prove) {
+    let verdict = match (unproven.as_slice(), args.prove) {
         ([], true) => "everything that an exact engine needs was shown in repeated probes".to_owned(),
         ([], false) => {
             "everything that an exact engine needs was shown once; --prove repeats the probes".to_owned()
@@ -44,8 +53,8 @@ pub(super) fn run(options: &Doctor, ui: &Ui) -> anyhow::Result<Outcome> {
         (missing, _) => format!("not exact on this host, which lacks: {}", missing.join(", ")),
     };
     ui.say(format!("{}  {:width$}  {verdict}", style::paint(style::HEAD, "=>  "), "kvm"))?;
-    ui.record(&Record::Kvm { exact: unproven.is_empty() && options.prove, unproven: &unproven })?;
-    if options.prove {
+    ui.record(&Record::Kvm { exact: unproven.is_empty() && args.prove, unproven: &unproven })?;
+    if args.prove {
         return Ok(if unproven.is_empty() { Outcome::Fine } else { Outcome::Found });
     }
     let asked = Asked { engine: EngineChoice::Auto, allow_inexact: false, patience: Duration::ZERO };

@@ -4,7 +4,51 @@ use everett_host::time;
 use everett_session::machines::EngineOptions;
 use everett_vmm::engine::soft::FlushSchedule;
 
-use crate::cli::{Hidden, Leak, SoftMode};
+/// How Everett's own CPU executes guest code. Timelines do not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum SoftMode {
+    /// Translate hot code to host code
+    #[default]
+    Translate,
+    /// Interpret all code
+    Interp,
+    /// Do both, compare registers and memory continuously, and stop at a difference; for tests of Everett itself
+    Lockstep,
+}
+
+/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show
+/// that verification can fail.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Hidden {
+    /// How Everett's own CPU executes guest code; timelines do not depend on it
+    #[arg(long, value_name = "MODE", default_value = "translate")]
+    pub soft_mode: SoftMode,
+    /// Leak to plant, which verification must find
+    #[arg(long, hide = true, value_name = "LEAK")]
+    pub plant: Option<Leak>,
+    /// Size of the soft engine's TLB, in entries
+    #[arg(long, hide = true, value_name = "N")]
+    pub tlb_entries: Option<usize>,
+    /// Size of the soft engine's block cache, in blocks
+    #[arg(long, hide = true, value_name = "N")]
+    pub block_cache: Option<usize>,
+    /// Seed of the instants at which every engine cache is dropped
+    #[arg(long, hide = true, value_name = "SEED")]
+    pub flush_caches: Option<u64>,
+}
+
+/// A planted leak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Leak {
+    /// Host time in one MMIO read
+    HostTime,
+    /// A lost bit of the local APIC's state
+    Lapic,
+    /// A stale TLB entry
+    Tlb,
+    /// A panic in the engine, at each CPUID
+    Panic,
+}
 
 /// Mean number of instructions between two flushes of all caches, with `--flush-caches`.
 const FLUSH_INTERVAL: u64 = 1_000_000;

@@ -23,7 +23,7 @@ use everett_world_file::{Seal, World};
 use serde_json::{Value, json};
 
 use super::common;
-use crate::cli::Id;
+use super::id::Id;
 use crate::ui::{Ui, style};
 
 /// A world that can be explored.

@@ -1,38 +1,91 @@
 //! `everett explore`: exploration of many timelines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
-use everett_explorer::coverage::{Dictionary, Kind};
+use everett_explorer::coverage::Kind;
 use everett_explorer::fit::{Fit, Length};
-use everett_explorer::property::words::declared;
 use everett_explorer::report::{Promise, TestCommand, Worth, final_phases};
-use everett_explorer::run::{Brief, Budget, End, FinalPhases, Header, Hit, Journal, Record, Why};
+use everett_explorer::run::{Budget, End, FinalPhases, Header, Journal, Why};
+use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_input::units::{self, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
-use everett_session::engines::{Asked, Engine};
-use everett_session::explore::expedition::{self, Limits, Onlooker, Progress, Sight};
+use everett_session::engines::Engine;
+use everett_session::explore::expedition::{self, Limits};
 use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
 use everett_session::explore::worker_pool::Before;
 use everett_session::identity::check_version;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Outcome;
-use super::engine_options::engine_options;
+use super::engine_choice::EngineArgs;
+use super::engine_options::{Hidden, engine_options};
 use super::exploration::{self, Explored};
+use super::explore_display::Reporter;
 use super::history::{self, Entry};
 use super::{common, findings, record, report};
-use crate::cli;
-use crate::ui::live::{self, Live, Subject};
-use crate::ui::progress::ExploreBar;
+use crate::ui::live::{self, Subject};
 use crate::ui::{Ui, printable, style};
+
+/// `everett explore`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without --budget and --branches the exploration runs until Ctrl-C. An existing run directory of the same \
+                        world and seed is resumed. Where the world file does not set in_flight and checks, both follow \
+                        from --branches or --budget; see docs/exploring.md."
+)]
+pub struct Args {
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a compose file,
+    /// in the current folder]
+    pub world: Option<PathBuf>,
+    /// The seed [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The run directory [default: run in the current folder]
+    #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
+    pub output: PathBuf,
+    /// End after this much host time
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// End after this number of branches
+    #[arg(long, value_name = "N")]
+    pub branches: Option<u64>,
+    /// End with the first branch on which something is found
+    #[arg(long)]
+    pub until_found: bool,
+    /// Branches at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Memory for moments [default: a quarter of the host's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
+    pub memory: Option<u64>,
+    /// Print lines instead of the live view
+    ///
+    /// Lines are also printed if standard input or output is no terminal, and with --json.
+    #[arg(long)]
+    pub plain: bool,
+    /// Host time for replaying findings at the end, so that the report has their whole timelines; 0s replays none
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::parse_duration_ns)]
+    pub record: u64,
+    /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: Option<StrategyKind>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+    /// First branch that is not begun; the exploration then waits for Ctrl-C
+    #[arg(long, hide = true, value_name = "N")]
+    pub hold_from: Option<u64>,
+}
 
 /// Divisor of the host's memory that gives the default budget for moments.
 const MEMORY_PART: u64 = 4;
@@ -40,16 +93,6 @@ const MEMORY_PART: u64 = 4;
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 /// Number of branches in flight that each worker needs. With fewer, workers wait for one another.
 const WORKERS_PART: u32 = 4;
-
-/// A line of `--json` for a finding.
-#[derive(Serialize)]
-struct Found<'a> {
-    kind: &'static str,
-    branch: u64,
-    path: String,
-    #[serde(flatten)]
-    hit: &'a Hit,
-}
 
 /// Last line of `--json`.
 #[derive(Serialize)]
@@ -91,11 +134,11 @@ struct Summary<'a> {
     run_directory: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Explore) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
     fit(ui, &mut world, length, &args.output)?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(engine_options(&args.hidden)?);
     let interrupt = Interrupt::install()?;
@@ -208,8 +251,7 @@ pub(super) fn go(
     let clock = Stopwatch::start();
     let sometimes: Vec<String> = setting.abstractions.properties.sometimes().map(str::to_owned).collect();
     let subject = Subject { header, run: folder, sometimes: &sometimes, limits };
-    let display = display(ui, &subject, interrupt, clock, form.live)?;
-    let mut reporter = Reporter { ui, world: &header.world, display, clock, failed: None, interrupt };
+    let mut reporter = Reporter::begin(ui, &subject, interrupt, clock, form.live)?;
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
     let failed = reporter.finish();
     let outcome = outcome?;
@@ -450,118 +492,6 @@ fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow
         }
     }
     Ok(())
-}
-
-/// Display of a running exploration.
-enum Display {
-    /// A bar, and lines as they come.
-    Plain(ExploreBar),
-    /// The live view, and the lines that are printed when it ends.
-    Live(Box<Live>, Vec<String>),
-}
-
-/// Begins the display: the live view if it is wanted and the terminal allows it, else a bar.
-fn display(
-    ui: &Ui,
-    subject: &Subject<'_>,
-    interrupt: &Interrupt,
-    clock: Stopwatch,
-    live: bool,
-) -> anyhow::Result<Display> {
-    if live {
-        match Live::begin(subject, interrupt, clock) {
-            Ok(live) => return Ok(Display::Live(Box::new(live), Vec::new())),
-            Err(error) => ui.say(style::paint(style::NOTE, format!("there is no live view: {error}")))?,
-        }
-    }
-    let most = Some(subject.limits.branches).filter(|branches| *branches < u64::MAX);
-    Ok(Display::Plain(ExploreBar::new(ui, subject.limits.host_ns, most)))
-}
-
-/// Reports the progress of an exploration.
-struct Reporter<'u> {
-    ui: &'u Ui,
-    /// The world as the run directory records it.
-    world: &'u Value,
-    display: Display,
-    clock: Stopwatch,
-    /// Error of writing to the terminal. It also ends the exploration.
-    failed: Option<std::io::Error>,
-    interrupt: &'u Interrupt,
-}
-
-impl Reporter<'_> {
-    /// Ends the display, and prints the lines that it kept. Returns the first error of writing to the terminal.
-    fn finish(self) -> std::io::Result<()> {
-        let told = match self.display {
-            Display::Plain(bar) => {
-                bar.clear();
-                Ok(())
-            }
-            Display::Live(live, lines) => {
-                let ended = live.finish();
-                lines.iter().try_for_each(|line| self.ui.say(line)).and(ended)
-            }
-        };
-        self.failed.map_or(told, Err)
-    }
-}
-
-/// Returns the line of a finding at its first occurrence.
-fn found_line(world: &Value, record: &Record, hit: &Hit) -> String {
-    let place = match &hit.node {
-        Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
-        None => Vtime(hit.vtime_ns).to_string(),
-    };
-    format!(
-        "{} branch {} at {place}: {}: {}",
-        style::paint(style::BAD, "FOUND"),
-        record.choice,
-        style::paint(style::HEAD, printable(declared(world, &hit.property).unwrap_or(&hit.property))),
-        printable(&hit.text)
-    )
-}
-
-impl Onlooker for Reporter<'_> {
-    fn found(&mut self, record: &Record, hit: &Hit) {
-        let line = found_line(self.world, record, hit);
-        let told = match &mut self.display {
-            Display::Live(live, lines) => {
-                live.found(record, hit);
-                lines.push(line);
-                Ok(())
-            }
-            Display::Plain(bar) => bar.suspend(|| {
-                let path = record.path.to_string();
-                self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
-                self.ui.say(line)
-            }),
-        };
-        if let Err(error) = told {
-            self.failed.get_or_insert(error);
-            // Nobody would see the rest: a pipe was closed, for example.
-            self.interrupt.raise();
-        }
-    }
-
-    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
-        if let Display::Live(live, _) = &mut self.display {
-            live.branch(brief, dictionary);
-        }
-    }
-
-    fn look(&mut self, sight: &Sight<'_>) {
-        if let Display::Live(live, _) = &mut self.display {
-            live.look(sight);
-        }
-    }
-
-    fn at(&mut self, progress: &Progress) {
-        match &mut self.display {
-            Display::Plain(bar) => bar.at(progress, self.clock.seconds()),
-            Display::Live(live, _) => live.at(progress),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `everett findings`: what an exploration found, as stories.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use everett_explorer::property::words::violation;
 use everett_explorer::run::{Finding, Header, RunError};
@@ -10,8 +10,17 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::exploration::Run;
-use crate::cli;
 use crate::ui::{Ui, printable, style};
+
+/// `everett findings`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run directory
+    pub run: PathBuf,
+    /// List all findings, not only the first ones
+    #[arg(long)]
+    pub all: bool,
+}
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -34,7 +43,7 @@ const SHOWN: usize = 10;
 const STORY_CHARS: usize = 600;
 
 /// `everett findings`.
-pub(super) fn list(ui: &Ui, args: &cli::Findings) -> anyhow::Result<Outcome> {
+pub(super) fn list(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let run = Run::read(&args.run)?;
     if run.merged.findings().is_empty() {
         ui.say(style::paint(style::GOOD, format!("nothing found on {} branches", run.merged.branches())))?;

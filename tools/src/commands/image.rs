@@ -9,8 +9,17 @@ use everett_session::images;
 use serde::Serialize;
 
 use super::{Outcome, common};
-use crate::cli;
 use crate::ui::Ui;
+
+/// `everett image …`
+#[derive(Debug, clap::Subcommand)]
+pub enum Args {
+    /// Build a world's image, or find it in the cache; writes world.lock beside the world file
+    Build {
+        /// The world file
+        world: PathBuf,
+    },
+}
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -27,8 +36,8 @@ struct Record<'a> {
     images: BTreeMap<&'a str, &'a str>,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Image) -> anyhow::Result<Outcome> {
-    let cli::Image::Build { world } = args;
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    let Args::Build { world } = args;
     let world = common::load(world)?;
     let image = images::get(ui, &world, &Interrupt::install()?)?;
     ui.say(format!("image {}", image.digest))?;

@@ -7,14 +7,45 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use everett_host::interrupt::Interrupt;
 use everett_session::images;
-use everett_world_file::ContainerImage;
 use everett_world_file::init::{self, Draft, Machines, Subject, Wanted, compose_in};
+use everett_world_file::{ContainerImage, NODES_MAX};
 use serde::Serialize;
 
 use super::common::WORLD_FILE;
 use super::{Outcome, trial};
-use crate::cli;
 use crate::ui::{Ui, printable, style};
+
+/// `everett init`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A name that ends in .yaml or .yml is a compose file, a path is a program (or a folder with a compose file or an \
+                        OCI layout), a word with a colon is an image, any other word a Debian package. docs/guide.md has the rules."
+)]
+pub struct Args {
+    /// A compose file, an image, a Debian package or a program [default: the compose file in the current folder]
+    pub subject: Option<String>,
+    /// Container image, as in a world file: a name, docker://…, oci:…, an archive
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["subject", "package"])]
+    pub image: Option<String>,
+    /// Debian package
+    #[arg(long, value_name = "PACKAGE", conflicts_with = "subject")]
+    pub package: Option<String>,
+    /// World file to write [default: world.toml in the current folder, or beside the compose file]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Number of machines with the server [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=NODES_MAX as i64))]
+    pub nodes: Option<u16>,
+    /// TCP port at which the server serves
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// Do not boot a machine to find out how an unknown package starts its server and at which port a server listens
+    #[arg(long)]
+    pub no_boot: bool,
+    /// Arguments of a program
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
 
 /// Host time for which the suggested exploration lasts.
 const BUDGET: &str = "10m";
@@ -30,7 +61,7 @@ struct Record<'a> {
     next: &'a [String],
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Init) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let subject = subject(args)?;
     let output = match (&args.output, &subject) {
         (Some(file), _) => file.clone(),
@@ -117,7 +148,7 @@ fn taken(shown: &str) -> anyhow::Error {
 }
 
 /// Returns what the arguments name.
-fn subject(args: &cli::Init) -> anyhow::Result<Subject> {
+fn subject(args: &Args) -> anyhow::Result<Subject> {
     Ok(match (&args.subject, &args.image, &args.package) {
         (_, Some(image), _) => Subject::Image(image.clone()),
         (_, _, Some(package)) => Subject::Package(package.clone()),

@@ -2,13 +2,27 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::CommandFactory;
 
-use super::Outcome;
-use crate::cli::{Cli, Completions, Man};
+use super::{Cli, Outcome};
 use crate::ui::Ui;
+
+/// `everett completions`
+#[derive(Debug, clap::Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `everett man`
+#[derive(Debug, clap::Args)]
+pub struct Man {
+    /// The folder; it is made if it does not exist
+    pub folder: PathBuf,
+}
 
 /// Name of the program in completions.
 const PROGRAM: &str = "everett";

@@ -10,18 +10,28 @@ use everett_session::edges::table::{Count, Names};
 use everett_session::engines::Engine;
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineKind;
-use everett_session::watching;
+use everett_session::watching::{self, Watched};
 use everett_world_file::World;
 use serde::Serialize;
 
-use crate::cli;
 use crate::ui::{Ui, printable, style};
+
+/// Instruments that observe a timeline without changing it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Instruments {
+    /// Report stores to these bytes of a node (w), loads (r), or both (rw): n1:0xffffffff82a12340+8:w
+    #[arg(long, value_name = "NODE:ADDRESS+BYTES:rw")]
+    pub watch: Vec<Watched>,
+    /// New file for the executed edges (branches) of programs and kernel (JSON lines)
+    #[arg(long, value_name = "FILE")]
+    pub edges: Option<PathBuf>,
+}
 
 /// Number of programs that are listed for people.
 const PROGRAMS_SHOWN: usize = 10;
 
 /// Checks that the requested nodes exist and the engine supports the instruments. Called before an image is built.
-pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
+pub(super) fn check(args: &Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
     let asked = [(!args.watch.is_empty(), "--watch"), (args.edges.is_some(), "--edges")];
     if let (EngineKind::Kvm, Some((_, name))) = (engine.kind, asked.into_iter().find(|(asked, _)| *asked)) {
         bail!("{name}: /dev/kvm does not see each instruction; use --engine soft");
@@ -30,7 +40,7 @@ pub(super) fn check(args: &cli::Instruments, world: &World, engine: &Engine) -> 
 }
 
 /// Applies the requested instruments to a launcher.
-pub(super) fn attach(args: &cli::Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
+pub(super) fn attach(args: &Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
     launcher.options.caches.edges = args.edges.is_some();
     launcher.watch(&args.watch)?;
     Ok(())
@@ -52,7 +62,7 @@ struct Record<'a> {
 
 impl EdgeFile {
     /// Creates a collector for the requested file, which must not exist yet.
-    pub(super) fn new(args: &cli::Instruments) -> anyhow::Result<Option<EdgeFile>> {
+    pub(super) fn new(args: &Instruments) -> anyhow::Result<Option<EdgeFile>> {
         let Some(path) = args.edges.clone() else { return Ok(None) };
         if path.exists() {
             bail!("{}: the file exists; name another one with --edges, or remove it first", path.display());

@@ -1,12 +1,12 @@
 //! `everett moment`: saved moments of timelines, to which runs can return.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_bytes, show_duration_ns};
+use everett_input::units::{self, Vtime, show_bytes, show_duration_ns};
 use everett_session::booted::{Booted, waiting};
 use everett_session::conversation::Phase;
 use everett_session::engines::{Asked, Engine, EngineChoice};
@@ -20,9 +20,74 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
-use crate::cli;
+use super::engine_choice::EngineArgs;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
+
+/// `everett moment …`
+#[derive(Debug, clap::Subcommand)]
+pub enum Args {
+    /// Run a timeline to a vtime and save the world there
+    Save {
+        /// The timeline
+        #[command(flatten)]
+        place: Place,
+        /// Name of the moment [default: made of the seed and the vtime]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Engine
+        #[command(flatten)]
+        engine: EngineArgs,
+    },
+    /// List the saved moments of a world
+    List {
+        /// The world file
+        world: PathBuf,
+    },
+    /// Check every byte of a saved moment and describe it
+    Show {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+    },
+    /// Restore a saved moment into machines and check that they equal those that were saved
+    Restore {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+        /// Engine
+        #[command(flatten)]
+        engine: EngineArgs,
+    },
+    /// Drop a saved moment
+    Drop {
+        /// The world file
+        world: PathBuf,
+        /// Its name
+        moment: String,
+    },
+}
+
+/// A place on a timeline.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Place {
+    /// The world file
+    pub world: PathBuf,
+    /// The seed [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Vtime after ready
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub at: u64,
+    /// Start from this saved moment of the timeline
+    #[arg(long, value_name = "MOMENT")]
+    pub from: Option<String>,
+    /// Fault plan to carry out (JSON lines; see docs/faults.md)
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+}
 
 /// Interval of vtime at which progress is shown.
 const STEP_NS: u64 = 20_000_000;
@@ -47,13 +112,13 @@ struct Record<'a> {
     digest: Option<String>,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Moment) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match args {
-        cli::Moment::Save { place, name } => save(ui, asked, place, name.as_deref())?,
-        cli::Moment::List { world } => return list(ui, &open(ui, world)?.moment_folder),
-        cli::Moment::Show { world, moment } => show(ui, world, moment)?,
-        cli::Moment::Restore { world, moment } => return restore(ui, asked, world, moment),
-        cli::Moment::Drop { world, moment } => {
+        Args::Save { place, name, engine } => save(ui, engine.asked(), place, name.as_deref())?,
+        Args::List { world } => return list(ui, &open(ui, world)?.moment_folder),
+        Args::Show { world, moment } => show(ui, world, moment)?,
+        Args::Restore { world, moment, engine } => return restore(ui, engine.asked(), world, moment),
+        Args::Drop { world, moment } => {
             open(ui, world)?.moment_folder.drop_saved(moment)?;
             ui.say(format!("dropped {moment}"))?;
         }
@@ -79,7 +144,7 @@ fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
     Ok(engine)
 }
 
-fn save(ui: &Ui, asked: Asked, place: &cli::Place, name: Option<&str>) -> anyhow::Result<()> {
+fn save(ui: &Ui, asked: Asked, place: &Place, name: Option<&str>) -> anyhow::Result<()> {
     if let Some(name) = name {
         check_name(name).map_err(anyhow::Error::msg)?;
     }

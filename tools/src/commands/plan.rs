@@ -1,14 +1,28 @@
 //! `everett plan`: prints the fault plan that a seed draws for a world, for review, editing and runs.
 
+use std::path::PathBuf;
+
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
-use everett_input::units::show_duration_ns;
+use everett_input::units::{self, show_duration_ns};
 use everett_streams::{Lineage, Owner, Streams};
 use serde::Serialize;
 
 use super::{Outcome, common};
-use crate::cli;
 use crate::ui::Ui;
+
+/// `everett plan`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The world file; its `[faults]` table sets kinds, rates and strengths
+    pub world: PathBuf,
+    /// The seed [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Vtime after ready
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
+    pub duration_ns: u64,
+}
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -18,7 +32,7 @@ struct Record<'a> {
     lines: Vec<&'a str>,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Plan) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::load(&args.world)?;
     let seed = args.seed.or(world.seed).unwrap_or(0);
     if args.duration_ns > AT_NS_MAX {

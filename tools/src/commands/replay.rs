@@ -1,7 +1,7 @@
 //! `everett replay`: runs a branch of a run directory or of a finding file again and compares it with its record, or runs a
 //! regression file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -9,8 +9,8 @@ use everett_explorer::run::Record;
 use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_duration_ns};
-use everett_session::engines::{Asked, Engine};
+use everett_input::units::{self, Vtime, show_duration_ns};
+use everett_session::engines::Engine;
 use everett_session::event::{Event, What};
 use everett_session::explore::path_runner::{Interrupted, PathRunner, Watch, ended_early};
 use everett_session::explore::regression::Regression;
@@ -26,12 +26,44 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common;
+use super::engine_choice::EngineArgs;
 use super::exploration::{self, Run};
-use super::instruments::{self, EdgeFile};
+use super::id::Id;
+use super::instruments::{self, EdgeFile, Instruments};
 use super::recording::{Key, Recording};
-use crate::cli::{self, Id};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
+
+/// `everett replay`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit status: 1 if a finding shows, 0 if a branch has none or a regression file's finding does not show, 2 if \
+                            the run leaves the recorded trail or a recorded finding does not show."
+)]
+pub struct Args {
+    /// The run directory, a finding file or a regression file
+    pub run: PathBuf,
+    /// Number of a finding, or of a branch as in b17
+    pub id: Option<Id>,
+    /// The world file of a regression file that has been moved away from it
+    #[arg(long, value_name = "PATH")]
+    pub world: Option<PathBuf>,
+    /// Stop at this vtime, counted from power-on
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub until: Option<u64>,
+    /// Print only how it ended
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Keep all lines and messages of a finding's timeline in the run directory, for its report
+    #[arg(long)]
+    pub record: bool,
+    /// Instruments
+    #[command(flatten)]
+    pub instruments: Instruments,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
 
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -44,12 +76,12 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     if args.run.is_file() {
         return match finding_file::is_finding_file(&args.run)? {
-            true => exported(ui, asked, args, &interrupt),
-            false => regression(ui, asked, args, &interrupt),
+            true => exported(ui, args, &interrupt),
+            false => regression(ui, args, &interrupt),
         };
     }
     if args.world.is_some() {
@@ -64,11 +96,11 @@ pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Replay) -> anyhow::Result<O
             args.run.display()
         );
     };
-    branch(ui, asked, args, &args.run, id, &interrupt)
+    branch(ui, args, &args.run, id, &interrupt)
 }
 
 /// Replays a finding file: unpacks it for as long as this takes. The cache keeps its images, by their digests.
-fn exported(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+fn exported(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file = args.run.display();
     if args.world.is_some() {
         bail!("--world: {file} is a finding file, which has its world");
@@ -85,23 +117,16 @@ fn exported(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) ->
     let cache = Cache::of_user()?;
     let place = tempfile::tempdir_in(cache.temporary()).or_else(|_| tempfile::tempdir())?;
     finding_file::unpack(&args.run, place.path(), place.path(), ImagesTo::Cache(&cache))?;
-    branch(ui, asked, args, place.path(), Id::Finding(finding), interrupt)
+    branch(ui, args, place.path(), Id::Finding(finding), interrupt)
         .with_context(|| args.run.display().to_string())
 }
 
 /// Replays a branch of a run directory.
-fn branch(
-    ui: &Ui,
-    asked: Asked,
-    args: &cli::Replay,
-    folder: &Path,
-    id: Id,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
+fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let run = Run::open(folder)?;
     let record = run.record(id)?;
     let edges = EdgeFile::new(&args.instruments)?;
-    let (mut setting, engine) = run.setting(ui, asked, interrupt)?;
+    let (mut setting, engine) = run.setting(ui, args.engine.asked(), interrupt)?;
     instruments::check(&args.instruments, &setting.launcher.world, &engine)?;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
     let recorded = Recorded::of(&run.reading, &record)?;
@@ -225,7 +250,7 @@ fn summary<'f>(
 }
 
 /// Replays a regression file.
-fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file: &Path = &args.run;
     if args.record {
         bail!("--record: {} is not a run directory", file.display());
@@ -241,7 +266,7 @@ fn regression(ui: &Ui, asked: Asked, args: &cli::Replay, interrupt: &Interrupt) 
     let mut world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
     regression.apply(&mut world.explore);
     let plan = regression.plan(&world.names(), file)?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;
     let options = engine.options(EngineOptions::default());
     let edges = EdgeFile::new(&args.instruments)?;
@@ -313,7 +338,7 @@ impl<'t> Reporter<'t> {
     fn new(
         ui: &'t Ui,
         setting: &Setting,
-        args: &cli::Replay,
+        args: &Args,
         edges: Option<EdgeFile>,
         interrupt: &'t Interrupt,
         end_ns: u64,

@@ -27,9 +27,51 @@ use super::history;
 use super::plans;
 use super::record::{self, LOGS_MAX};
 use super::recording::{self, Key};
-use crate::cli;
 use crate::serve::Made;
 use crate::ui::{Ui, style};
+
+/// `everett report`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Without --html, --data, --all and -o it prints what matters most, on one screen. docs/report.md describes the page, \
+                        docs/report-data.md the data."
+)]
+pub struct Args {
+    /// The run directory
+    pub run: PathBuf,
+    /// Older runs of the world, the oldest first: what is new, what is gone, and how sure that is
+    ///
+    /// The word history stands for the newest 32 older runs of the world that `everett runs` lists and that are still
+    /// there. A folder of that name is ./history.
+    #[arg(long, value_name = "OLDER", num_args = 1..)]
+    pub against: Vec<PathBuf>,
+    /// Write one HTML page [default: report.html in the run directory]
+    #[arg(long)]
+    pub html: bool,
+    /// Write the data of the page as JSON [default: print]
+    #[arg(long, conflicts_with = "html")]
+    pub data: bool,
+    /// Print everything as Markdown
+    #[arg(long, conflicts_with_all = ["html", "data"])]
+    pub all: bool,
+    /// Confidence in percent at which a finding counts as gone
+    #[arg(long, value_name = "PERCENT", default_value_t = 94.0, value_parser = parse_confidence)]
+    pub confidence: f64,
+    /// Files of executed edges that `run` and `replay` wrote
+    #[arg(long, value_name = "FILE")]
+    pub edges: Vec<PathBuf>,
+    /// File for --html or --data; without them, folder for report.md and report.json
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+}
+
+/// Parses a confidence in percent.
+fn parse_confidence(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if (1.0..=99.9999).contains(&percent) => Ok(percent),
+        _ => Err("a confidence is a number from 1 to 99.9999, in percent".to_owned()),
+    }
+}
 
 /// Name of the page in a run directory.
 const PAGE: &str = "report.html";
@@ -78,7 +120,7 @@ impl Whole {
 }
 
 /// `everett report`.
-pub(super) fn run(ui: &Ui, args: &cli::Report) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if args.against.len() > OLDER_MAX {
         bail!("--against: {} runs are named, and {OLDER_MAX} is the maximum", args.against.len());
     }
@@ -177,7 +219,7 @@ fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
 }
 
 /// Returns the folders of the older runs, with those of the history in place of its name.
-fn against(ui: &Ui, args: &cli::Report, whole: &Whole) -> anyhow::Result<Vec<PathBuf>> {
+fn against(ui: &Ui, args: &Args, whole: &Whole) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for folder in &args.against {
         if folder.as_os_str() != HISTORY {

@@ -1,12 +1,14 @@
 //! `everett run`: one timeline.
 
+use std::path::PathBuf;
+
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::show_duration_ns;
+use everett_input::units::{self, show_duration_ns};
 use everett_session::booted;
 use everett_session::conversation::Phase;
 use everett_session::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, drive_until_done};
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::identity::MACHINE_VERSION;
 use everett_session::machines::EngineKind;
@@ -17,12 +19,39 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::engine_choice::EngineArgs;
 use super::engine_options::engine_options;
-use super::instruments::{self, EdgeFile};
+use super::instruments::{self, EdgeFile, Instruments};
 use super::judge::Judge;
 use super::reporter::{FaultCounts, Reporter};
-use crate::cli;
+use super::timeline::TimelineArgs;
 use crate::ui::{Ui, printable, style};
+
+/// `everett run`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The timeline
+    #[command(flatten)]
+    pub timeline: TimelineArgs,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Vtime of the workload, from ready on [default: until it is done]
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
+    pub duration_ns: Option<u64>,
+    /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
+    ///
+    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended
+    /// at least once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
+    #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
+    pub until_done: bool,
+    /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Instruments
+    #[command(flatten)]
+    pub instruments: Instruments,
+}
 
 /// Result of a timeline: a line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
@@ -54,12 +83,12 @@ struct Summary {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Run) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
     if args.duration_ns.is_none() {
         check_that_it_ends(&world)?;
     }
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let abstractions = Abstractions::new(&world)?;
     let judged = plan.clone().unwrap_or_default();

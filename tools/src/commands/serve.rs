@@ -1,14 +1,29 @@
 //! `everett serve`: the report of a run directory in a browser, while the run goes on.
 
+use std::path::PathBuf;
+
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_report::page;
 use serde::Serialize;
 
 use super::{Outcome, report};
-use crate::cli;
 use crate::serve::Server;
 use crate::ui::{Ui, style};
+
+/// `everett serve`
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The server listens on 127.0.0.1 only, and ends with Ctrl-C. The page is that of everett report --html, and \
+                        takes over what the run has done meanwhile."
+)]
+pub struct Args {
+    /// The run directory; an exploration may be writing to it
+    pub run: PathBuf,
+    /// The port [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub port: u16,
+}
 
 /// Line of `--json`.
 #[derive(Serialize)]
@@ -17,7 +32,7 @@ struct Serving<'s> {
     url: &'s str,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Serve) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let server = Server::start(&args.run, args.port, page::live_policy(), Box::new(report::live_page))?;
     let url = server.url();

@@ -1,5 +1,7 @@
 //! `everett show`: a finding with its evidence, a branch, or the digest of an exploration.
 
+use std::path::PathBuf;
+
 use everett_explorer::report::figures::duration;
 use everett_explorer::report::final_phases::percent;
 use everett_explorer::run::{Evidence, FinalPhase, Finding, Hit, Record, Span};
@@ -11,8 +13,26 @@ use serde::Serialize;
 use super::Outcome;
 use super::exploration::Run;
 use super::findings;
-use crate::cli::{self, Id};
+use super::id::Id;
 use crate::ui::{Ui, printable, style};
+
+/// `everett show`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of a finding, or of a branch as in b17
+    pub id: Option<Id>,
+    /// Print all evidence of a finding, and all findings of a run
+    #[arg(long)]
+    pub all: bool,
+    /// Print one digest of the tree, its findings and its coverage
+    #[arg(long, conflicts_with = "id")]
+    pub digest: bool,
+    /// Include only the first N branches in the digest
+    #[arg(long, value_name = "N", requires = "digest")]
+    pub branches: Option<u64>,
+}
 
 /// Number of lines of evidence that are shown unless all are wanted.
 const LINES_SHOWN: usize = 16;
@@ -31,7 +51,7 @@ struct Kept<'a> {
     folder: &'a str,
 }
 
-pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if args.digest {
         return digest(ui, args);
     }
@@ -74,7 +94,7 @@ pub(super) fn run(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn digest(ui: &Ui, args: &cli::Show) -> anyhow::Result<Outcome> {
+fn digest(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut run = Run::read(&args.run)?;
     if let Some(branches) = args.branches {
         run.merged = run.reading.merged(branches)?;

@@ -6,18 +6,38 @@ use anyhow::Context;
 use everett_explorer::plan::What;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_duration_ns};
-use everett_session::engines::Asked;
+use everett_input::units::{self, Vtime, show_duration_ns};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
 use serde::Serialize;
 
+use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::{Outcome, common, explore};
-use crate::cli;
 use crate::ui::progress::ShrinkBar;
 use crate::ui::{Ui, printable, style};
+
+/// `everett shrink`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of the finding
+    pub id: u32,
+    /// End after this much host time with the best plan so far; the regression file says that it is not minimal
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub budget: Option<u64>,
+    /// Runs at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Regression file to write [default: in the run directory]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
 
 /// Line of `--json` for each better plan.
 #[derive(Serialize)]
@@ -46,11 +66,11 @@ struct Summary<'a> {
     host_seconds: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Shrink) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
-    let (setting, engine) = run.setting(ui, asked, &interrupt)?;
+    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
     let file = match &args.output {
         Some(file) => file.clone(),
         None => args.run.join(format!("regression-{}.json", args.id)),

@@ -4,9 +4,9 @@ use std::num::NonZero;
 
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_input::units::{Vtime, show_duration_ns};
+use everett_input::units::{self, Vtime, show_duration_ns};
 use everett_session::bound;
-use everett_session::engines::{Asked, Engine};
+use everett_session::engines::Engine;
 use everett_session::identity::Identity;
 use everett_session::symbols::Symbols;
 use everett_session::verify::{Job, Mismatch, Report, RunResult};
@@ -17,10 +17,34 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::common::{self, Prepared};
+use super::engine_choice::EngineArgs;
 use super::engine_options::engine_options;
-use crate::cli;
+use super::timeline::TimelineArgs;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, style};
+
+/// `everett verify`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The timeline
+    #[command(flatten)]
+    pub timeline: TimelineArgs,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Vtime of the workload, from ready on
+    #[arg(
+        long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s",
+        display_order = 3
+    )]
+    pub duration_ns: u64,
+    /// Number of runs
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub runs: u32,
+    /// Runs at a time [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -75,9 +99,9 @@ struct End<'a> {
     mips: f64,
 }
 
-pub(super) fn run(ui: &Ui, asked: Asked, args: &cli::Verify) -> anyhow::Result<Outcome> {
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::world(&args.timeline)?;
-    let engine = Engine::choose(asked, world.clock)?;
+    let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let plan = common::plan(args.timeline.faults.as_deref(), &world)?;
     let options = engine.options(engine_options(&args.timeline.hidden)?);
     let interrupt = Interrupt::install()?;

@@ -16,8 +16,8 @@ use everett_world_file::seal::Seal;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::Id;
 use crate::commands::exploration::{self, Run, recorded};
+use crate::commands::id::Id;
 use crate::commands::plans;
 use crate::ui::{Ui, printable, style};
 

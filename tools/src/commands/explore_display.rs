@@ -1,0 +1,149 @@
+//! The display of an exploration that goes on: findings as they come, and a bar or the live view.
+
+use everett_explorer::coverage::Dictionary;
+use everett_explorer::property::words::declared;
+use everett_explorer::run::{Brief, Hit, Record};
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_input::units::Vtime;
+use everett_session::explore::expedition::{Onlooker, Progress, Sight};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::ui::live::{Live, Subject};
+use crate::ui::progress::ExploreBar;
+use crate::ui::{Ui, printable, style};
+
+/// A line of `--json` for a finding.
+#[derive(Serialize)]
+struct Found<'a> {
+    kind: &'static str,
+    branch: u64,
+    path: String,
+    #[serde(flatten)]
+    hit: &'a Hit,
+}
+
+/// Display of a running exploration.
+enum Display {
+    /// A bar, and lines as they come.
+    Plain(ExploreBar),
+    /// The live view, and the lines that are printed when it ends.
+    Live(Box<Live>, Vec<String>),
+}
+
+/// Returns the live view if it is wanted and the terminal allows it, else a bar.
+fn display(
+    ui: &Ui,
+    subject: &Subject<'_>,
+    interrupt: &Interrupt,
+    clock: Stopwatch,
+    live: bool,
+) -> anyhow::Result<Display> {
+    if live {
+        match Live::begin(subject, interrupt, clock) {
+            Ok(live) => return Ok(Display::Live(Box::new(live), Vec::new())),
+            Err(error) => ui.say(style::paint(style::NOTE, format!("there is no live view: {error}")))?,
+        }
+    }
+    let most = Some(subject.limits.branches).filter(|branches| *branches < u64::MAX);
+    Ok(Display::Plain(ExploreBar::new(ui, subject.limits.host_ns, most)))
+}
+
+/// Reports the progress of an exploration.
+pub(super) struct Reporter<'u> {
+    ui: &'u Ui,
+    /// The world as the run directory records it.
+    world: &'u Value,
+    display: Display,
+    clock: Stopwatch,
+    /// Error of writing to the terminal. It also ends the exploration.
+    failed: Option<std::io::Error>,
+    interrupt: &'u Interrupt,
+}
+
+impl<'u> Reporter<'u> {
+    /// Begins the display: the live view if it is wanted and the terminal allows it, else a bar.
+    pub(super) fn begin(
+        ui: &'u Ui,
+        subject: &Subject<'u>,
+        interrupt: &'u Interrupt,
+        clock: Stopwatch,
+        live: bool,
+    ) -> anyhow::Result<Reporter<'u>> {
+        let display = display(ui, subject, interrupt, clock, live)?;
+        Ok(Reporter { ui, world: &subject.header.world, display, clock, failed: None, interrupt })
+    }
+
+    /// Ends the display, and prints the lines that it kept. Returns the first error of writing to the terminal.
+    pub(super) fn finish(self) -> std::io::Result<()> {
+        let told = match self.display {
+            Display::Plain(bar) => {
+                bar.clear();
+                Ok(())
+            }
+            Display::Live(live, lines) => {
+                let ended = live.finish();
+                lines.iter().try_for_each(|line| self.ui.say(line)).and(ended)
+            }
+        };
+        self.failed.map_or(told, Err)
+    }
+}
+
+/// Returns the line of a finding at its first occurrence.
+fn found_line(world: &Value, record: &Record, hit: &Hit) -> String {
+    let place = match &hit.node {
+        Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
+        None => Vtime(hit.vtime_ns).to_string(),
+    };
+    format!(
+        "{} branch {} at {place}: {}: {}",
+        style::paint(style::BAD, "FOUND"),
+        record.choice,
+        style::paint(style::HEAD, printable(declared(world, &hit.property).unwrap_or(&hit.property))),
+        printable(&hit.text)
+    )
+}
+
+impl Onlooker for Reporter<'_> {
+    fn found(&mut self, record: &Record, hit: &Hit) {
+        let line = found_line(self.world, record, hit);
+        let told = match &mut self.display {
+            Display::Live(live, lines) => {
+                live.found(record, hit);
+                lines.push(line);
+                Ok(())
+            }
+            Display::Plain(bar) => bar.suspend(|| {
+                let path = record.path.to_string();
+                self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
+                self.ui.say(line)
+            }),
+        };
+        if let Err(error) = told {
+            self.failed.get_or_insert(error);
+            // Nobody would see the rest: a pipe was closed, for example.
+            self.interrupt.raise();
+        }
+    }
+
+    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
+        if let Display::Live(live, _) = &mut self.display {
+            live.branch(brief, dictionary);
+        }
+    }
+
+    fn look(&mut self, sight: &Sight<'_>) {
+        if let Display::Live(live, _) = &mut self.display {
+            live.look(sight);
+        }
+    }
+
+    fn at(&mut self, progress: &Progress) {
+        match &mut self.display {
+            Display::Plain(bar) => bar.at(progress, self.clock.seconds()),
+            Display::Live(live, _) => live.at(progress),
+        }
+    }
+}

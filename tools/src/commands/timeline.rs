@@ -1,0 +1,30 @@
+//! The timeline of `run` and `verify`: its world, its seeds, its start and its faults.
+
+use std::path::PathBuf;
+
+use super::engine_options::Hidden;
+
+/// Arguments that name a timeline.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TimelineArgs {
+    /// The world file [default: world.toml, else a compose file, in the current folder]
+    pub world: Option<PathBuf>,
+    /// The seed [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// The seed of the boot, up to ready [default: the world file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub boot_seed: Option<u64>,
+    /// Start at power-on instead of at the stored boot
+    #[arg(long)]
+    pub cold: bool,
+    /// Start from this saved moment of the timeline
+    #[arg(long, value_name = "MOMENT", conflicts_with = "cold")]
+    pub from: Option<String>,
+    /// Fault plan to carry out (JSON lines; see docs/faults.md)
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+    /// Switches that only tests use
+    #[command(flatten)]
+    pub hidden: Hidden,
+}
