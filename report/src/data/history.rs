@@ -4,7 +4,7 @@ use everett_explorer::run::{Cost, Merged, Tally};
 use serde::Serialize;
 
 use super::limits::{GONE_MAX, NAME_CHARS, clip};
-use super::summary::world_name;
+use super::world_name::world_name;
 use super::{Run, Sources};
 use crate::findability::{Observation, Outlook, outlook};
 
