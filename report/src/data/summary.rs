@@ -7,9 +7,10 @@ use everett_explorer::run::{Budget, FinalPhases};
 use serde::Serialize;
 
 use super::history::Status;
-use super::limits::{NAME_CHARS, PATH_CHARS, clip};
+use super::limits::{NAME_CHARS, PATH_CHARS};
 use super::world_name::world_name;
 use super::{Finding, Gone, Property, Recordings, Sources, State};
+use crate::clip::clip;
 
 /// Maximum number of properties that the verdict names.
 const NAMED: usize = 3;

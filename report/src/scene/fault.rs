@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::vtime;
-use crate::data::limits::clip;
+use crate::clip::clip;
 
 /// Maximum length of a name in the words for a fault, in characters.
 const NAME_CHARS: usize = 60;
