@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::header::Header;
 use super::one_line;
-use crate::coverage::text::clip;
+use crate::text::clip;
 
 /// Maximum length of a reported value, in bytes.
 const VALUE_BYTES_MAX: usize = 120;

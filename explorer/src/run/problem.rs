@@ -10,7 +10,7 @@ use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTE
 use super::one_line;
 use super::record::RecordProblem;
 use crate::coverage::limits::STATE_BYTES_MAX;
-use crate::coverage::text::clip;
+use crate::text::clip;
 
 /// Maximum length of a JSON reader's message, in bytes.
 const REASON_BYTES_MAX: usize = 200;

@@ -26,7 +26,7 @@ use super::words::NewPoint;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
-use crate::coverage::text::clip;
+use crate::text::clip;
 use crate::coverage::{Delta, Numbers, Point, Unnumbered};
 use crate::search::{FORKS_MAX, Fork, Path};
 
@@ -109,7 +109,7 @@ impl Digits {
 
     fn text(self) -> String {
         match self {
-            Digits::Hex(Bounded(bytes)) => crate::coverage::text::hex(&bytes),
+            Digits::Hex(Bounded(bytes)) => crate::text::hex(&bytes),
             Digits::Text(text) => text,
         }
     }

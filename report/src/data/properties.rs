@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use everett_explorer::report::assertions::{Asserted, Verdict};
 use everett_explorer::run::Cost;
-use everett_explorer::sdk::{Asserted, Verdict};
 use serde::Serialize;
 
 use super::history::{Status, observed};
