@@ -13,7 +13,8 @@
 //! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
-//! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files
+//! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files;
+//!   `text`: texts of bounded length
 //!
 //! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), terminals
 //! (`tools/`).
@@ -40,3 +41,4 @@ pub mod sdk;
 pub mod search;
 pub mod shrink;
 pub mod suggest;
+mod text;

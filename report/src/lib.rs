@@ -6,11 +6,14 @@
 //! - [`data`]: everything that the report says, as JSON
 //! - [`page`]: the same as one HTML file; [`text`]: the same as a text that fits a screen
 //!
+//! `clip` bounds texts.
+//!
 //! Not here: reading run directories and world files (the caller does), running anything.
 //!
 //! **Invariant.** Texts of guests and of files are shown with hidden characters escaped, and never as markup.
 
 pub mod causality;
+mod clip;
 pub mod data;
 pub mod findability;
 pub mod page;

@@ -3,7 +3,7 @@
 use everett_explorer::report::figures::{count, counted, duration, percent};
 use everett_input::text::printable;
 
-use crate::data::limits::clip;
+use crate::clip::clip;
 use crate::data::{Causality, Data, Finding, State};
 use crate::scene::{Scene, lines_told};
 

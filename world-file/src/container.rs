@@ -9,6 +9,7 @@ use everett_input::file::in_words;
 
 use super::cursor::Item;
 use super::error::Error;
+use super::folder::folder_of;
 use super::{confines, paths, seal};
 
 /// Maximum number of files of an OCI layout whose places are looked at.
@@ -81,7 +82,7 @@ impl ContainerImage {
 /// Reads an image.
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
-    let folder = paths::folder_of(item.source_file());
+    let folder = folder_of(item.source_file());
     let confined = confines::is_compose(item.source_file());
     parse(folder, text, confined).map_err(|what| item.error(what))
 }

@@ -6,7 +6,8 @@
 //! - `compose`: compose files; `composed`: what they add to a node; `confines`: where their paths may lead
 //! - [`init`]: first world files
 //! - [`seal`]: worlds of finding files, and the list of what a world file names
-//! - `command`, `talk`, `epoch`, `paths`: readers of values; `files`: contents of host files that are put into guests
+//! - `command`, `talk`, `epoch`, `paths`: readers of values; `folder`: the folder of a file; `files`: contents of host files
+//!   that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
@@ -25,6 +26,7 @@ mod disk;
 mod epoch;
 mod error;
 mod files;
+mod folder;
 mod image;
 pub mod init;
 mod link;

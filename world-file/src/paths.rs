@@ -7,6 +7,7 @@ use everett_input::file::in_words;
 use super::confines;
 use super::cursor::Item;
 use super::error::Error;
+use super::folder::folder_of;
 use super::seal;
 
 /// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
@@ -32,16 +33,6 @@ pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
 /// Returns the host path of a part of an image. A sealed world that has its images has no files at these paths.
 pub(super) fn of_image(item: &Item<'_>) -> Result<PathBuf, Error> {
     if seal::has_images() { Ok(PathBuf::from(item.str()?)) } else { seal::unlisted(|| host(item)) }
-}
-
-/// Returns the folder of a file.
-pub(super) fn folder_of(file: &Path) -> &Path {
-    or_here(file.parent().unwrap_or(Path::new("")))
-}
-
-/// Returns a folder; the current one for an empty path.
-pub(super) fn or_here(folder: &Path) -> &Path {
-    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 /// Returns the host path that `text` names from `folder`. A relative path may not contain `..`, and what exists of it

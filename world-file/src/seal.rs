@@ -19,7 +19,7 @@ use everett_input::file as input;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::paths;
+use crate::folder::folder_of;
 
 /// Name of the file that seals the worlds in the folders beside it.
 pub const SEAL_FILE: &str = "everett.seal.json";
@@ -192,7 +192,7 @@ thread_local! {
 /// Returns the folder in which the seal of a world file is, if it has one.
 #[must_use]
 pub fn beside(file: &Path) -> PathBuf {
-    let folder = paths::folder_of(file);
+    let folder = folder_of(file);
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     real.parent().map_or_else(|| real.clone(), Path::to_owned)
 }
@@ -202,7 +202,7 @@ pub(super) fn reading<T>(
     file: &Path,
     read: impl FnOnce() -> Result<T, Error>,
 ) -> Result<(T, Option<Arc<Seal>>, Inputs), Error> {
-    let folder = paths::folder_of(file).to_owned();
+    let folder = folder_of(file).to_owned();
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     let beside = beside(file);
     let seal = Seal::read(&beside)?.map(Arc::new);

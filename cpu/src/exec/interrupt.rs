@@ -8,6 +8,7 @@
 //! repeated instruction pushes (it would only prevent an instruction breakpoint there from triggering again).
 
 use crate::core::Core;
+use crate::exec::event::Event;
 use crate::exec::system::descriptor::{is_null, null_segment, selector_error};
 use crate::flags::bits;
 use crate::mem::{Mode, canonical};
@@ -17,18 +18,6 @@ use crate::stop::{Fault, Flow, Stop, vector};
 /// Maximum number of exceptions in a row without a retired instruction. Without it, a handler whose first instruction
 /// always faults could be entered forever: an IST stack never overflows, because each entry starts at its top.
 const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
-
-/// Exception or interrupt to deliver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub vector: u8,
-    pub error: Option<u32>,
-    /// True for INT n and INT3: the gate's DPL is checked, and error codes have EXT clear.
-    pub software: bool,
-    /// True if RFLAGS is pushed with RF set, so that the faulting instruction does not trigger its own breakpoint
-    /// again.
-    pub resume: bool,
-}
 
 /// Class of an exception (SDM vol. 3A, table 6-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

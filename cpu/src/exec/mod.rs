@@ -6,11 +6,12 @@
 //! - [`system`]: privileged instructions, far transfers, segments, exceptions
 //! - [`sse`]: SSE to SSE4.2 and MMX
 //! - [`x87`]: the floating-point stack
-//! - [`interrupt`]: delivery of exceptions and interrupts
+//! - [`interrupt`]: delivery of exceptions and interrupts; [`event`]: what is delivered
 //!
 //! **Invariant.** A handler changes nothing before its last fallible step, so that it can be abandoned and repeated.
 
 pub(crate) mod control;
+mod event;
 pub(crate) mod integer;
 pub(crate) mod interrupt;
 pub(crate) mod sse;

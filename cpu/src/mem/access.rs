@@ -2,19 +2,8 @@
 
 use super::coherence::{CODE, TABLE};
 use super::mmio::Request;
-use super::{Mem, Mode, Prim, canonical};
+use super::{Access, Mem, Mode, Prim, canonical};
 use crate::stop::{Fault, Stop, vector};
-
-/// Kind of a memory access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Load.
-    Read,
-    /// Store, or the load half of a read-modify-write.
-    Write,
-    /// Instruction fetch.
-    Exec,
-}
 
 impl Mem {
     /// Loads from linear address `va`.

@@ -4,7 +4,7 @@
 //! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
-//! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO
+//! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO; [`kind`]: their kinds
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
 //! - [`watch`]: data breakpoints that the guest sets
 //! - [`points`]: watchpoints that the operator sets
@@ -16,6 +16,7 @@
 pub(crate) mod access;
 mod bulk;
 mod coherence;
+mod kind;
 pub(crate) mod mmio;
 mod points;
 mod ram;
@@ -23,7 +24,7 @@ pub(crate) mod tlb;
 mod walk;
 mod watch;
 
-pub(crate) use access::Access;
+pub(crate) use kind::Access;
 pub use points::{HITS_MAX, Hit, Watchpoint};
 pub(crate) use ram::Prim;
 pub use ram::Ram;

@@ -3,8 +3,8 @@
 //! Accessed and dirty bits are set after the whole walk has succeeded, root level first. A walk that faults changes
 //! nothing. Hardware may set accessed bits of upper levels before it faults. The manual permits both.
 
-use super::access::Access;
 use super::coherence::CODE;
+use super::kind::Access;
 use super::tlb::{Allow, Mode};
 use super::{Mem, canonical};
 use crate::stop::Stop;

@@ -3,7 +3,7 @@
 //! The events of a branch, in the order of vtime, become points of coverage. One table holds the points of all
 //! branches.
 //!
-//! - `limits`: bounds; `text`: texts of bounded length
+//! - `limits`: bounds
 //! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
 //! - `template`: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
 //! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
@@ -45,7 +45,6 @@ mod state;
 pub mod statistics;
 mod symmetry;
 mod template;
-pub(crate) mod text;
 mod types;
 mod value;
 mod vocabulary;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::limits::{KINDS_MAX, UNITS_MAX};
-use super::text::quoted;
 use super::value::{Ranks, Value};
 use super::vocabulary::OTHER;
+use crate::text::quoted;
 
 /// Kind of fault that switches a node off.
 const OFF: &str = "power_loss";

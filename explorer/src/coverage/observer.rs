@@ -14,10 +14,10 @@ use super::point::Point;
 use super::sdk::Reported;
 use super::state::WorldState;
 use super::template::template;
-use super::text::{clip, head};
 use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
+use crate::text::{clip, head};
 
 /// Summary of the earlier events on which a branch's coverage depends. A child branch starts from the last state of its
 /// parent.

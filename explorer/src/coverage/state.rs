@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::limits::{PHASE_BYTES_MAX, STATE_BYTES_MAX};
 use super::node::{NodeState, Set};
 use super::symmetry;
-use super::text::{clip, quoted};
 use super::value::{Ranks, Value};
 use super::world::World;
+use crate::text::{clip, quoted};
 
 /// State of a world as it is tracked, before nodes are put into canonical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

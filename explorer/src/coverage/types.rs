@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{NAME_BYTES_MAX, TYPES_MAX};
 use super::observed::{DiskEvent, ProcessChange, WireKind};
 use super::template::template;
-use super::text::clip;
+use crate::text::clip;
 
 /// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no
 /// order.

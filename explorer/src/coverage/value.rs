@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::limits::VALUE_BYTES_MAX;
-use super::text::clip;
 use super::vocabulary::OTHER;
 use super::world::{Piece, World};
+use crate::text::clip;
 
 /// Value of a state variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

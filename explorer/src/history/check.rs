@@ -5,13 +5,14 @@ use super::gist::Violations;
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
-use super::model::{Lock, ModelKind, Queue, Register, Set};
+use super::model::{Lock, Queue, Register, Set};
 use super::operation::Operation;
 use super::partition;
 use super::problem::short;
 use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;
+use super::spec::ModelKind;
 
 /// Bounds on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::evidence::Evidence;
-use super::model::ModelKind;
 use super::problem::Wrong;
+use super::spec::ModelKind;
 
 /// All violations of a report that have the same cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

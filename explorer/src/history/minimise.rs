@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
-use super::model::{Model, ModelKind, Op};
+use super::model::{Model, Op};
 use super::operation::{Answer, Call, Operation, Told};
 use super::partition::until;
 use super::problem::short;
 use super::reader::History;
 use super::search::{Allowance, Outcome, Search};
+use super::spec::ModelKind;
 use super::values::{NULL, V};
 
 /// Judges one part of a history.

@@ -9,7 +9,7 @@
 //! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an
 //!   operation
 //! - `reader`: builds a [`History`] from lines
-//! - `model`: the objects that servers implement, and the effect of each operation
+//! - `spec`: names of models, and their initial values; `model`: the objects that servers implement, and the effect of each operation
 //! - `partition`: the parts of a history that can be judged alone
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
@@ -45,6 +45,7 @@ mod reader;
 mod report;
 mod search;
 mod shape;
+mod spec;
 mod values;
 mod window;
 
@@ -53,11 +54,11 @@ pub use evidence::{Evidence, Limit, Verdict};
 pub use gist::Gist;
 pub use line::Line;
 pub use lost::{Loss, Lost};
-pub use model::{ModelKind, NoInitial, NoModel, Spec};
 pub use operation::{Moment, Told};
 pub use problem::{Problem, Problems, Wrong};
 pub use reader::{History, Reader};
 pub use report::{KeyReport, Report};
+pub use spec::{ModelKind, NoInitial, NoModel, Spec};
 
 #[cfg(test)]
 mod tests;

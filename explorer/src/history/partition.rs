@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{ModelKind, Op};
+use super::model::Op;
 use super::operation::{Call, Operation};
 use super::reader::History;
+use super::spec::ModelKind;
 use super::values::V;
 
 /// Returns, by number of the key, the operations that did not fail, in the order of invocations.

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX};
 use super::line::{self, Event, EventKind, Line};
-use super::model::Spec;
 use super::operation::{Answer, Call, Ending, Moment, Operation, Told};
 use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
+use super::spec::Spec;
 use super::values::{V, Values};
 
 /// Approximate memory of an operation, or of a table entry besides its texts, in bytes.

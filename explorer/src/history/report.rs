@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::evidence::{Evidence, Limit, Verdict};
 use super::gist::Gist;
 use super::lost::Lost;
-use super::model::ModelKind;
+use super::spec::ModelKind;
 
 /// Result for one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

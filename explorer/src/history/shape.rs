@@ -17,9 +17,9 @@
 
 use serde_json::Value;
 
-use super::model::ModelKind;
 use super::operation::{Answer, Call};
 use super::problem::Wrong;
+use super::spec::ModelKind;
 use super::values::{V, Values};
 use crate::plan::problem::quoted;
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::text::{head, hex};
 use crate::coverage::{World, template};
+use crate::text::{head, hex};
 
 use super::limits::{LINE_BYTES_MAX, TEXT_BYTES_MAX};
 

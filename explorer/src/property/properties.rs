@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::coverage::text::head;
 use crate::coverage::{NodeNames, World};
 use crate::plan::names::hint;
 use crate::plan::problem::quoted;
+use crate::text::head;
 
 use super::builtin;
 use super::config::PropertyConfig;

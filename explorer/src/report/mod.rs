@@ -2,6 +2,7 @@
 //!
 //! - `explored`: size of the exploration; `covered`: coverage and estimates of the unseen points; `found`: findings and
 //!   their rates
+//! - [`assertions`]: what became of the assertions of programs
 //! - [`final_phases`]: their part of the cost; `worth`: thoroughness of the exploration; `promise`: the guarantee of
 //!   random priorities; `commands`: results of test commands; `missing`: data that the report lacks because of a bound or
 //!   a failure
@@ -15,6 +16,7 @@
 //! - In Markdown, texts of worlds and guests are in code spans and blocks that they cannot leave, with control
 //!   characters escaped.
 
+pub mod assertions;
 mod commands;
 mod covered;
 mod explored;
@@ -43,7 +45,7 @@ pub use worth::Worth;
 
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
-use crate::sdk::{Asserted, asserted};
+use assertions::{Asserted, asserted};
 
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;

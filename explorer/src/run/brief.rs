@@ -1,6 +1,6 @@
 //! A record in the form in which it is merged: points are numbers, and a digest replaces parts that are only compared.
 
-use super::merged::exact;
+use super::exact::exact;
 use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::folder;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX};
+use super::names;
 use super::problem::RunError;
 
 /// Returns the folder of a finding.
 pub(super) fn place(run: &Path, id: u32) -> PathBuf {
-    run.join(folder::FINDINGS).join(id.to_string())
+    run.join(names::FINDINGS).join(id.to_string())
 }
 
 /// Stores the files of a finding: all of them, or none if this fails. If the finding's folder exists, it is not
@@ -25,11 +26,11 @@ pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), R
             return Err(RunError::Files(id));
         }
     }
-    let (findings, place) = (run.join(folder::FINDINGS), place(run, id));
+    let (findings, place) = (run.join(names::FINDINGS), place(run, id));
     if place.try_exists().map_err(RunError::io("look at", &place))? {
         return Ok(());
     }
-    let temporary = findings.join(format!("{}{id}", folder::TEMPORARY));
+    let temporary = findings.join(format!("{}{id}", names::TEMPORARY));
     if temporary.try_exists().map_err(RunError::io("look at", &temporary))? {
         // An earlier attempt failed and left this folder.
         fs::remove_dir_all(&temporary).map_err(RunError::io("remove", &temporary))?;

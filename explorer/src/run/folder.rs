@@ -11,20 +11,12 @@ use serde::de::DeserializeOwned;
 
 use super::end::End;
 use super::limits::HEADER_BYTES_MAX;
+use super::names::{END, TEMPORARY};
 use super::problem::RunError;
 use super::problem::reason;
 
-/// Name of the file with the header.
-pub(super) const HEADER: &str = "run.json";
-/// Name of the file of records.
-pub(super) const BRANCHES: &str = "branches.bin";
-/// Name of the folder of evidence.
-pub(super) const FINDINGS: &str = "findings";
-/// Name of the file with the end of the run.
-pub(super) const END: &str = "end.json";
+/// Name of the file that is locked.
 const LOCK: &str = "lock";
-/// Prefix of the names of temporary files.
-pub(super) const TEMPORARY: &str = ".temporary-";
 
 /// Takes the lock on the run directory. It is held until the returned file is closed.
 pub(super) fn lock(run: &Path) -> Result<File, RunError> {

@@ -5,15 +5,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::folder;
+use super::names::HEADER;
 use super::problem::RunError;
+use super::version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use crate::search::strategy::StrategyKind;
-
-/// Version of the format of run directories that is written.
-pub const SCHEMA_VERSION: u32 = 4;
-/// Oldest version of the format that is read. An exploration continues only in a run of [`SCHEMA_VERSION`].
-pub const SCHEMA_VERSION_OLDEST: u32 = 3;
-/// Version of the format since which records have the cost of final phases.
-pub(super) const FINAL_PHASE_SINCE: u32 = 4;
 
 /// Identity and parameters of an exploration. Everything that a run's results depend on is here or is covered by
 /// `identity`.
@@ -124,7 +119,7 @@ impl Header {
     /// # Errors
     /// Returns an error if there is no header, or if it is invalid or of another format version.
     pub fn read(run: &Path) -> Result<Header, RunError> {
-        let bytes = folder::read(run, folder::HEADER)?.ok_or_else(|| RunError::NoRun(run.to_owned()))?;
+        let bytes = folder::read(run, HEADER)?.ok_or_else(|| RunError::NoRun(run.to_owned()))?;
         Header::parse(run, &bytes)
     }
 
@@ -133,17 +128,17 @@ impl Header {
     /// # Errors
     /// Returns an error if the header could not be read back, or if it cannot be written.
     pub(super) fn write(&self, run: &Path) -> Result<(), RunError> {
-        let bytes = folder::to_json(run, folder::HEADER, self)?;
+        let bytes = folder::to_json(run, HEADER, self)?;
         Header::parse(run, &bytes)?;
-        folder::write(run, folder::HEADER, &bytes)
+        folder::write(run, HEADER, &bytes)
     }
 
     fn parse(run: &Path, bytes: &[u8]) -> Result<Header, RunError> {
-        let Version { schema_version } = folder::from_json(run, folder::HEADER, bytes)?;
+        let Version { schema_version } = folder::from_json(run, HEADER, bytes)?;
         if !(SCHEMA_VERSION_OLDEST..=SCHEMA_VERSION).contains(&schema_version) {
-            let path = run.join(folder::HEADER);
+            let path = run.join(HEADER);
             return Err(RunError::Version { path, found: schema_version });
         }
-        folder::from_json(run, folder::HEADER, bytes)
+        folder::from_json(run, HEADER, bytes)
     }
 }

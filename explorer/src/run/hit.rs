@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{
     EVIDENCE_BYTES_MAX, EVIDENCE_LINES_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, TEXT_BYTES_MAX,
 };
-use crate::coverage::text::clip;
+use crate::text::clip;
 
 /// Violation of a property on a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

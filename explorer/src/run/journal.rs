@@ -9,13 +9,15 @@ use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
-use super::header::{Header, SCHEMA_VERSION};
+use super::header::Header;
 use super::index::Index;
 use super::limits::SYNC_RECORDS;
 use super::media::Source;
+use super::names;
 use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
+use super::version::SCHEMA_VERSION;
 use crate::coverage::Dictionary;
 use crate::search::Choice;
 
@@ -76,7 +78,7 @@ impl Journal {
             let path = run.join(name);
             path.try_exists().map_err(RunError::io("look at", &path))
         };
-        if exists(folder::HEADER)? {
+        if exists(names::HEADER)? {
             return Err(RunError::Exists(run.to_owned()));
         }
         folder::sweep(run)?;
@@ -84,7 +86,7 @@ impl Journal {
         if source.length()? > 0 {
             return Err(RunError::Orphans(run.to_owned()));
         }
-        let findings = run.join(folder::FINDINGS);
+        let findings = run.join(names::FINDINGS);
         fs::create_dir_all(&findings).map_err(RunError::io("create", &findings))?;
         folder::check_is_folder(&findings)?;
         folder::sync(run)?;
@@ -108,7 +110,7 @@ impl Journal {
         let recorded = Header::read(run)?;
         if recorded.schema_version != SCHEMA_VERSION {
             return Err(RunError::OlderVersion {
-                path: run.join(folder::HEADER),
+                path: run.join(names::HEADER),
                 found: recorded.schema_version,
             });
         }
@@ -125,11 +127,11 @@ impl Journal {
             // All records were synced before the end was written, so a crash cannot have damaged or removed one.
             return Err(index.damaged_end(damage));
         }
-        let findings = run.join(folder::FINDINGS);
+        let findings = run.join(names::FINDINGS);
         folder::check_is_folder(&findings)?;
         folder::sweep(run)?;
         folder::sweep(&findings)?;
-        folder::remove(run, folder::END)?;
+        folder::remove(run, names::END)?;
         let mut journal = Journal::new(run, index, lock);
         if bytes > 0 {
             let (path, record) = (journal.index.source().path.clone(), journal.len() + 1);
@@ -167,7 +169,7 @@ impl Journal {
         record.check().map_err(|source| RunError::Record { choice, source })?;
         record.bound();
         if let Some(recorded) = self.index.brief(choice)? {
-            return match recorded.exact == super::merged::exact(&record) {
+            return match recorded.exact == super::exact::exact(&record) {
                 true => Ok(recorded),
                 false => Err(RunError::OtherResult { choice }),
             };
@@ -234,7 +236,7 @@ impl Journal {
             self.cut_off()?;
         }
         self.sync()?;
-        folder::write(&self.run, folder::END, &folder::to_json(&self.run, folder::END, end)?)
+        folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
     /// Returns the brief of a choice's record, if it is recorded.
@@ -308,7 +310,7 @@ impl Journal {
 
 /// Opens the file of records for writing.
 fn open(run: &Path, create: bool) -> Result<Source, RunError> {
-    let path = run.join(folder::BRANCHES);
+    let path = run.join(names::BRANCHES);
     let file = folder::open(&path, create)?;
     Ok(Source { file: Arc::new(file), path })
 }

@@ -11,12 +11,13 @@
 //! lock              held by the process that writes
 //! ```
 //!
-//! - `limits`: every bound by name; `problem`: errors
-//! - `header`, `difference`: description of the exploration, and comparison of two
+//! - `limits`: every bound by name; `problem`: errors; `version`: versions of the format; `names`: names of files
+//! - `header`: description of the exploration; `comparison`: two of them compared; `difference`: the first that differs
 //! - `record`, `hit`: the result of a branch, and its violations of properties; `final_phase`: the cost of what follows
 //!   it; `end`: how the run ended
-//! - `brief`: a record in the form that is merged, with points by number; `stored`: a record as bytes; `words`: texts
-//!   of points by number
+//! - `brief`: a record in the form that is merged, with points by number; `exact`: the digest of its parts that are
+//!   compared; `digest`: digests of results
+//! - `stored`: a record as bytes; `words`: texts of points by number
 //! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
 //!   offset of each record
 //! - `media`: the file itself; `bounded`: lists with a maximum length
@@ -43,9 +44,12 @@
 mod bounded;
 pub mod branches;
 mod brief;
+mod comparison;
 mod difference;
+mod digest;
 mod end;
 mod evidence;
+mod exact;
 mod fault_kinds;
 mod final_phase;
 mod folder;
@@ -57,11 +61,13 @@ mod journal;
 pub mod limits;
 mod media;
 mod merged;
+mod names;
 mod problem;
 mod reading;
 mod record;
 mod scan;
 mod stored;
+mod version;
 mod words;
 
 pub use brief::Brief;
@@ -70,7 +76,7 @@ pub use end::{Budget, End, Why};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use final_phase::{FinalPhase, Span};
-pub use header::{Header, SCHEMA_VERSION, SCHEMA_VERSION_OLDEST, StrategyName};
+pub use header::{Header, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::{Cut, Journal};
 pub use merged::{
@@ -79,6 +85,7 @@ pub use merged::{
 pub use problem::{Damage, RunError};
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
+pub use version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 
 #[cfg(test)]
 pub(crate) mod tests;

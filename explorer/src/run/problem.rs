@@ -4,13 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::difference::Difference;
-use super::folder::END;
-use super::header::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
+use super::names::END;
 use super::one_line;
 use super::record::RecordProblem;
+use super::version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use crate::coverage::limits::STATE_BYTES_MAX;
-use crate::coverage::text::clip;
+use crate::text::clip;
 
 /// Maximum length of a JSON reader's message, in bytes.
 const REASON_BYTES_MAX: usize = 200;

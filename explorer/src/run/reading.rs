@@ -18,6 +18,7 @@ use super::header::Header;
 use super::index::{Index, Undecoded};
 use super::media::Source;
 use super::merged::{Merged, Stray};
+use super::names;
 use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
@@ -118,7 +119,7 @@ impl Reading {
         let header = Header::read(run)?;
         // The end is read before the records: a writer that resumes the run removes the end before it adds records.
         let end = folder::read_end(run)?;
-        let path = run.join(folder::BRANCHES);
+        let path = run.join(names::BRANCHES);
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
         let (file, _) = opened.map_err(RunError::io("open", &path))?;
         let source = Source { file: Arc::new(file), path };

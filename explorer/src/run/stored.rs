@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 use super::bounded::Bounded;
 use super::brief::Brief;
 use super::final_phase::FinalPhase;
-use super::header::FINAL_PHASE_SINCE;
 use super::hit::{Evidence, Hit};
 use super::limits::{
     EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
 };
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
+use super::version::FINAL_PHASE_SINCE;
 use super::words::NewPoint;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
-use crate::coverage::text::clip;
 use crate::coverage::{Delta, Numbers, Point, Unnumbered};
 use crate::search::{FORKS_MAX, Fork, Path};
+use crate::text::clip;
 
 /// Part of a record that the index needs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Digits {
 
     fn text(self) -> String {
         match self {
-            Digits::Hex(Bounded(bytes)) => crate::coverage::text::hex(&bytes),
+            Digits::Hex(Bounded(bytes)) => crate::text::hex(&bytes),
             Digits::Text(text) => text,
         }
     }
@@ -240,7 +240,7 @@ pub(super) fn whole(
     record.delta = delta(&numbers).ok_or(Damage::Form)?;
     record.bound();
     record.check().map_err(Damage::Record)?;
-    if super::merged::exact(&record) == exact { Ok(record) } else { Err(Damage::Exact) }
+    if super::exact::exact(&record) == exact { Ok(record) } else { Err(Damage::Exact) }
 }
 
 fn main(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<(Brief, &[u8]), Damage> {

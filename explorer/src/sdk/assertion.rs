@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::limits::{EVIDENCE_BYTES_MAX, NAME_BYTES_MAX};
 use super::problem::Problem;
-use crate::coverage::text::{clip, head};
+use crate::text::{clip, head};
 
 /// Kind of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX};
 use super::problem::Problem;
-use crate::coverage::text::clip;
+use crate::text::clip;
 
 /// A value that a program reports as guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]

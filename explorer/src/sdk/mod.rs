@@ -3,7 +3,6 @@
 //! - `limits`: bounds; `problem`: errors
 //! - `line`: the kinds of lines, and their parser
 //! - `assertion`: assertions and their kinds; `guidance`: values that lead the search
-//! - `outcome`: what became of an assertion in an exploration
 //!
 //! Not here: the transport of lines, and the effect of a complete setup and of quiet periods (`everett-session`).
 //!
@@ -14,13 +13,11 @@ mod assertion;
 mod guidance;
 pub mod limits;
 mod line;
-mod outcome;
 mod problem;
 
 pub use assertion::{Assertion, AssertionKind, Location};
 pub use guidance::{Guidance, Value};
 pub use line::{Line, parse};
-pub use outcome::{Asserted, Verdict, asserted};
 pub use problem::Problem;
 
 #[cfg(test)]

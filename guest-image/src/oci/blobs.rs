@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::digest::{Digest, Hashed};
 use super::error::{Problem, reading};
-use super::manifest::Found;
+use super::found::Found;
 
 /// A source of blobs: a layout, an archive or a registry.
 pub(super) trait Blobs {

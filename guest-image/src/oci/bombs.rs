@@ -5,7 +5,7 @@ use std::fs;
 use sha2::{Digest as _, Sha256};
 
 use super::Source;
-use super::layers::LAYERS_MAX;
+use super::limits::LAYERS_MAX;
 use super::tests::{Lab, Layer, Parts, digest, gzip};
 use crate::compression::expansion::{EXPANSION_MAX, FREE_BYTES};
 use crate::space::RESERVE_BYTES;

@@ -8,7 +8,7 @@ use std::io::{self, BufReader};
 use std::sync::Arc;
 
 use super::error::Problem;
-use super::layers::LAYER_BYTES_MAX;
+use super::limits::LAYER_BYTES_MAX;
 use crate::archive::{self, Mode, Store};
 use crate::tree::{Spool, Tree};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::digest::Digest;
 use super::documents::{self, Configuration, Platform};
 use super::error::Problem;
-use super::layers::LAYERS_MAX;
+use super::limits::LAYERS_MAX;
 
 /// Maximum number of arguments of a command, of variables of an environment, and of words of a healthcheck.
 pub const WORDS_MAX: usize = 1_024;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::layers::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
+use super::limits::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
 use crate::compression::expansion::Expanded;
 use crate::{archive, cache, squashfs, tree};
 

@@ -6,21 +6,13 @@ use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use super::blobs::Blobs;
 use super::digest::{Digest, Hashed};
 use super::error::{Problem, reading};
-use super::manifest::LayerBlob;
+use super::found::LayerBlob;
+use super::limits::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX};
 use crate::cache::{self, Cache, Entry, Key};
 use crate::compression::Format;
 use crate::compression::expansion::Expanded;
 use crate::space::Meter;
 use crate::squashfs::PADDING_BYTES;
-
-/// Maximum number of layers of an image. Docker's bound is 127.
-pub(super) const LAYERS_MAX: usize = 256;
-
-/// Maximum length of a layer's archive, unpacked, in bytes.
-pub(super) const LAYER_BYTES_MAX: u64 = 16 << 30;
-
-/// Maximum total length of an image's layers, unpacked, in bytes.
-pub(super) const IMAGE_BYTES_MAX: u64 = 32 << 30;
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
 const VERSION: &str = "1";

@@ -9,7 +9,8 @@ use everett_input::file as input;
 use super::blobs::Blobs;
 use super::digest::Digest;
 use super::error::{Problem, reading};
-use super::manifest::{self, Found, MANIFEST_BYTES_MAX};
+use super::found::Found;
+use super::manifest::{self, MANIFEST_BYTES_MAX};
 
 /// An open layout.
 pub(super) struct Layout {

@@ -6,7 +6,8 @@ use super::blobs::{self, Blobs};
 use super::digest::Digest;
 use super::documents::{Descriptor, Index, Manifest, Platform};
 use super::error::Problem;
-use super::layers::LAYERS_MAX;
+use super::found::{Found, LayerBlob};
+use super::limits::LAYERS_MAX;
 use super::{CONFIG_BYTES_MAX, digest};
 
 /// Maximum length of an index or a manifest, in bytes: the bound of registries.
@@ -22,26 +23,6 @@ const INDEX_DEPTH_MAX: usize = 4;
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Annotation with the full name of an image, which containerd and docker write.
 const IMAGE_NAME: &str = "io.containerd.image.name";
-
-/// An image that a source has: its configuration, and where its layers are.
-#[derive(Debug, Clone)]
-pub(super) struct Found {
-    /// The configuration, verified.
-    pub(super) config: Vec<u8>,
-    /// The layers, the lowest first.
-    pub(super) layers: Vec<LayerBlob>,
-}
-
-/// A layer as a manifest names it.
-#[derive(Debug, Clone)]
-pub(super) struct LayerBlob {
-    /// Digest or path of the blob.
-    pub(super) blob: String,
-    /// Digest of the blob; none if only the layer's diff ID is known.
-    pub(super) digest: Option<Digest>,
-    /// Length of the blob in bytes, if declared.
-    pub(super) bytes: Option<u64>,
-}
 
 /// Returns the image that an index names: the one named `tag` or, without a tag, the only one.
 pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -> Result<Found, Problem> {

@@ -6,9 +6,10 @@
 //! - this file: sources, the stages of a request, what the cache keeps. [`error`]: errors.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
-//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache.
-//! - [`manifest`]: the choice of a manifest, and what it names. [`documents`]: the JSON of all of these. [`blobs`]: what every source can do: `layout` (folders),
-//!   `archive` (`docker save`, `podman save`, `skopeo copy`), `store` (docker's and podman's own images), `registry`.
+//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
+//! - [`manifest`]: the choice of a manifest. [`found`]: what it names. [`documents`]: the JSON of all of these.
+//! - [`blobs`]: what every source can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
+//!   `store` (docker's and podman's own images), `registry`.
 //!
 //! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
 //! images that share it. The root filesystem is a SquashFS whose file contents are the layers' archives, in place; only
@@ -25,8 +26,10 @@ pub mod config;
 mod digest;
 mod documents;
 pub mod error;
+mod found;
 mod layers;
 mod layout;
+mod limits;
 mod manifest;
 mod registry;
 mod root;
@@ -39,7 +42,7 @@ use crate::progress::{Progress, Stage};
 use blobs::Blobs;
 use config::ImageConfig;
 use error::{Error, Problem};
-use manifest::Found;
+use found::Found;
 
 pub use root::{RootDisk, RootPart};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::changeset;
 use super::digest::Digest;
 use super::error::{Problem, reading};
-use super::layers::{IMAGE_BYTES_MAX, LAYERS_MAX};
+use super::limits::{IMAGE_BYTES_MAX, LAYERS_MAX};
 use crate::cache::{self, Cache, Entry, Key};
 use crate::progress::{Progress, Stage};
 use crate::squashfs::{self, HEAD_BYTES, Inserted, PADDING_BYTES};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{CODE_MAX, NAME_CHARS, clip};
+use super::limits::{CODE_MAX, NAME_CHARS};
+use crate::clip::clip;
 
 /// Maximum number of nodes that are read from one line.
 const NODES_MAX: usize = 256;

@@ -5,8 +5,9 @@ use everett_explorer::run::{self, Cost};
 use serde::Serialize;
 
 use super::history::{Status, observed, tally};
-use super::limits::{ENTRIES_MAX, NAME_CHARS, SCENES_MAX, clip};
+use super::limits::{ENTRIES_MAX, NAME_CHARS, SCENES_MAX};
 use super::{Causality, Run, Sources};
+use crate::clip::clip;
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
 

@@ -3,9 +3,10 @@
 use everett_explorer::run::{Cost, Merged, Tally};
 use serde::Serialize;
 
-use super::limits::{GONE_MAX, NAME_CHARS, clip};
-use super::summary::world_name;
+use super::limits::{GONE_MAX, NAME_CHARS};
+use super::world_name::world_name;
 use super::{Run, Sources};
+use crate::clip::clip;
 use crate::findability::{Observation, Outlook, outlook};
 
 /// A run to compare with.

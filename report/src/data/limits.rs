@@ -31,14 +31,6 @@ pub const NAME_CHARS: usize = 200;
 /// Maximum length of the path of a world file and of a property's name, in characters.
 pub const PATH_CHARS: usize = 1000;
 
-/// Returns the first `most` characters of a text, and an ellipsis if the text is longer.
-pub(crate) fn clip(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 /// Returns what these bounds cut off, a line each.
 pub(super) fn cut(sources: &Sources<'_>) -> Vec<String> {
     let mut lines = Vec::new();

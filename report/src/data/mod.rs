@@ -1,10 +1,11 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `summary`: the exploration and its verdict; `recordings`: timelines that were recorded; `properties`, and
-//!   `unreached`: those that were never reached; `finding`: findings with their scenes; `history`: older runs, and what
-//!   became of their findings; `tree`: figures of branches; `logs`: their logs; `causality`: where findings
-//!   were decided; `coverage`: growth, estimates, the matrix of
-//!   faults and phases; `code`: executed code
+//! - `summary`: the exploration and its verdict; `world_name`: the name of its world
+//! - `recordings`: timelines that were recorded; `logs`: logs of branches without a finding
+//! - `properties`, and `unreached`: those that were never reached
+//! - `finding`: findings with their scenes; `history`: older runs, and what became of their findings; `causality`: where
+//!   findings were decided
+//! - `tree`: figures of branches; `coverage`: growth, estimates, the matrix of faults and phases; `code`: executed code
 //!
 //! Not here: how the report looks (`crate::page`). `docs/report-data.md` describes every field.
 //!
@@ -22,6 +23,7 @@ mod recordings;
 mod summary;
 mod tree;
 mod unreached;
+mod world_name;
 
 use std::collections::BTreeMap;
 
@@ -38,10 +40,11 @@ pub use history::{Gone, OlderRun, Status};
 pub use logs::Log;
 pub use properties::{Property, State};
 pub use recordings::{Different, Recordings};
+pub use summary::Summary;
 pub(crate) use summary::confidence;
-pub use summary::{Summary, world_name};
 pub use tree::Tree;
 pub use unreached::unreached;
+pub use world_name::world_name;
 
 use crate::findability::Terms;
 use crate::scene::Scene;

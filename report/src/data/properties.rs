@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use everett_explorer::report::assertions::{Asserted, Verdict};
 use everett_explorer::run::Cost;
-use everett_explorer::sdk::{Asserted, Verdict};
 use serde::Serialize;
 
 use super::history::{Status, observed};
-use super::limits::{PATH_CHARS, clip};
+use super::limits::PATH_CHARS;
 use super::unreached::{self, BUILT_IN, declared};
 use super::{Run, Sources};
+use crate::clip::clip;
 use crate::findability::outlook;
 
 /// A property and its result.

@@ -7,8 +7,10 @@ use everett_explorer::run::{Budget, FinalPhases};
 use serde::Serialize;
 
 use super::history::Status;
-use super::limits::{NAME_CHARS, PATH_CHARS, clip};
+use super::limits::{NAME_CHARS, PATH_CHARS};
+use super::world_name::world_name;
 use super::{Finding, Gone, Property, Recordings, Sources, State};
+use crate::clip::clip;
 
 /// Maximum number of properties that the verdict names.
 const NAMED: usize = 3;
@@ -143,20 +145,6 @@ impl Summary {
             digest: report.digest.clone(),
             chain: report.chain.clone(),
         }
-    }
-}
-
-/// Returns the name of a world: that of its file without the extension, or of the file's folder if that is `world`.
-#[must_use]
-pub fn world_name(file: &str) -> String {
-    let path = std::path::Path::new(file);
-    let name = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
-    match name(path.file_stem()) {
-        Some(stem) if stem == "world" => {
-            name(path.parent().and_then(|folder| folder.file_name())).unwrap_or(stem)
-        }
-        Some(stem) => stem,
-        None => file.to_owned(),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use everett_explorer::property::builtin;
 use everett_explorer::report::TestCommand;
+use everett_explorer::report::assertions::{Verdict, asserted};
 use everett_explorer::run::{Header, Merged};
-use everett_explorer::sdk::{Verdict, asserted};
 use serde_json::Value;
 
 /// Origin of the properties that every world has.

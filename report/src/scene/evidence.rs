@@ -6,6 +6,7 @@ use everett_explorer::run::{Evidence, Hit};
 use serde::Deserialize;
 
 use super::operation::Operations;
+use super::vtime::at;
 use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
 
 /// Unit of lines that are part of an operation history.
@@ -139,21 +140,6 @@ fn cut<T>(list: &mut Vec<T>, most: usize, slack: usize) -> u64 {
     }
     list.drain(..over);
     over as u64
-}
-
-/// Splits a line into its vtime in nanoseconds and the rest.
-pub(super) fn at(line: &str) -> Option<(u64, &str)> {
-    let (time, rest) = line.trim_start().split_once(' ')?;
-    Some((seconds(time)?, rest.trim_start()))
-}
-
-/// Returns the nanoseconds of a decimal number of seconds.
-fn seconds(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.')?;
-    if part.len() != 9 || !part.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part.parse().ok()?)
 }
 
 fn event(scene: &Scene, line: &str) -> Option<Event> {

@@ -5,8 +5,8 @@ use everett_input::units::{parse_duration_ns, show_duration_ns};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::evidence;
-use crate::data::limits::clip;
+use super::vtime;
+use crate::clip::clip;
 
 /// Maximum length of a name in the words for a fault, in characters.
 const NAME_CHARS: usize = 60;
@@ -31,7 +31,7 @@ pub struct Bar {
 impl Bar {
     /// Reads a line of evidence: vtime, the fault's number, and the plan's line.
     pub(super) fn of_line(nodes: &[String], line: &str) -> Option<Bar> {
-        let (at_ns, rest) = evidence::at(line)?;
+        let (at_ns, rest) = vtime::at(line)?;
         let json = rest.split_once(' ')?.1;
         Bar::of(nodes, at_ns, &serde_json::from_str(json).ok()?)
     }

@@ -1,7 +1,8 @@
 //! What happened before a finding: events, messages, faults and operations of clients, on one time axis.
 //!
 //! - `evidence`: reads all of this from the lines that a run directory keeps with a finding
-//! - `operation`: lines of histories as operations; `fault`: lines of fault plans as bars and in words
+//! - `operation`: lines of histories as operations; `fault`: lines of fault plans as bars and in words; `vtime`: the vtime
+//!   with which each line begins
 //! - `words`: the story in one sentence, and its most telling lines
 //!
 //! Not here: drawing (`crate::page` and its script).
@@ -12,6 +13,7 @@
 mod evidence;
 mod fault;
 mod operation;
+mod vtime;
 mod words;
 
 use serde::Serialize;

@@ -6,7 +6,7 @@ use everett_input::units::parse_duration_ns;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::data::limits::clip;
+use crate::clip::clip;
 
 /// Maximum number of operations.
 const OPERATIONS_MAX: usize = 20_000;

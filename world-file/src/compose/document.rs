@@ -14,7 +14,8 @@ use super::value::Value;
 use super::variables::{self, Variables};
 use super::yaml::{self, KeyPath, Kind, Node, Origin, Parsed};
 use crate::error::Error;
-use crate::{FILE_BYTES_MAX, confines, paths, seal};
+use crate::folder::folder_of;
+use crate::{FILE_BYTES_MAX, confines, seal};
 
 /// Maximum length of a chain of `extends`.
 const EXTENDS_MAX: usize = 16;
@@ -64,10 +65,10 @@ impl<'p> Document<'p> {
     ) -> Result<Document<'p>, Error> {
         let first = files.first().map_or(Path::new(""), |one| one.file);
         let mut variables = Variables::new(process);
-        let dotenv = paths::folder_of(first).join(".env");
+        let dotenv = folder_of(first).join(".env");
         seal::note(&dotenv, Path::new(".env"));
         if dotenv.is_file() {
-            confines::check(paths::folder_of(first), &dotenv).map_err(|what| Error::whole(first, what))?;
+            confines::check(folder_of(first), &dotenv).map_err(|what| Error::whole(first, what))?;
             let found = read_variables(&dotenv, Some(&variables))?;
             variables.extend(found);
         }
@@ -171,7 +172,7 @@ pub(super) fn read_variables(
 
 /// Returns the name that docker compose gives to the project in this folder.
 fn project_of(file: &Path) -> String {
-    let folder = paths::folder_of(file).canonicalize().unwrap_or_default();
+    let folder = folder_of(file).canonicalize().unwrap_or_default();
     let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
     let name = name.trim_start_matches(['-', '_']);
@@ -257,7 +258,7 @@ impl Files<'_> {
         let own_file = service.at().origin.file.to_path_buf();
         let file = match file {
             None => own_file.clone(),
-            Some(value) => below(&value, paths::folder_of(self.project), value.text()?)?,
+            Some(value) => below(&value, folder_of(self.project), value.text()?)?,
         };
         let services = self.services(&file, variables)?.services;
         let wanted = name.text()?;

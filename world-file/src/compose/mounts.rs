@@ -11,6 +11,7 @@ use super::value::Value;
 use crate::composed::{Bind, Tmpfs};
 use crate::error::Error;
 use crate::files::Reader;
+use crate::folder::folder_of;
 use crate::node::FileEntry;
 use crate::paths;
 
@@ -201,7 +202,7 @@ impl Mounts {
                 value.error("refused: a world sees nothing of its host, so there is no engine to talk to")
             );
         }
-        let confines = paths::folder_of(&document.file);
+        let confines = folder_of(&document.file);
         let host = below(value, confines, source)?;
         let path = self.target(value, target)?;
         let number = self.binds.len();
@@ -323,7 +324,7 @@ fn content(
         return Err(definition.error("refused: its content is outside of the compose file; give it a file"));
     }
     if let Some(value) = definition.get("file")? {
-        let host = below(&value, paths::folder_of(&document.file), value.text()?)?;
+        let host = below(&value, folder_of(&document.file), value.text()?)?;
         return reader.read(&host).map_err(|what| value.error(what));
     }
     if let Some(value) = definition.get("content")? {

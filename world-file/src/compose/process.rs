@@ -12,6 +12,7 @@ use crate::command::{
     READY_TIMEOUT_NS_DEFAULT, Ready, Restart, Service, is_unit_name,
 };
 use crate::error::Error;
+use crate::folder::folder_of;
 use crate::paths;
 
 /// Pause between attempts of a healthcheck, in nanoseconds of vtime. Engines wait seconds, because attempts cost their
@@ -110,7 +111,7 @@ fn env_file(document: &Document<'_>, file: &Value) -> Result<Vec<(String, String
     } else {
         (file.clone(), true, false)
     };
-    let confines = paths::folder_of(&document.file);
+    let confines = folder_of(&document.file);
     let host = below(&path, confines, path.text()?)?;
     if !host.exists() {
         return if required {

@@ -15,10 +15,11 @@ use crate::composed::{Port, Ulimit};
 use crate::container::{self, Build, ContainerImage};
 use crate::error::Error;
 use crate::files::Reader;
+use crate::folder::folder_of;
 use crate::node::{
     MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN, PAGE_BYTES, VOLUMES_BYTES_DEFAULT,
 };
-use crate::{NODES_MAX, paths, seal};
+use crate::{NODES_MAX, seal};
 
 /// Memory that a machine has besides the limit of its service, in bytes: for the kernel and the initramfs.
 const KERNEL_BYTES: u64 = 96 << 20;
@@ -241,18 +242,18 @@ fn image(
             return Ok(image.clone());
         }
         let image = ContainerImage::Built(build(document, &value, &text)?);
-        container::confine(paths::folder_of(&document.file), &image).map_err(|what| value.error(what))?;
+        container::confine(folder_of(&document.file), &image).map_err(|what| value.error(what))?;
         return Ok(image);
     }
     let value =
         named.ok_or_else(|| service.error("\"image\" is missing; a service has an image or a build"))?;
-    let folder = paths::folder_of(&document.file);
+    let folder = folder_of(&document.file);
     container::parse(folder, value.text()?, true).map_err(|what| value.error(what))
 }
 
 fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Error> {
     let name = container::name(name).map_err(|what| value.error(what))?;
-    let confines = paths::folder_of(&document.file);
+    let confines = folder_of(&document.file);
     let folder = |value: &Value, text: &str| -> Result<std::path::PathBuf, Error> {
         let path = seal::unlisted(|| below(value, confines, text))?;
         if seal::has_images() {

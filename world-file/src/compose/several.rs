@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::variables::Variables;
 use crate::confines::{self, is_compose};
 use crate::error::Error;
+use crate::folder::or_here;
 use crate::paths;
 
 /// Separator of a list of files, as in `COMPOSE_FILE`.
@@ -54,7 +55,7 @@ pub(crate) fn named(
     let mut variables = Variables::new(process);
     let dotenv = folder.join(".env");
     if dotenv.is_file() {
-        let folder = paths::or_here(folder);
+        let folder = or_here(folder);
         confines::check(folder, &dotenv).map_err(|what| Error::whole(&dotenv, what))?;
         let found = super::document::read_variables(&dotenv, Some(&variables))?;
         variables.extend(found);
@@ -72,7 +73,7 @@ pub(crate) fn named(
             if Path::new(name).is_absolute() {
                 return Err(bad(format!("\"{}\" is outside of the folder", name.escape_debug())));
             }
-            paths::within(folder, paths::or_here(folder), name).map_err(bad)?
+            paths::within(folder, or_here(folder), name).map_err(bad)?
         };
         if !is_compose(&file) {
             let what = format!("\"{}\" does not end in .yaml or .yml", name.escape_debug());

@@ -39,7 +39,7 @@ impl Origin {
 
     /// Returns a file whose relative paths start in the folder of `first`.
     pub(super) fn within(file: &Path, first: &Path) -> Rc<Origin> {
-        Rc::new(Origin { file: file.into(), folder: crate::paths::folder_of(first).into() })
+        Rc::new(Origin { file: file.into(), folder: crate::folder::folder_of(first).into() })
     }
 }
 

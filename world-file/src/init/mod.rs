@@ -145,7 +145,7 @@ struct Parts {
 /// Returns how a world file at `output` names `path`: from its folder if `path` is below it, else absolutely.
 fn named_from(output: &Path, path: &Path) -> Result<String, Error> {
     let real = |path: &Path| path.canonicalize().map_err(|source| Error::io(path, source));
-    let (folder, path) = (real(crate::paths::folder_of(output))?, real(path)?);
+    let (folder, path) = (real(crate::folder::folder_of(output))?, real(path)?);
     let text = path.strip_prefix(&folder).unwrap_or(&path).to_str();
     text.map(str::to_owned).ok_or_else(|| Error::NotText(path.clone()))
 }

@@ -1,7 +1,7 @@
 //! INT n, INT3 and INT1: software interrupts and the exceptions that instructions request.
 
 use crate::core::Core;
-use crate::exec::interrupt::Event;
+use crate::exec::event::Event;
 use crate::flags::bits;
 use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};

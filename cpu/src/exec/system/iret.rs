@@ -1,7 +1,8 @@
 //! IRET in 64-bit mode (SDM vol. 2A, IRET): always pops SS:RSP.
 
 use super::descriptor::is_null;
-use super::far::{enter_ring, return_code, return_stack};
+use super::sized::load_sized;
+use super::transfer::{enter_ring, return_code, return_stack};
 use super::{SIZE, code_32_bit};
 use crate::core::Core;
 use crate::flags::bits;
@@ -67,13 +68,4 @@ fn iret(core: &mut Core, op: &Op) -> Flow {
     core.rip = rip;
     core.set_rflags(rflags);
     Err(Stop::Leave)
-}
-
-/// Loads a value of the operand size in bytes.
-pub(super) fn load_sized(core: &mut Core, at: u64, size: u16) -> Result<u64, Stop> {
-    match size {
-        2 => core.mem.load::<u16>(at).map(u64::from),
-        4 => core.mem.load::<u32>(at).map(u64::from),
-        _ => core.mem.load::<u64>(at),
-    }
 }

@@ -1,12 +1,12 @@
 //! System instructions: privileged ones, far transfers, segments, ports.
 //!
 //! - [`descriptor`]: descriptors in the GDT and LDT, and accesses with supervisor rights
-//! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW
+//! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW; [`sized`]: loads of the operand size
 //! - [`table`]: GDTR, IDTR, LDTR, TR
 //! - [`control`]: control registers
 //! - [`debug`]: debug registers, breakpoints, single-stepping
 //! - [`flag`]: RFLAGS as a whole, IF and AC
-//! - [`far`]: far jumps, calls and returns; [`iret`]: IRET; [`gate`]: INT n
+//! - [`far`]: far jumps, calls and returns; [`iret`]: IRET; [`transfer`]: what they share; [`gate`]: INT n
 //! - [`syscall`]: SYSCALL, SYSENTER and their returns, SWAPGS
 //! - [`port`]: IN, OUT, INS, OUTS
 //! - [`misc`]: CPUID, MSRs, TSC, HLT, cache and TLB maintenance
@@ -24,8 +24,10 @@ mod iret;
 mod misc;
 mod port;
 mod segment;
+mod sized;
 mod syscall;
 mod table;
+mod transfer;
 
 use crate::core::Core;
 use crate::op::operand::{gpr, is_memory};

@@ -1,7 +1,7 @@
 //! Segment registers: MOV, PUSH, POP and LFS/LGS/LSS; queries of descriptors: LAR, LSL, VERR, VERW.
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
-use super::iret::load_sized;
+use super::sized::load_sized;
 use super::{MEMORY, SIZE, register_size, set_register, single_operand, source16, store16};
 use crate::core::Core;
 use crate::flags::{Flags, bits};

@@ -19,7 +19,7 @@ mod record;
 mod stamp;
 
 use super::limits::{LINE_BYTES_MAX, TEMPLATE_BYTES_MAX};
-use super::text::head;
+use crate::text::head;
 use prefix::Severity;
 
 /// Mark at the end of a template that was cut.

@@ -21,10 +21,10 @@ use serde::Serialize;
 
 use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
-use super::model::ModelKind;
 use super::operation::{Operation, Told};
 use super::problem::short;
 use super::reader::History;
+use super::spec::ModelKind;
 
 /// Acknowledged write that is gone, or element that was dequeued too often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,6 +1,5 @@
 //! Models of the objects that servers implement.
 //!
-//! - `kind`: names and initial values
 //! - `register`, `queue`, `set`, `lock`: effects of the operations
 //!
 //! **Open operations.** An operation of unknown outcome is called open here. It may take effect anywhere after its
@@ -10,7 +9,6 @@
 //! putting off is sound. Operations that must keep their place among others cannot be put off; [`Model::eager`] names
 //! them.
 
-mod kind;
 mod lock;
 mod queue;
 mod register;
@@ -19,7 +17,6 @@ mod set;
 use super::operation::{Answer, Call, Operation};
 use super::reader::History;
 
-pub use kind::{ModelKind, NoInitial, NoModel, Spec};
 pub(super) use lock::Lock;
 pub(super) use queue::Queue;
 pub(super) use register::Register;

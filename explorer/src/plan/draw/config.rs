@@ -1,83 +1,20 @@
-//! Settings of the `[faults]` table that are common to all kinds, and errors of the table.
+//! The `[faults]` table as a whole: its check, and the kinds of which faults are drawn.
 
-use std::ops::RangeInclusive;
-
-use everett_fault::{Fault, FaultError, FaultKind, PPM};
+use everett_fault::{Fault, FaultKind, PPM};
 use rand_chacha::ChaCha20Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;
-use crate::plan::problem::Problem;
 
-use super::kinds::Common;
-pub use super::kinds::FaultConfig;
+use super::kinds::{Common, FaultConfig};
 use super::numbers::chance;
-use super::span::{Bounded, Span};
+use super::often::QUIET_EVERY_NS;
+use super::problem::{ConfigError, ConfigProblem};
+use super::span::Bounded;
 
-/// Bounds of the mean time between faults of a kind, in nanoseconds: 100 ms to 1,000 days.
-pub(super) const EVERY_NS: RangeInclusive<u64> = 100_000_000..=86_400_000_000_000_000;
 /// Maximum number of draws of a swarm, which end when at least one kind is on. If there is only one kind, all draws
 /// fail with a probability of 2^-64.
 const SWARM_TRIES: usize = 64;
-/// Bounds of the time between the beginnings of quiet periods, in nanoseconds: 10 s to a day.
-pub(super) const QUIET_EVERY_NS: RangeInclusive<u64> = 10_000_000_000..=AT_NS_MAX;
-
-/// Quiet periods: everything heals and no fault starts for a while, so that checks that need calm can run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a table")]
-pub struct Quiet {
-    /// True if there are quiet periods.
-    pub enabled: bool,
-    /// Time from the beginning of one period to that of the next. The first begins this long after `start`.
-    pub every: Span,
-    /// Length of a period.
-    #[serde(rename = "for")]
-    pub lasts: Span,
-}
-
-impl Default for Quiet {
-    fn default() -> Quiet {
-        Quiet { enabled: true, every: Span::s(60), lasts: Span::s(10) }
-    }
-}
-
-/// Error of the `[faults]` table.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {what}")]
-pub struct ConfigError {
-    /// Key, such as `partition.for`.
-    pub key: String,
-    /// Problem with its value.
-    pub what: ConfigProblem,
-}
-
-/// Problem with a setting.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigProblem {
-    /// A value is too small or too large.
-    #[error("must be from {least} to {most}, not {found}")]
-    Bounds {
-        /// Value that was found.
-        found: String,
-        /// Minimum.
-        least: String,
-        /// Maximum.
-        most: String,
-    },
-    /// The first value of a range is above the second.
-    #[error("the first of the two must not be above the second")]
-    Range,
-    /// A quiet period lasts until the next one begins.
-    #[error("quiet periods must end before the next one begins")]
-    AlwaysQuiet,
-    /// A node does not exist.
-    #[error(transparent)]
-    Name(#[from] Problem),
-    /// A command is invalid.
-    #[error(transparent)]
-    Command(#[from] FaultError),
-}
 
 impl FaultConfig {
     /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are left

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
 
-use super::config::{ConfigError, EVERY_NS, Quiet};
+use super::often::EVERY_NS;
+use super::problem::{ConfigError, ConfigProblem};
+use super::quiet::Quiet;
 use super::span::{Between, Bounded, Span};
 
 /// Bounds of a fault's duration, in nanoseconds.
@@ -63,7 +65,7 @@ impl Default for LinkChoice {
 }
 
 impl Bounded for LinkChoice {
-    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), super::config::ConfigProblem> {
+    fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
         self.one_way.check(bounds)?;
         self.everywhere.check(bounds)
     }

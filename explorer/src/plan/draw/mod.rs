@@ -1,6 +1,7 @@
 //! Plans drawn from the world's streams according to the `[faults]` table of a world file.
 //!
-//! - `kinds`: each kind's settings, defaults and bounds; `config`: the rest of the table; `span`: types of settings
+//! - `kinds`: each kind's settings, defaults and bounds; `quiet`: settings of quiet periods; `config`: the table as a
+//!   whole; `problem`: its errors; `span`: types of settings; `often`: bounds of how often something happens
 //! - `numbers`: random numbers; `choose`: the draw of one fault of each kind
 //! - [`pct`]: latencies by random priorities of the nodes, as another source of entries; `merge`: both in one plan;
 //!   `guarantee`: the bound that priorities would give
@@ -18,7 +19,10 @@ mod guarantee;
 mod kinds;
 mod merge;
 pub(crate) mod numbers;
+mod often;
 pub mod pct;
+mod problem;
+mod quiet;
 mod span;
 
 use std::collections::BTreeMap;
@@ -34,12 +38,13 @@ use super::names::Names;
 use super::{Entry, Plan, What, check};
 use choose::{Choose, Dice};
 
-pub use config::{ConfigError, ConfigProblem, FaultConfig, Quiet};
 pub use kinds::{
     Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
-    Duplicate, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder, Reseed, Reset,
-    RestartService, SlowCpu, Stalls,
+    Duplicate, FaultConfig, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder,
+    Reseed, Reset, RestartService, SlowCpu, Stalls,
 };
+pub use problem::{ConfigError, ConfigProblem};
+pub use quiet::Quiet;
 pub use span::{Between, Span};
 
 /// Result of a draw.
@@ -104,7 +109,7 @@ fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
     let mut periods = Vec::new();
     let Quiet { enabled, every, lasts } = &config.quiet;
     if *enabled && lasts.0 > 0 {
-        let every_ns = every.0.clamp(*config::QUIET_EVERY_NS.start(), *config::QUIET_EVERY_NS.end());
+        let every_ns = every.0.clamp(*often::QUIET_EVERY_NS.start(), *often::QUIET_EVERY_NS.end());
         let starts = (1..).map(|n| config.start.0.saturating_add(every_ns.saturating_mul(n)));
         periods.extend(starts.take_while(|at_ns| *at_ns < horizon_ns).map(|at_ns| period(at_ns, *lasts)));
     }
@@ -126,7 +131,7 @@ struct Waiting<'c> {
 impl<'c> Waiting<'c> {
     fn new(kind: &'c dyn Choose, start_ns: u64, streams: &mut Streams) -> Waiting<'c> {
         let common = kind.common();
-        let every_ns = common.every.0.max(*config::EVERY_NS.start());
+        let every_ns = common.every.0.max(*often::EVERY_NS.start());
         let stream = Purpose::Fault { kind: common.kind };
         let mut waiting = Waiting { kind, stream, every_ns, at_ns: start_ns };
         waiting.wait(streams);

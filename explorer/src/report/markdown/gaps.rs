@@ -6,7 +6,7 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use super::super::span::code;
 use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
-use crate::sdk::{Asserted, Verdict};
+use crate::report::assertions::{Asserted, Verdict};
 
 /// Maximum number of lines of each list.
 const SHOWN: usize = 20;

@@ -1,12 +1,7 @@
 //! Digests of all exact results, one for each number of branches.
-//!
-//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and
-//! so are values that repeat others (evidence, lengths of logs) and the cost of final phases: it is a part of the
-//! instructions, and records of older formats lack it.
 
-use super::super::record::{HistoryCount, Record};
+use super::super::digest::Digest;
 use super::finding::Finding;
-use crate::composer::Counts;
 use crate::coverage::Coverage;
 
 /// Chain of digests, one for each number of branches. Each is computed from the previous digest and a record.
@@ -61,81 +56,6 @@ pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage
     digest.finish()
 }
 
-/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if and
-/// only if these parts are equal.
-pub(in super::super) fn exact(record: &Record) -> blake3::Hash {
-    let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
-    let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
-    let mut digest = Digest::new("everett 1 run record");
-    digest.number(*choice);
-    digest.maybe(*from);
-    digest.text(&path.to_string());
-    digest.maybe(*open_ns);
-    for number in [*end_ns, *instructions, marks.len() as u64, u64::from(*checked)] {
-        digest.number(number);
-    }
-    [*faults, *losses, *messages].into_iter().for_each(|number| digest.number(number));
-    digest.text(trail);
-    digest.number(broken.is_some().into());
-    digest.number(delta.points().count() as u64);
-    for (id, reached) in delta.points() {
-        // The id stands for the point's texts.
-        digest.bytes(&id.0.to_le_bytes());
-        digest.number(reached.vtime_ns);
-    }
-    digest.number(delta.overflow());
-    digest.number(delta.strange());
-    digest.number(hits.len() as u64);
-    for hit in hits {
-        [&hit.property, &hit.signature, &hit.text].into_iter().for_each(|text| digest.text(text));
-        digest.number(hit.vtime_ns);
-        digest.number(hit.node.is_some().into());
-        digest.text(hit.node.as_deref().unwrap_or_default());
-    }
-    digest.number(sometimes.len() as u64);
-    sometimes.iter().for_each(|name| digest.text(name));
-    digest.number(commands.commands().count() as u64);
-    for (name, Counts { started, succeeded, failed }) in commands.commands() {
-        digest.text(name);
-        [started, succeeded, failed].into_iter().for_each(|number| digest.number(number));
-    }
-    digest.number(history.is_some().into());
-    let HistoryCount { operations, acknowledged, failed, problems, unknown } = history.unwrap_or_default();
-    [operations, acknowledged, failed, problems, unknown].into_iter().for_each(|n| digest.number(n));
-    digest.finish()
-}
-
 fn nothing() -> blake3::Hash {
     Digest::new("everett 1 run without a branch").finish()
-}
-
-/// Hasher of values with unambiguous boundaries.
-struct Digest(blake3::Hasher);
-
-impl Digest {
-    fn new(what: &str) -> Digest {
-        Digest(blake3::Hasher::new_derive_key(what))
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn number(&mut self, number: u64) {
-        self.bytes(&number.to_le_bytes());
-    }
-
-    fn maybe(&mut self, number: Option<u64>) {
-        self.number(number.is_some().into());
-        self.number(number.unwrap_or(0));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.bytes(text.as_bytes());
-    }
-
-    fn finish(&self) -> blake3::Hash {
-        self.0.finalize()
-    }
 }

@@ -15,7 +15,6 @@ mod finding;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) use chain::exact;
 pub use commands::Commands;
 pub use cost::{Cost, FinalPhases, LongestFinal, Totals};
 pub use finding::{Finding, InSubtree, Tally};

@@ -30,7 +30,7 @@ fn damage_in_a_finished_run_is_an_error() {
     let records = row(40);
     let run = ended(&records, 40);
     let whole = fs::read(branches(run.path())).unwrap();
-    let end = fs::read(run.path().join(folder::END)).unwrap();
+    let end = fs::read(run.path().join(names::END)).unwrap();
     let places = places(&whole);
     for record in [1, 2, 20, 40] {
         let (begin, next) = (places[record - 1], places[record]);
@@ -50,17 +50,17 @@ fn damage_in_a_finished_run_is_an_error() {
             );
             assert_eq!(said(run.path()), [(); 3].map(|()| Err(expected.clone())), "{record}");
             assert!(fs::read(branches(run.path())).unwrap() == bytes, "nothing is cut off");
-            assert!(fs::read(run.path().join(folder::END)).unwrap() == end);
+            assert!(fs::read(run.path().join(names::END)).unwrap() == end);
         }
         fs::write(branches(run.path()), &whole[..begin]).unwrap();
-        fs::remove_file(run.path().join(folder::END)).unwrap();
+        fs::remove_file(run.path().join(names::END)).unwrap();
         let mut journal = resumed(run.path());
         assert_eq!((journal.len(), journal.cut()), (record as u64 - 1, None));
         append(&mut journal, &records);
         drop(journal);
         assert_eq!(all(run.path()), records);
         fs::write(branches(run.path()), &whole).unwrap();
-        fs::write(run.path().join(folder::END), &end).unwrap();
+        fs::write(run.path().join(names::END), &end).unwrap();
     }
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
@@ -88,8 +88,8 @@ fn records_after_those_that_the_end_counts() {
     assert!(resumed.unwrap_err().contains("record 6 is damaged"));
     // An impossible end.
     fs::write(branches(run.path()), &whole).unwrap();
-    let end = fs::read_to_string(run.path().join(folder::END)).unwrap();
+    let end = fs::read_to_string(run.path().join(names::END)).unwrap();
     let end = end.replace("\"branches\": 3", &format!("\"branches\": {}", u64::MAX));
-    fs::write(run.path().join(folder::END), end).unwrap();
+    fs::write(run.path().join(names::END), end).unwrap();
     assert!(said(run.path()).iter().all(Result::is_err));
 }

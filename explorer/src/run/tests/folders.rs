@@ -72,7 +72,7 @@ fn another_exploration_is_refused_and_untouched() {
     );
     assert_eq!(fs::read(branches(run.path())).unwrap(), torn);
     assert!(Reading::open(run.path()).unwrap().end().is_some());
-    fs::remove_file(run.path().join(folder::END)).unwrap();
+    fs::remove_file(run.path().join(names::END)).unwrap();
     assert_eq!(Journal::resume(run.path(), &header()).unwrap().len(), 1);
 }
 

@@ -199,9 +199,9 @@ fn files_of_a_run_are_regular_ones() {
     // The other end is open, so that an open without the check would not hang the test.
     let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
     for (name, other, what) in [
-        (folder::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),
+        (names::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),
         ("lock", &precious, "this is a symbolic link, and a regular file is needed"),
-        (folder::FINDINGS, &outside.path().to_owned(), "this is not a folder, and a folder is needed"),
+        (names::FINDINGS, &outside.path().to_owned(), "this is not a folder, and a folder is needed"),
     ] {
         for is_run in [true, false] {
             let run = written(&row(2));
@@ -209,8 +209,8 @@ fn files_of_a_run_are_regular_ones() {
             if place.is_dir() { fs::remove_dir(&place) } else { fs::remove_file(&place) }.unwrap();
             symlink(other, &place).unwrap();
             if !is_run {
-                fs::remove_file(run.path().join(folder::HEADER)).unwrap();
-                fs::write(branches(run.path()), "").ok().filter(|()| name != folder::BRANCHES);
+                fs::remove_file(run.path().join(names::HEADER)).unwrap();
+                fs::write(branches(run.path()), "").ok().filter(|()| name != names::BRANCHES);
                 fs::write(&precious, "precious").unwrap();
             }
             let opened = match is_run {
@@ -221,7 +221,7 @@ fn files_of_a_run_are_regular_ones() {
             assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
         }
     }
-    for name in [folder::BRANCHES, "lock"] {
+    for name in [names::BRANCHES, "lock"] {
         let run = written(&row(2));
         let place = run.path().join(name);
         fs::remove_file(&place).unwrap();

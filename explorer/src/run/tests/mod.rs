@@ -214,7 +214,7 @@ fn append(journal: &mut Journal, records: &[Record]) {
 }
 
 fn branches(run: &File) -> std::path::PathBuf {
-    run.join(folder::BRANCHES)
+    run.join(names::BRANCHES)
 }
 
 /// Returns all records, in the order of choices. Panics if a choice is missing between them.

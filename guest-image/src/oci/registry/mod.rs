@@ -27,8 +27,9 @@ use ureq::http::{Response, StatusCode};
 use super::blobs::{self, Blobs};
 use super::digest::Digest;
 use super::error::Problem;
-use super::layers::LAYER_BYTES_MAX;
-use super::manifest::{self, Found, MANIFEST_BYTES_MAX};
+use super::found::Found;
+use super::limits::LAYER_BYTES_MAX;
+use super::manifest::{self, MANIFEST_BYTES_MAX};
 use challenge::Challenge;
 pub(super) use reference::Reference;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use everett_explorer::sdk::{Verdict, asserted};
+use everett_explorer::report::assertions::{Verdict, asserted};
 use everett_explorer::search::Fork;
 use everett_session::event::Event;
 use everett_session::launch::Launcher;

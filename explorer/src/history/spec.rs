@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::history::line::exact;
+use super::line::exact;
 use crate::plan::problem::quoted;
 
 /// Model of the object behind each key of a history.

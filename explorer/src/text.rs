@@ -22,7 +22,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Returns a word unchanged if it has no character that could be taken for a separator, otherwise in quotes. Different
 /// words stay different.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-+^/".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::assertion::AssertionKind;
 use crate::coverage::{Coverage, Outcome, Point};
+use crate::sdk::AssertionKind;
 
 /// An assertion with what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

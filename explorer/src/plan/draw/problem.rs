@@ -1,0 +1,42 @@
+//! Errors of the `[faults]` table.
+
+use everett_fault::FaultError;
+
+use crate::plan::problem::Problem;
+
+/// Error of the `[faults]` table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct ConfigError {
+    /// Key, such as `partition.for`.
+    pub key: String,
+    /// Problem with its value.
+    pub what: ConfigProblem,
+}
+
+/// Problem with a setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigProblem {
+    /// A value is too small or too large.
+    #[error("must be from {least} to {most}, not {found}")]
+    Bounds {
+        /// Value that was found.
+        found: String,
+        /// Minimum.
+        least: String,
+        /// Maximum.
+        most: String,
+    },
+    /// The first value of a range is above the second.
+    #[error("the first of the two must not be above the second")]
+    Range,
+    /// A quiet period lasts until the next one begins.
+    #[error("quiet periods must end before the next one begins")]
+    AlwaysQuiet,
+    /// A node does not exist.
+    #[error(transparent)]
+    Name(#[from] Problem),
+    /// A command is invalid.
+    #[error(transparent)]
+    Command(#[from] FaultError),
+}

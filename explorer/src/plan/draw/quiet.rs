@@ -1,0 +1,24 @@
+//! Settings of quiet periods.
+
+use serde::{Deserialize, Serialize};
+
+use super::span::Span;
+
+/// Quiet periods: everything heals and no fault starts for a while, so that checks that need calm can run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Quiet {
+    /// True if there are quiet periods.
+    pub enabled: bool,
+    /// Time from the beginning of one period to that of the next. The first begins this long after `start`.
+    pub every: Span,
+    /// Length of a period.
+    #[serde(rename = "for")]
+    pub lasts: Span,
+}
+
+impl Default for Quiet {
+    fn default() -> Quiet {
+        Quiet { enabled: true, every: Span::s(60), lasts: Span::s(10) }
+    }
+}

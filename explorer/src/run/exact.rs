@@ -1,0 +1,53 @@
+//! The digest of the parts of a record that are a function of the exploration.
+//!
+//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and
+//! so are values that repeat others (evidence, lengths of logs) and the cost of final phases: it is a part of the
+//! instructions, and records of older formats lack it.
+
+use super::digest::Digest;
+use super::record::{HistoryCount, Record};
+use crate::composer::Counts;
+
+/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if and
+/// only if these parts are equal.
+pub(super) fn exact(record: &Record) -> blake3::Hash {
+    let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
+    let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
+    let mut digest = Digest::new("everett 1 run record");
+    digest.number(*choice);
+    digest.maybe(*from);
+    digest.text(&path.to_string());
+    digest.maybe(*open_ns);
+    for number in [*end_ns, *instructions, marks.len() as u64, u64::from(*checked)] {
+        digest.number(number);
+    }
+    [*faults, *losses, *messages].into_iter().for_each(|number| digest.number(number));
+    digest.text(trail);
+    digest.number(broken.is_some().into());
+    digest.number(delta.points().count() as u64);
+    for (id, reached) in delta.points() {
+        // The id stands for the point's texts.
+        digest.bytes(&id.0.to_le_bytes());
+        digest.number(reached.vtime_ns);
+    }
+    digest.number(delta.overflow());
+    digest.number(delta.strange());
+    digest.number(hits.len() as u64);
+    for hit in hits {
+        [&hit.property, &hit.signature, &hit.text].into_iter().for_each(|text| digest.text(text));
+        digest.number(hit.vtime_ns);
+        digest.number(hit.node.is_some().into());
+        digest.text(hit.node.as_deref().unwrap_or_default());
+    }
+    digest.number(sometimes.len() as u64);
+    sometimes.iter().for_each(|name| digest.text(name));
+    digest.number(commands.commands().count() as u64);
+    for (name, Counts { started, succeeded, failed }) in commands.commands() {
+        digest.text(name);
+        [started, succeeded, failed].into_iter().for_each(|number| digest.number(number));
+    }
+    digest.number(history.is_some().into());
+    let HistoryCount { operations, acknowledged, failed, problems, unknown } = history.unwrap_or_default();
+    [operations, acknowledged, failed, problems, unknown].into_iter().for_each(|n| digest.number(n));
+    digest.finish()
+}

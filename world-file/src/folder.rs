@@ -1,0 +1,13 @@
+//! The folder in which a file is.
+
+use std::path::Path;
+
+/// Returns the folder of a file.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    or_here(file.parent().unwrap_or(Path::new("")))
+}
+
+/// Returns a folder; the current one for an empty path.
+pub(super) fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
