@@ -201,7 +201,7 @@ fn forged_files_beyond_a_bound_are_refused_by_that_bound() {
     assert_eq!(error, format!("manifest.json: longer than {MANIFEST_BYTES_MAX} bytes"));
 }
 
-/// Whatever follows the end of the archive would be carried along unseen.
+/// A reader refuses bytes after the end of the archive, which nobody would see.
 #[test]
 fn nothing_follows_the_end() {
     let fine = manifest(&member("f", 3, "abc"));

@@ -1,4 +1,4 @@
-//! What is delivered through the IDT.
+//! The CPU delivers exceptions and interrupts through the IDT; an [`Event`] describes one of them.
 
 /// Exception or interrupt to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a manifest names.
+//! A manifest names the configuration and the layers of one image ([`Found`]).
 
 use super::digest::Digest;
 

@@ -315,7 +315,7 @@ fn folders_and_files_that_are_too_much_are_not_packed() {
     host.pack().unwrap();
 }
 
-/// What a colleague cannot fetch is named, so that `export` asks for its images.
+/// Everett names the parts that only this host has, so that `export` asks for `--with-images`.
 #[test]
 fn parts_that_only_this_host_has_are_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What far jumps, calls and returns share with IRET: checks of the segments that they enter, and the entry (SDM vol. 3A,
-//! 5.8).
+//! Entry into code and stack segments, with its checks (SDM vol. 3A, 5.8). Far jumps, far calls, far returns and IRET use
+//! it.
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use crate::core::Core;
