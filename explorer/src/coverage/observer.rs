@@ -9,7 +9,7 @@ use super::delta::Delta;
 use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX, VALUES_MAX};
 use super::node::Set;
 use super::observed::{Observed, ProcessChange, What, WireKind};
-use super::order::{Before, Timelines};
+use super::order::{Before, Orders, Timelines};
 use super::point::Point;
 use super::sdk::Reported;
 use super::state::WorldState;
@@ -48,8 +48,8 @@ pub struct Observer<'a> {
     /// Points that this branch has reached because its ancestors did, until the first event.
     inherited: Vec<Point>,
     delta: Delta,
-    /// Orders that the branch already reached, as the types of both events and whether they are on two nodes.
-    ordered: BTreeSet<(u32, u32, bool)>,
+    /// Orders that the branch already reached.
+    orders: Orders,
     /// True if the world's state may have changed since it was last computed.
     changed: bool,
 }
@@ -102,7 +102,7 @@ impl<'a> Observer<'a> {
             state,
             inherited,
             delta: Delta::default(),
-            ordered: BTreeSet::new(),
+            orders: Orders::NONE,
             changed,
         })
     }
@@ -318,8 +318,9 @@ impl<'a> Observer<'a> {
 
     fn order(&mut self, now: u64, before: Vec<Before>, then: Option<u32>) {
         let Some(then) = then else { return };
-        for Before { kind, across } in before {
-            if self.ordered.insert((kind, then, across)) {
+        for first in before {
+            if self.orders.insert(first, then) {
+                let Before { kind, across } = first;
                 let name = |number| self.state.types.name(number).to_owned();
                 self.delta.reach(Point::Order { first: name(kind), then: name(then), across }, now);
             }

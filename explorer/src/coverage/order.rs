@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{SENDS_MAX, WINDOW};
+use super::limits::{SENDS_MAX, TYPES_MAX, WINDOW};
 
 /// Event that happened before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,28 @@ pub(super) struct Before {
     pub(super) kind: u32,
     /// True if the event is on another node.
     pub(super) across: bool,
+}
+
+/// Orders that a branch has reached: for the type of the later event, the set of types of earlier events on the same node,
+/// and that of types on other nodes.
+#[derive(Debug)]
+pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
+
+// Each event is compared with hundreds of earlier ones, which makes this the hottest place of coverage. A set is one word.
+const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
+
+impl Orders {
+    pub(super) const NONE: Orders = Orders([[0; 2]; TYPES_MAX]);
+
+    /// Enters an order. Returns true if the branch had not reached it. Types that no table has are in no order.
+    pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {
+        let sets = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
+        let (Some([own, other]), Some(bit)) = (sets, 1_u64.checked_shl(first.kind)) else { return false };
+        let set = if first.across { other } else { own };
+        let is_new = *set & bit == 0;
+        *set |= bit;
+        is_new
+    }
 }
 
 /// Timelines of all nodes.

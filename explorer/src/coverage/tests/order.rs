@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::order::{Before, Timelines};
+use super::super::order::{Before, Orders, Timelines};
 use super::*;
 
 /// Event on a node or between two.
@@ -60,6 +60,24 @@ impl Closure {
 
 fn set(before: Vec<Before>) -> BTreeSet<(u32, bool)> {
     before.into_iter().map(|before| (before.kind, before.across)).collect()
+}
+
+#[test]
+fn an_order_is_new_once() {
+    let all = || {
+        let types = (0..limits::TYPES_MAX as u32).flat_map(|kind| [(kind, false), (kind, true)]);
+        types.map(|(kind, across)| Before { kind, across })
+    };
+    let mut orders = Orders::NONE;
+    for is_new in [true, false] {
+        for then in 0..limits::TYPES_MAX as u32 {
+            assert!(all().all(|first| orders.insert(first, then) == is_new), "{then}");
+        }
+    }
+    // A damaged state of a parent names types that no table has.
+    for (kind, then) in [(limits::TYPES_MAX as u32, 0), (u32::MAX, 0), (0, limits::TYPES_MAX as u32)] {
+        assert!(!Orders::NONE.insert(Before { kind, across: false }, then), "{kind} {then}");
+    }
 }
 
 proptest! {
