@@ -20,6 +20,7 @@ use everett_cpu::CacheConfig;
 use everett_cpu::Request;
 use everett_host::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
 use everett_snapshot::Pool;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Parts, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
@@ -238,12 +239,12 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
 
 /// Creates a machine and lets it write one batch of [`PAGES`] pages. Returns the machine and its moment after that
 /// batch.
-fn machine<E: Engine>(
+fn machine<E: Into<AnyEngine>>(
     config: MachineConfig,
     pool: &Pool,
     engine: impl FnOnce(&ram::Ram) -> Result<E, MachineError>,
     step: u64,
-) -> Result<(Machine<E>, Moment), String> {
+) -> Result<(Machine, Moment), String> {
     let mut machine = Machine::new(config, engine).map_err(|error| error.to_string())?;
     dirty(&mut machine, PAGES, step)?;
     let moment = machine.moment(pool);
@@ -253,7 +254,7 @@ fn machine<E: Engine>(
 /// Lets the guest write a batch of `pages` pages that it picks at random. A port access ends the batch, but does not
 /// stop the machine. The machine therefore runs in slices of `step` exits or instructions, and the accesses are counted
 /// after each.
-fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(), String> {
+fn dirty(machine: &mut Machine, pages: u64, step: u64) -> Result<(), String> {
     let mut cpu = machine.cpu();
     cpu.gpr[1] = pages;
     machine.engine_mut().set_state(&cpu);
@@ -268,12 +269,7 @@ fn dirty<E: Engine>(machine: &mut Machine<E>, pages: u64, step: u64) -> Result<(
 }
 
 /// Returns the median duration of several restores, in microseconds.
-fn restored_us<E: Engine>(
-    machine: &mut Machine<E>,
-    root: &Moment,
-    pages: u64,
-    step: u64,
-) -> Result<f64, String> {
+fn restored_us(machine: &mut Machine, root: &Moment, pages: u64, step: u64) -> Result<f64, String> {
     let once = |_| -> Result<f64, String> {
         dirty(machine, pages, step)?;
         let start = Stopwatch::now();

@@ -20,7 +20,6 @@ use clap::Parser;
 use everett_cpu::CacheConfig;
 use everett_snapshot::{Base, BaseFile, Image, PageBytes, Pool};
 use everett_vmm::engine::Engine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
 
@@ -46,7 +45,7 @@ const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
 
 const MIB: f64 = (1 << 20) as f64;
 
-type Worker = Machine<SoftEngine>;
+type Worker = Machine;
 
 fn main() -> ExitCode {
     // Memory is measured in a separate process. Memory that this process has freed would be reused, which would hide

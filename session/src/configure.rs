@@ -8,7 +8,6 @@ use everett_guest_image::{Cache, Configure};
 use everett_host::interrupt::Interrupt;
 use everett_protocol::{OUT_DISK_SERIAL, ROOT_DISK_SERIAL};
 use everett_vmm::disk::Disk;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{DiskConfig, Machine, MachineConfig};
 use everett_vmm::virtio::blk::Latency;
 use tempfile::NamedTempFile;
@@ -38,7 +37,7 @@ impl<'a> SoftConfigure<'a> {
         SoftConfigure { cache, interrupt, out_disk: None }
     }
 
-    fn machine(job: &Job) -> Result<Machine<AnyEngine>, Error> {
+    fn machine(job: &Job) -> Result<Machine, Error> {
         let failed = |e: &dyn std::fmt::Display| Error(e.to_string());
         let disk = |disk: Disk, serial: &str, read_only| DiskConfig {
             disk,
@@ -58,7 +57,7 @@ impl<'a> SoftConfigure<'a> {
     }
 
     /// Copies the first `tar_bytes` bytes of the out disk into a file.
-    fn copy(&mut self, machine: &Machine<AnyEngine>, tar_bytes: u64) -> io::Result<PathBuf> {
+    fn copy(&mut self, machine: &Machine, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
             return Err(io::Error::other(format!(

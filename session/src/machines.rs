@@ -97,7 +97,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// See [`Machine::new`].
-    pub fn machine(&self, mut config: MachineConfig) -> Result<Machine<AnyEngine>, MachineError> {
+    pub fn machine(&self, mut config: MachineConfig) -> Result<Machine, MachineError> {
         config.leak = self.leak;
         let clock = config.clock;
         let machine = Machine::new(config, |ram| self.engine(clock, ram))?;
@@ -108,11 +108,7 @@ impl EngineOptions {
     ///
     /// # Errors
     /// See [`Machine::from_moment`].
-    pub fn machine_at(
-        &self,
-        mut config: MachineConfig,
-        moment: &Moment,
-    ) -> Result<Machine<AnyEngine>, MachineError> {
+    pub fn machine_at(&self, mut config: MachineConfig, moment: &Moment) -> Result<Machine, MachineError> {
         config.leak = self.leak;
         let clock = config.clock;
         Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
@@ -148,13 +144,13 @@ impl EngineOptions {
         engine
     }
 
-    fn applied(&self, mut machine: Machine<AnyEngine>) -> Machine<AnyEngine> {
+    fn applied(&self, mut machine: Machine) -> Machine {
         self.apply(&mut machine);
         machine
     }
 
     /// Applies the options that can change on an existing machine: all but cache sizes and leaks of devices.
-    pub(crate) fn apply(&self, machine: &mut Machine<AnyEngine>) {
+    pub(crate) fn apply(&self, machine: &mut Machine) {
         let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {
             Some(schedule) => engine.flush_at_random(schedule),

@@ -11,7 +11,6 @@ use everett_input::units::show_duration_ns;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
 use everett_streams::Purpose;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::End;
 use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
@@ -91,7 +90,7 @@ impl NodeSession {
 
     /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node
     /// is paused, only the boot limit counts, because the guest could not receive anything.
-    pub(super) fn next_act_ns(&self, node: &Node<AnyEngine>) -> Option<u64> {
+    pub(super) fn next_act_ns(&self, node: &Node) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
             return None;
@@ -113,7 +112,7 @@ impl NodeSession {
 
     /// Performs the actions that are due when the whole world is at `world_ns`. A second call at the same vtime has no
     /// effect.
-    pub(super) fn act(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
+    pub(super) fn act(&mut self, node: &mut Node, world_ns: u64) {
         if !node.is_on() {
             return;
         }
@@ -154,14 +153,14 @@ impl NodeSession {
     }
 
     /// Signals to the guest that its machine is a copy from here on, with a new VM generation ID.
-    pub(super) fn new_generation(&self, node: &mut Node<AnyEngine>) {
+    pub(super) fn new_generation(&self, node: &mut Node) {
         let mut generation = [0; 16];
         node.machine_mut().stream(Purpose::Generation).fill_bytes(&mut generation);
         node.machine_mut().new_generation(generation);
     }
 
     /// Begins the timeline under `seed`.
-    pub(super) fn begin(&mut self, node: &mut Node<AnyEngine>, seed: u64) {
+    pub(super) fn begin(&mut self, node: &mut Node, seed: u64) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);
@@ -170,7 +169,7 @@ impl NodeSession {
     }
 
     /// Takes the guest's output. Lines are stamped with the vtime of the write that ended them.
-    pub(super) fn listen(&mut self, node: &mut Node<AnyEngine>) -> Vec<Event> {
+    pub(super) fn listen(&mut self, node: &mut Node) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
         let mut writes: Vec<_> = [Port::History, Port::Sdk, Port::Log, Port::Control]
@@ -215,7 +214,7 @@ impl NodeSession {
     }
 
     /// Reports the end of the machine, once.
-    pub(super) fn ended(&mut self, node: &Node<AnyEngine>, end: &End) {
+    pub(super) fn ended(&mut self, node: &Node, end: &End) {
         if std::mem::replace(&mut self.place.end_reported, true) {
             return;
         }
@@ -236,7 +235,7 @@ impl NodeSession {
     }
 
     /// Sets the guest's `CLOCK_REALTIME` forward or back, as NTP would.
-    pub(super) fn step_clock(&mut self, node: &Node<AnyEngine>, step_ns: i64) {
+    pub(super) fn step_clock(&mut self, node: &Node, step_ns: i64) {
         let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
         self.place.wall_ns = Some(wall_ns);
         let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
@@ -246,13 +245,13 @@ impl NodeSession {
     }
 
     /// Requests a reseed of the guest kernel's random number generator.
-    pub(super) fn reseed(&mut self, node: &mut Node<AnyEngine>) {
+    pub(super) fn reseed(&mut self, node: &mut Node) {
         let entropy = draw_entropy(node);
         self.conversation.fault(Operation::Reseed { entropy: Bytes(entropy) }, node.vtime());
     }
 
     /// Starts drawing priorities for the threads of a unit, at intervals drawn from `every`.
-    pub(super) fn start_priorities(&mut self, node: &Node<AnyEngine>, unit: &str, every: &Distribution) {
+    pub(super) fn start_priorities(&mut self, node: &Node, unit: &str, every: &Distribution) {
         self.place.priorities.push(Priorities {
             unit: unit.to_owned(),
             every: every.clone(),
@@ -268,7 +267,7 @@ impl NodeSession {
         }
     }
 
-    fn change_priorities(&mut self, node: &mut Node<AnyEngine>, world_ns: u64) {
+    fn change_priorities(&mut self, node: &mut Node, world_ns: u64) {
         for priorities in self.place.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
         {
             let rng = node.machine_mut().stream(Purpose::Priorities);
@@ -292,7 +291,7 @@ impl NodeSession {
     }
 
     /// Sends the pending requests of the conversation.
-    pub(super) fn speak(&mut self, node: &mut Node<AnyEngine>) {
+    pub(super) fn speak(&mut self, node: &mut Node) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {
             self.place.unsent.extend(outgoing);
@@ -305,7 +304,7 @@ impl NodeSession {
         }
     }
 
-    fn send(&mut self, node: &mut Node<AnyEngine>) {
+    fn send(&mut self, node: &mut Node) {
         let unsent = &mut self.place.unsent;
         if !unsent.is_empty() {
             let taken = node.machine_mut().port_input(Port::Control as usize, unsent);
@@ -315,7 +314,7 @@ impl NodeSession {
     }
 }
 
-fn draw_entropy(node: &mut Node<AnyEngine>) -> Vec<u8> {
+fn draw_entropy(node: &mut Node) -> Vec<u8> {
     let mut entropy = vec![0; ENTROPY_BYTES];
     node.machine_mut().stream(Purpose::AgentEntropy).fill_bytes(&mut entropy);
     entropy

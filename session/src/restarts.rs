@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::Machine;
 
 use super::launch::Launcher;
@@ -37,7 +36,7 @@ impl Restarts for Nodes {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<AnyEngine>, String> {
+    ) -> Result<Machine, String> {
         let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
         let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
         config.seed = seed;

@@ -7,7 +7,6 @@ use everett_guest_image::configure::Step;
 use everett_protocol::{
     LineSplitter, Message, Operation, Port, Reply, Request, VERSION, decode_message, encode_request,
 };
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 
 use everett_input::text::printable;
@@ -31,11 +30,7 @@ pub trait Attend {
 ///
 /// # Errors
 /// Returns an error of one line that names the step if the boot or a step fails, takes too long or is interrupted.
-pub fn run(
-    machine: &mut Machine<AnyEngine>,
-    steps: &[Step],
-    attend: &mut dyn Attend,
-) -> Result<Option<u64>, String> {
+pub fn run(machine: &mut Machine, steps: &[Step], attend: &mut dyn Attend) -> Result<Option<u64>, String> {
     let mut link = Link {
         machine,
         splitter: LineSplitter::control(),
@@ -63,7 +58,7 @@ pub fn run(
 }
 
 struct Link<'a> {
-    machine: &'a mut Machine<AnyEngine>,
+    machine: &'a mut Machine,
     splitter: LineSplitter,
     attend: &'a mut dyn Attend,
     recent: Vec<String>,

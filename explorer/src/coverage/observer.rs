@@ -102,7 +102,7 @@ impl<'a> Observer<'a> {
             state,
             inherited,
             delta: Delta::default(),
-            orders: Orders::NONE,
+            orders: Orders::none(),
             changed,
         })
     }

@@ -32,7 +32,9 @@ pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
 impl Orders {
-    pub(super) const NONE: Orders = Orders([[0; 2]; TYPES_MAX]);
+    pub(super) fn none() -> Orders {
+        Orders([[0; 2]; TYPES_MAX])
+    }
 
     /// Enters an order. Returns true if the branch had not reached it. Types that no table has are in no order.
     pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {

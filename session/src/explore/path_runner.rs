@@ -14,7 +14,6 @@ use everett_explorer::run::{FinalPhase, HistoryCount, Span};
 use everett_explorer::search::{Fork, Path};
 use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{self, Machine, Stop, Until};
 use everett_vmm::wire::log::Step;
 
@@ -475,7 +474,7 @@ impl<'s> PathRunner<'s> {
         }
     }
 
-    fn machines(&mut self) -> impl Iterator<Item = &mut Machine<AnyEngine>> {
+    fn machines(&mut self) -> impl Iterator<Item = &mut Machine> {
         self.timeline.world_mut().nodes_mut().map(|node| node.machine_mut())
     }
 

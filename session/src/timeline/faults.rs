@@ -13,7 +13,6 @@ use everett_fault::{Fault, PPM, Restart};
 use everett_protocol::Exec;
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::disk::{DiskFault, PowerLossOptions};
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -37,13 +36,8 @@ pub trait Restarts: Send + Sync {
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
-    fn cold(
-        &self,
-        node: usize,
-        seed: u64,
-        world_ns: u64,
-        options: &EngineOptions,
-    ) -> Result<Machine<AnyEngine>, String>;
+    fn cold(&self, node: usize, seed: u64, world_ns: u64, options: &EngineOptions)
+    -> Result<Machine, String>;
 }
 
 /// Fault plan of a timeline, and the sources for the restart of its nodes.

@@ -40,7 +40,6 @@ use everett_host::time::CpuClock;
 use everett_protocol::{self as protocol, Exec, Exit, Port};
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::divergence::bisect::Subject;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{World, WorldStop, WorldUntil};
 use everett_vmm::{Digest, Trail};
@@ -72,7 +71,7 @@ pub const COMMAND: &str = "command";
 
 /// A running world with its conversations.
 pub struct Timeline {
-    world: World<AnyEngine>,
+    world: World,
     nodes: Vec<NodeSession>,
     /// The world's checks, in their order.
     checks: Vec<WorldCheck>,
@@ -101,7 +100,7 @@ impl Timeline {
     /// Creates the timeline of a world whose machines have not executed anything yet, with one script per node.
     /// `checks` are the world's, in their order.
     #[must_use]
-    pub fn new(world: World<AnyEngine>, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
+    pub fn new(world: World, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
@@ -181,12 +180,12 @@ impl Timeline {
 
     /// Returns the world.
     #[must_use]
-    pub fn world(&self) -> &World<AnyEngine> {
+    pub fn world(&self) -> &World {
         &self.world
     }
 
     /// Returns the world, for digests and output.
-    pub fn world_mut(&mut self) -> &mut World<AnyEngine> {
+    pub fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
 
@@ -195,7 +194,7 @@ impl Timeline {
     /// # Panics
     /// Panics if there is no node of that number.
     #[must_use]
-    pub fn machine(&self, node: usize) -> &Machine<AnyEngine> {
+    pub fn machine(&self, node: usize) -> &Machine {
         self.world.nodes()[node].machine()
     }
 
@@ -203,7 +202,7 @@ impl Timeline {
     ///
     /// # Panics
     /// Panics if there is no node of that number.
-    pub fn machine_mut(&mut self, node: usize) -> &mut Machine<AnyEngine> {
+    pub fn machine_mut(&mut self, node: usize) -> &mut Machine {
         self.world.node_mut(node).machine_mut()
     }
 
@@ -238,7 +237,7 @@ impl Timeline {
 
     /// Returns the world and drops its conversations.
     #[must_use]
-    pub fn into_world(self) -> World<AnyEngine> {
+    pub fn into_world(self) -> World {
         self.world
     }
 
@@ -393,8 +392,6 @@ impl Timeline {
 }
 
 impl Subject for Timeline {
-    type Engine = AnyEngine;
-
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
         self.run_until(node, until, &|_| false)
     }
@@ -411,7 +408,7 @@ impl Subject for Timeline {
         self.nodes.len()
     }
 
-    fn machine(&mut self, node: usize) -> &mut Machine<AnyEngine> {
+    fn machine(&mut self, node: usize) -> &mut Machine {
         self.machine_mut(node)
     }
 

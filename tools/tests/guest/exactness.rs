@@ -11,7 +11,6 @@ use everett_session::restarts::Nodes;
 use everett_session::timeline::restart_point::RestartPoint;
 use everett_session::timeline::{Faults, Restarts, SessionState};
 use everett_vmm::divergence::bisect::{Cause, Side, first_difference};
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::leak::Leak;
 use everett_vmm::machine::{Machine, Until};
@@ -202,7 +201,7 @@ impl Restarts for Leaky {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<AnyEngine>, String> {
+    ) -> Result<Machine, String> {
         let leak = Leak { mmio: Some(|| u32::MAX), ..Leak::default() };
         self.0.cold(node, seed, world_ns, &EngineOptions { leak, ..*options })
     }
@@ -221,7 +220,7 @@ impl Restarts for Watched {
         seed: u64,
         world_ns: u64,
         options: &EngineOptions,
-    ) -> Result<Machine<AnyEngine>, String> {
+    ) -> Result<Machine, String> {
         self.1.lock().unwrap().push(options.caches);
         self.0.cold(node, seed, world_ns, options)
     }

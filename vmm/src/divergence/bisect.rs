@@ -18,7 +18,6 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::{Difference, differences};
 use crate::digest::Digest;
-use crate::engine::Engine;
 use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};
 use crate::ram::Ram;
@@ -40,8 +39,6 @@ pub enum Side {
 /// A system that runs machines: a machine itself, or a session that also answers the guests. It stops where `until`
 /// says or at the machines' end, and a stop has no effect on the execution.
 pub trait Subject {
-    /// Engine of the machines.
-    type Engine: Engine;
     /// Runs to a vtime, or to a count of this node's retired instructions.
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
     /// Returns the number of instructions that this node has retired, over all of its machines.
@@ -51,7 +48,7 @@ pub trait Subject {
     /// Returns the number of nodes.
     fn nodes(&self) -> usize;
     /// Returns a node's machine.
-    fn machine(&mut self, node: usize) -> &mut Machine<Self::Engine>;
+    fn machine(&mut self, node: usize) -> &mut Machine;
     /// Returns the digest of everything that determines the further execution.
     fn digest(&mut self) -> Digest;
     /// Returns the digests of the state between the machines, by name. No engine is involved.
@@ -60,8 +57,7 @@ pub trait Subject {
     }
 }
 
-impl<E: Engine> Subject for Machine<E> {
-    type Engine = E;
+impl Subject for Machine {
     fn run(&mut self, _: usize, until: &Until<'_>) -> Stop {
         loop {
             match Machine::run(self, until) {
@@ -80,7 +76,7 @@ impl<E: Engine> Subject for Machine<E> {
     fn nodes(&self) -> usize {
         1
     }
-    fn machine(&mut self, _: usize) -> &mut Machine<E> {
+    fn machine(&mut self, _: usize) -> &mut Machine {
         self
     }
     fn digest(&mut self) -> Digest {
@@ -378,7 +374,7 @@ impl<S: Subject> Pair<S> {
         self.a.run(self.node, until);
         self.b.run(self.node, until);
     }
-    fn machines(&mut self) -> (&mut Machine<S::Engine>, &mut Machine<S::Engine>) {
+    fn machines(&mut self) -> (&mut Machine, &mut Machine) {
         (self.a.machine(self.node), self.b.machine(self.node))
     }
     fn equal(&mut self) -> bool {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::disk::{BLOCK, Disk};
-use crate::engine::Engine;
 use crate::layout::PAGE;
 use crate::machine::Machine;
 
@@ -35,7 +34,7 @@ const GPR: [&str; 16] = [
 
 /// Returns all differences between two machines. Of pages and blocks, the first [`NAMED_MAX`] are listed, followed by
 /// their number.
-pub fn differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>) -> Vec<Difference> {
+pub fn differences(a: &mut Machine, b: &mut Machine) -> Vec<Difference> {
     let mut found = Vec::new();
     let (cpu_a, cpu_b) = (a.compared_registers(), b.compared_registers());
     text_differences("cpu", &format!("{cpu_a:#x?}"), &format!("{cpu_b:#x?}"), &mut found);
@@ -124,10 +123,9 @@ fn join(path: &[(String, usize)], name: &str) -> String {
     full.join(".")
 }
 
-fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
+fn memory_differences(a: &mut Machine, b: &mut Machine, found: &mut Vec<Difference>) {
     // Pages beyond the RAM of the smaller machine read as zero.
-    let content =
-        |machine: &Machine<E>, page| machine.ram().page(page).copied().unwrap_or([0; PAGE as usize]);
+    let content = |machine: &Machine, page| machine.ram().page(page).copied().unwrap_or([0; PAGE as usize]);
     let pages = a.ram().len().max(b.ram().len()) / PAGE;
     let differ: Vec<u64> = (0..pages).filter(|&page| a.ram().page(page) != b.ram().page(page)).collect();
     for &page in differ.iter().take(NAMED_MAX) {
@@ -137,7 +135,7 @@ fn memory_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: 
     more("pages of memory", differ.len(), found);
 }
 
-fn disk_differences<E: Engine>(a: &mut Machine<E>, b: &mut Machine<E>, found: &mut Vec<Difference>) {
+fn disk_differences(a: &mut Machine, b: &mut Machine, found: &mut Vec<Difference>) {
     for disk in 0.. {
         let (Some(x), Some(y)) = (a.disk_mut(disk), b.disk_mut(disk)) else { return };
         let (cache_x, cache_y) = (x.cache_text(), y.cache_text());

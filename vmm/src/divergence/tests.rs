@@ -7,16 +7,12 @@ use crate::devices::lapic::reg::TIMER_CURRENT;
 use crate::digest::Breakdown;
 use crate::layout::LAPIC;
 use crate::leak::Leak;
-use crate::machine::fake::{Defect, FakeEngine, Op, Script};
+use crate::machine::fake::{Defect, Op, Script};
 use crate::machine::journal::EntryKind;
 use crate::machine::tests::{HANDLER, busy, timer};
 use crate::machine::{Machine, Stop, Until};
 
-fn search(
-    make: impl Fn(Side) -> Machine<FakeEngine>,
-    horizon_ns: u64,
-    interval_ns: u64,
-) -> Option<Divergence> {
+fn search(make: impl Fn(Side) -> Machine, horizon_ns: u64, interval_ns: u64) -> Option<Divergence> {
     let mut make = |side| Ok::<_, Infallible>(make(side));
     let Ok(found) = first_difference(&mut make, horizon_ns, interval_ns);
     found

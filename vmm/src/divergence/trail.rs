@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::VTIME_MAX;
 use crate::digest::Digest;
-use crate::engine::Engine;
 use crate::machine::{Machine, Stop, Until};
 
 /// Default distance between points, in nanoseconds of vtime: 100 ms.
@@ -57,7 +56,7 @@ impl Trail {
     }
 
     /// Runs a machine as [`Machine::run`] does, and adds a digest at each multiple of the interval.
-    pub fn run<E: Engine>(&mut self, machine: &mut Machine<E>, until: &Until<'_>) -> Stop {
+    pub fn run(&mut self, machine: &mut Machine, until: &Until<'_>) -> Stop {
         loop {
             let next = self.next_point();
             let stop = machine.run(&Until { vtime: until.vtime.min(next), ..*until });

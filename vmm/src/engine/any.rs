@@ -8,7 +8,6 @@ use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 
 /// An engine of any kind.
-#[derive(Debug)]
 pub enum AnyEngine {
     /// The soft CPU, counting instructions.
     Soft(Box<SoftEngine>),
@@ -16,6 +15,26 @@ pub enum AnyEngine {
     Counting(Box<CountingEngine>),
     /// The kvm engine, which uses the host's processor.
     Kvm(Box<KvmEngine>),
+    /// An engine that Everett does not contain, such as the scripted ones of tests.
+    Other(Box<dyn Engine + Send>),
+}
+
+impl From<SoftEngine> for AnyEngine {
+    fn from(engine: SoftEngine) -> AnyEngine {
+        AnyEngine::Soft(Box::new(engine))
+    }
+}
+
+impl From<CountingEngine> for AnyEngine {
+    fn from(engine: CountingEngine) -> AnyEngine {
+        AnyEngine::Counting(Box::new(engine))
+    }
+}
+
+impl From<KvmEngine> for AnyEngine {
+    fn from(engine: KvmEngine) -> AnyEngine {
+        AnyEngine::Kvm(Box::new(engine))
+    }
 }
 
 impl AnyEngine {
@@ -24,14 +43,14 @@ impl AnyEngine {
         match self {
             AnyEngine::Soft(engine) => Some(engine),
             AnyEngine::Counting(engine) => Some(engine.soft_mut()),
-            AnyEngine::Kvm(_) => None,
+            AnyEngine::Kvm(_) | AnyEngine::Other(_) => None,
         }
     }
     /// Returns the kvm engine, if the machine has it.
     pub fn kvm(&self) -> Option<&KvmEngine> {
         match self {
             AnyEngine::Kvm(engine) => Some(engine),
-            AnyEngine::Soft(_) | AnyEngine::Counting(_) => None,
+            AnyEngine::Soft(_) | AnyEngine::Counting(_) | AnyEngine::Other(_) => None,
         }
     }
 }
@@ -43,6 +62,7 @@ macro_rules! each {
             AnyEngine::Soft($engine) => $body,
             AnyEngine::Counting($engine) => $body,
             AnyEngine::Kvm($engine) => $body,
+            AnyEngine::Other($engine) => $body,
         }
     };
 }

@@ -5,7 +5,6 @@ use super::stop::End;
 use super::{Machine, State};
 use crate::devices::lapic::reg::TIMER_CURRENT;
 use crate::devices::power::PowerRequest;
-use crate::engine::Engine;
 use crate::layout::{
     APIC_BYTES, HPET, HPET_BYTES, IOAPIC, LAPIC, PM_TIMER_PORT, RESET_PORT, RTC_GSI, RTC_PORT,
     SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
@@ -52,7 +51,7 @@ impl State {
     }
 }
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     pub(super) fn mmio_read(&mut self, gpa: u64, size: u8, now: u64) -> u64 {
         self.stats.mmio += 1;
         match self.state.target(gpa, size) {

@@ -18,7 +18,7 @@ use crate::layout::PAGE;
 
 const _: () = assert!(BLOCK == PAGE);
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Returns the digest of everything that determines the machine's further execution.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()

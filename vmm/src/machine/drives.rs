@@ -8,13 +8,12 @@ use everett_streams::{Purpose, Streams};
 
 use super::Machine;
 use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
-use crate::engine::Engine;
 use crate::events::EventQueue;
 use crate::ram::Ram;
 use crate::virtio::Device;
 use crate::virtio::blk::Blk;
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Returns the disks in the order of the configuration.
     pub fn disks(&self) -> &[Disk] {
         &self.disks

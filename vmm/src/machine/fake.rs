@@ -11,6 +11,7 @@ use vm_memory::{Bytes, GuestAddress};
 use super::{Machine, MachineConfig};
 use crate::boot::small_kernel;
 use crate::clock::ClockMode;
+use crate::engine::any::AnyEngine;
 use crate::engine::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
@@ -179,6 +180,12 @@ impl FakeEngine {
     }
 }
 
+impl From<FakeEngine> for AnyEngine {
+    fn from(engine: FakeEngine) -> AnyEngine {
+        AnyEngine::Other(Box::new(engine))
+    }
+}
+
 impl Engine for FakeEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
@@ -279,10 +286,10 @@ impl Script {
             host: HostFails::Never,
         }
     }
-    pub(crate) fn machine(&self) -> Machine<FakeEngine> {
+    pub(crate) fn machine(&self) -> Machine {
         self.machine_with(|_| {})
     }
-    pub(crate) fn machine_with(&self, change: impl FnOnce(&mut MachineConfig)) -> Machine<FakeEngine> {
+    pub(crate) fn machine_with(&self, change: impl FnOnce(&mut MachineConfig)) -> Machine {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("vmlinux");
         std::fs::write(&kernel, small_kernel(b"code", 0)).unwrap();

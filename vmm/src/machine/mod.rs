@@ -47,8 +47,9 @@ use crate::devices::rtc::Rtc;
 use crate::devices::uart::Uart;
 use crate::digest::DigestCache;
 use crate::disk::Disk;
+use crate::engine::any::AnyEngine;
 use crate::engine::soft::SoftEngine;
-use crate::engine::{Engine, TscAnchor};
+use crate::engine::{Engine as _, TscAnchor};
 use crate::events::EventQueue;
 use crate::layout::{EVENT_GSI, GENERATION_ID, PAGE, UART_GSI, VIRTIO_GSI, VIRTIO_SLOTS_MAX};
 use crate::leak::Leak;
@@ -141,10 +142,13 @@ impl State {
     }
 }
 
+/// Creates an engine on a machine's RAM.
+type MakeEngine<'e> = dyn FnOnce(&Ram) -> Result<AnyEngine, MachineError> + 'e;
+
 /// A machine.
-pub struct Machine<E: Engine> {
+pub struct Machine {
     name: String,
-    pub(crate) engine: E,
+    pub(crate) engine: AnyEngine,
     pub(crate) ram: Ram,
     pub(crate) disks: Vec<Disk>,
     pub(crate) state: State,
@@ -182,12 +186,12 @@ pub struct Stats {
     pub disturbed: u64,
 }
 
-impl Machine<SoftEngine> {
+impl Machine {
     /// Creates a machine on the soft engine.
     ///
     /// # Errors
     /// Returns an error under the same conditions as [`Machine::new`].
-    pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine<SoftEngine>, MachineError> {
+    pub fn soft(config: MachineConfig, caches: CacheConfig) -> Result<Machine, MachineError> {
         Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 
@@ -199,22 +203,26 @@ impl Machine<SoftEngine> {
         config: MachineConfig,
         moment: &Moment,
         caches: CacheConfig,
-    ) -> Result<Machine<SoftEngine>, MachineError> {
+    ) -> Result<Machine, MachineError> {
         Machine::from_moment(config, moment, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 }
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the
     /// RAM.
     ///
     /// # Errors
     /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or
     /// the engine counts another unit than the clock.
-    pub fn new(
-        mut config: MachineConfig,
+    pub fn new<E: Into<AnyEngine>>(
+        config: MachineConfig,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
-    ) -> Result<Machine<E>, MachineError> {
+    ) -> Result<Machine, MachineError> {
+        Machine::powered_on(config, Box::new(|ram| engine(ram).map(Into::into)))
+    }
+
+    fn powered_on(mut config: MachineConfig, engine: Box<MakeEngine<'_>>) -> Result<Machine, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
         let memory = Image::zero(config.memory_bytes / PAGE);
         let (mut state, disks) = State::new(&mut config)?;
@@ -244,11 +252,19 @@ impl<E: Engine> Machine<E> {
     ///
     /// # Errors
     /// Returns an error if the moment is not of a machine of this configuration, or the engine cannot be created.
-    pub fn from_moment(
-        mut config: MachineConfig,
+    pub fn from_moment<E: Into<AnyEngine>>(
+        config: MachineConfig,
         moment: &Moment,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
-    ) -> Result<Machine<E>, MachineError> {
+    ) -> Result<Machine, MachineError> {
+        Machine::continued(config, moment, Box::new(|ram| engine(ram).map(Into::into)))
+    }
+
+    fn continued(
+        mut config: MachineConfig,
+        moment: &Moment,
+        engine: Box<MakeEngine<'_>>,
+    ) -> Result<Machine, MachineError> {
         let base = moment.memory().base();
         let ram = match base.mapping() {
             Some((file, offset)) => Ram::on_file(config.memory_bytes, file, offset)?,
@@ -265,12 +281,12 @@ impl<E: Engine> Machine<E> {
     /// Creates a machine whose RAM has the content of `memory` and whose CPU has no state yet.
     fn assemble(
         config: MachineConfig,
-        engine: E,
+        engine: AnyEngine,
         ram: Ram,
         memory: Image,
         state: State,
         disks: Vec<Disk>,
-    ) -> Result<Machine<E>, MachineError> {
+    ) -> Result<Machine, MachineError> {
         let (clock, counts) = (state.clock.mode(), engine.capabilities().clock);
         if clock != counts {
             return Err(MachineError::Mode { clock, engine: counts });
@@ -322,11 +338,11 @@ impl<E: Engine> Machine<E> {
         self.state.clock.mode()
     }
     /// Returns the engine, for inspection.
-    pub fn engine(&self) -> &E {
+    pub fn engine(&self) -> &AnyEngine {
         &self.engine
     }
     /// Returns the engine, for settings of its own.
-    pub fn engine_mut(&mut self) -> &mut E {
+    pub fn engine_mut(&mut self) -> &mut AnyEngine {
         &mut self.engine
     }
     /// Returns devices, clock, timers and streams.

@@ -157,7 +157,7 @@ impl Stored {
     }
 }
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Takes a moment. Pages written since the last one are added to `pool`.
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();

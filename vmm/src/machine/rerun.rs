@@ -24,7 +24,7 @@ pub(super) struct Beginning {
     journal: Option<Mark>,
 }
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Returns the state at the start of a run, if the run may have to be repeated.
     pub(super) fn beginning(&mut self) -> Option<Beginning> {
         if !self.engine.capabilities().disturbed || self.state.end.is_some() {

@@ -20,7 +20,7 @@ use crate::engine::{self, Engine, Exit, Failure};
 use crate::events::Event;
 use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Runs until a condition of `until` is met or the machine ends.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         let beginning = self.beginning();

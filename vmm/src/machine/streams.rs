@@ -4,9 +4,8 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use rand_chacha::ChaCha20Rng;
 
 use super::Machine;
-use crate::engine::Engine;
 
-impl<E: Engine> Machine<E> {
+impl Machine {
     /// Returns the machine's streams, read-only.
     pub fn streams(&self) -> &Streams {
         &self.state.streams

@@ -3,10 +3,9 @@
 use everett_fault::{Distribution, Ppm};
 
 use super::{Node, World};
-use crate::engine::Engine;
 use crate::machine::End;
 
-impl<E: Engine> World<E> {
+impl World {
     /// Takes a node's power away. Its disks stay in the machine as they were: the loss of their caches is applied
     /// separately.
     pub fn power_off(&mut self, node: usize) {

@@ -2,9 +2,8 @@
 
 use super::{Node, World};
 use crate::digest::{Breakdown, Digest, serialized};
-use crate::engine::Engine;
 
-impl<E: Engine> World<E> {
+impl World {
     /// Returns the digest of all state that decides the world's further behaviour.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()
@@ -25,7 +24,7 @@ impl<E: Engine> World<E> {
     pub fn between(&self) -> Vec<(String, Digest)> {
         let nodes = self.nodes.iter();
         let of_node =
-            |node: &Node<E>| (format!("{}: clock and power", node.machine.name()), serialized(&node.state));
+            |node: &Node| (format!("{}: clock and power", node.machine.name()), serialized(&node.state));
         let mut parts: Vec<_> = nodes.map(of_node).collect();
         parts.push(("the wire".to_owned(), serialized(&self.wire)));
         parts.push(("the round".to_owned(), serialized(&self.round)));

@@ -3,7 +3,6 @@
 //! Its port comes after those of the nodes, and is unplugged while there is no endpoint.
 
 use super::World;
-use crate::engine::Engine;
 use crate::wire::endpoint::Endpoint;
 
 /// Error of plugging in an endpoint.
@@ -20,7 +19,7 @@ pub enum PlugError {
     Out,
 }
 
-impl<E: Engine> World<E> {
+impl World {
     /// Plugs an endpoint into its port; its time begins now. It is not part of moments: see [`World::plug_again`].
     ///
     /// # Errors

@@ -31,7 +31,6 @@ mod rounds;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Engine;
 use crate::machine::{Machine, Stop};
 use crate::wire::endpoint::Endpoint;
 use crate::wire::{ConfigError, Delivery, PortConfig, Wire, WireConfig};
@@ -53,8 +52,8 @@ struct Round {
 }
 
 /// Machines on a wire.
-pub struct World<E: Engine> {
-    nodes: Vec<Node<E>>,
+pub struct World {
+    nodes: Vec<Node>,
     wire: Wire,
     round: Round,
     /// The host's own machine, while it is plugged in.
@@ -146,14 +145,14 @@ pub enum WorldStop {
     },
 }
 
-impl<E: Engine> World<E> {
+impl World {
     /// Creates a world at vtime 0 of machines that have just been switched on.
     /// Their cards are in the wire's first ports, in this order. The ports that `wire` already has come after them, for
     /// [`World::plug`]. `seed` is the boot seed.
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.
-    pub fn new(machines: Vec<Machine<E>>, mut wire: WireConfig, seed: u64) -> Result<World<E>, ConfigError> {
+    pub fn new(machines: Vec<Machine>, mut wire: WireConfig, seed: u64) -> Result<World, ConfigError> {
         wire.ports.splice(..0, machines.iter().map(port_of));
         let mut wire = Wire::new(wire, seed)?;
         for port in machines.len()..wire.ports().len() {
@@ -169,18 +168,18 @@ impl<E: Engine> World<E> {
         self.round.now
     }
     /// Returns the nodes, by number.
-    pub fn nodes(&self) -> &[Node<E>] {
+    pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
     /// Returns a node.
     ///
     /// # Panics
     /// Panics if no node has this number.
-    pub fn node_mut(&mut self, node: usize) -> &mut Node<E> {
+    pub fn node_mut(&mut self, node: usize) -> &mut Node {
         &mut self.nodes[node]
     }
     /// Iterates over all nodes, by number.
-    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node<E>> {
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         self.nodes.iter_mut()
     }
     /// Returns the wire, for its log and its faults.
@@ -212,6 +211,6 @@ impl<E: Engine> World<E> {
 }
 
 /// Returns the configuration of a machine's port.
-fn port_of<E: Engine>(machine: &Machine<E>) -> PortConfig {
+fn port_of(machine: &Machine) -> PortConfig {
     PortConfig { name: machine.name().to_owned(), mac: machine.mac().unwrap_or([2, 0, 0, 0, 0, 0]) }
 }

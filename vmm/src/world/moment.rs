@@ -6,7 +6,6 @@ use everett_snapshot::Pool;
 
 use super::{Node, NodeState, Round, World};
 use crate::clock::VTIME_MAX;
-use crate::engine::Engine;
 use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
@@ -97,12 +96,12 @@ impl WorldMoment {
     }
 }
 
-impl<E: Engine> World<E> {
+impl World {
     /// Creates a world at `moment`. Each machine must already be restored to its own moment in `moment.machines`.
     ///
     /// # Errors
     /// Returns an error if the machines' names differ from the moment's.
-    pub fn from_moment(machines: Vec<Machine<E>>, moment: &WorldMoment) -> Result<World<E>, MomentError> {
+    pub fn from_moment(machines: Vec<Machine>, moment: &WorldMoment) -> Result<World, MomentError> {
         moment.check_names(machines.iter().map(Machine::name))?;
         let Between { nodes, wire, round } = &moment.between;
         let nodes =

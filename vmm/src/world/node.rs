@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::NodeClock;
 use crate::clock::VTIME_MAX;
-use crate::engine::Engine;
 use crate::machine::{End, Machine, Stop, Until};
 use crate::wire::READY_FRAMES_MAX;
 
@@ -37,8 +36,8 @@ pub(super) struct Stalls {
 }
 
 /// One node of a world.
-pub struct Node<E: Engine> {
-    pub(super) machine: Machine<E>,
+pub struct Node {
+    pub(super) machine: Machine,
     pub(super) state: NodeState,
 }
 
@@ -52,8 +51,8 @@ impl NodeState {
     }
 }
 
-impl<E: Engine> Node<E> {
-    pub(super) fn new(machine: Machine<E>, world_ns: u64) -> Node<E> {
+impl Node {
+    pub(super) fn new(machine: Machine, world_ns: u64) -> Node {
         let clock = NodeClock::started(world_ns);
         let (paused, stalls, arriving) = (false, None, VecDeque::new());
         let state = NodeState { clock, paused, stalls, arriving, retired_before: 0, started_at: 0 };
@@ -61,11 +60,11 @@ impl<E: Engine> Node<E> {
     }
 
     /// Returns the machine.
-    pub fn machine(&self) -> &Machine<E> {
+    pub fn machine(&self) -> &Machine {
         &self.machine
     }
     /// Returns the machine, for its output and for actions of the host.
-    pub fn machine_mut(&mut self) -> &mut Machine<E> {
+    pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
     /// Returns the node's clock relative to the world's.
@@ -209,7 +208,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// Replaces the machine by another one, which is observed in the same way.
-    pub fn replace(&mut self, machine: Machine<E>) {
+    pub fn replace(&mut self, machine: Machine) {
         let observed = self.machine.journal().is_some();
         self.machine = machine;
         self.machine.keep_journal(observed);

@@ -2,7 +2,6 @@
 
 use super::{Captured, World, WorldStop, WorldUntil};
 use crate::clock::VTIME_MAX;
-use crate::engine::Engine;
 use crate::machine::Until;
 use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
@@ -11,7 +10,7 @@ use crate::wire::endpoint::Endpoint;
 /// until its end.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
-impl<E: Engine> World<E> {
+impl World {
     /// Runs until a condition in `until` holds, or until a node stops for a reason of its own.
     /// A node that has ended is reported once, and the world continues without it.
     pub fn run(&mut self, until: &WorldUntil<'_>) -> WorldStop {

@@ -72,11 +72,11 @@ impl Bench {
     fn config(&self) -> (MachineConfig, TempDir) {
         config_in(ClockMode::Branch, &self.code)
     }
-    fn machine(&self, on: &On) -> Machine<AnyEngine> {
+    fn machine(&self, on: &On) -> Machine {
         let (config, _folder) = self.config();
         Machine::new(config, |ram| engine(on, ram)).expect("a machine")
     }
-    fn from(&self, on: &On, moment: &Moment) -> Machine<AnyEngine> {
+    fn from(&self, on: &On, moment: &Moment) -> Machine {
         let (config, _folder) = self.config();
         Machine::from_moment(config, moment, |ram| engine(on, ram)).expect("a machine")
     }
@@ -258,7 +258,7 @@ fn computing() -> Bench {
 }
 
 /// Runs in steps of a million branches. Returns the output, the stop, and the digest there.
-fn finish(machine: &mut Machine<AnyEngine>) -> (String, Stop, String) {
+fn finish(machine: &mut Machine) -> (String, Stop, String) {
     let mut said = Vec::new();
     loop {
         let stop = machine.run(&Until::icount(machine.icount() + 1_000_000));

@@ -53,7 +53,7 @@ impl Files {
     }
 }
 
-fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineError>) -> Machine<AnyEngine> {
+fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineError>) -> Machine {
     let mut config = MachineConfig::new(&files.kernel);
     config.initramfs = Some(files.initramfs.clone());
     config.cmdline = format!("{DEFAULT_CMDLINE} {EXIT_CMDLINE}");

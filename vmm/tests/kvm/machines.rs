@@ -39,23 +39,23 @@ fn code() -> Vec<u8> {
 fn engine(host: &Host, ram: &everett_vmm::ram::Ram) -> KvmEngine {
     kvm_engine_on(host, Gates::Open, ram).expect("a virtual machine")
 }
-fn kvm(host: &Host) -> Machine<KvmEngine> {
+fn kvm(host: &Host) -> Machine {
     let (config, _folder) = config_in_exits(&code());
     Machine::new(config, |ram| Ok(engine(host, ram))).expect("a machine")
 }
-fn from_moment(host: &Host, moment: &Moment) -> Machine<KvmEngine> {
+fn from_moment(host: &Host, moment: &Moment) -> Machine {
     let (config, _folder) = config_in_exits(&code());
     Machine::from_moment(config, moment, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 
 /// Runs to the end. Returns the number of bytes that the UART printed since the call, and the final digest.
-fn finish(machine: &mut Machine<KvmEngine>) -> (usize, Digest) {
+fn finish(machine: &mut Machine) -> (usize, Digest) {
     let stop = machine.run(&Until::vtime(u64::MAX));
     assert_eq!(stop, Stop::End(End::HaltedForever));
     (machine.output().take_console().len(), machine.digest())
 }
 
-fn noted(machine: &Machine<KvmEngine>) -> u64 {
+fn noted(machine: &Machine) -> u64 {
     let mut sum = [0; 8];
     assert_eq!(machine.read_virtual(DATA + 0x1000, &mut sum), 8);
     u64::from_le_bytes(sum)

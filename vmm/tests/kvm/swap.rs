@@ -57,11 +57,11 @@ impl Bench<'_> {
             On::Kvm => AnyEngine::Kvm(Box::new(kvm_engine_on(self.host, self.gates, ram)?)),
         })
     }
-    fn machine(&self, on: On) -> Machine<AnyEngine> {
+    fn machine(&self, on: On) -> Machine {
         let (config, _folder) = self.config();
         Machine::new(config, |ram| self.engine(on, ram)).expect("a machine")
     }
-    fn from(&self, on: On, moment: &Moment) -> Machine<AnyEngine> {
+    fn from(&self, on: On, moment: &Moment) -> Machine {
         let (config, _folder) = self.config();
         Machine::from_moment(config, moment, |ram| self.engine(on, ram)).expect("a machine")
     }

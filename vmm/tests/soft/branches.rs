@@ -4,6 +4,7 @@
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_snapshot::Pool;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::machine::journal::EntryKind;
@@ -28,14 +29,14 @@ const CACHES: CacheConfig = CacheConfig {
 fn engine(ram: &Ram, caches: CacheConfig) -> CountingEngine {
     CountingEngine::branches(SoftEngine::new(ram.shared(), caches))
 }
-fn machine_with(code: &[u8], caches: CacheConfig) -> Machine<CountingEngine> {
+fn machine_with(code: &[u8], caches: CacheConfig) -> Machine {
     let (config, _folder) = config_in(ClockMode::Branch, code);
     Machine::new(config, |ram| Ok(engine(ram, caches))).unwrap()
 }
-fn machine(code: &[u8]) -> Machine<CountingEngine> {
+fn machine(code: &[u8]) -> Machine {
     machine_with(code, CACHES)
 }
-fn from_moment(code: &[u8], moment: &Moment) -> Machine<CountingEngine> {
+fn from_moment(code: &[u8], moment: &Moment) -> Machine {
     let (config, _folder) = config_in(ClockMode::Branch, code);
     Machine::from_moment(config, moment, |ram| Ok(engine(ram, CACHES))).unwrap()
 }
@@ -89,13 +90,13 @@ fn busy() -> Vec<u8> {
     })
 }
 
-fn finish(machine: &mut Machine<CountingEngine>) -> (u64, u64, u64, Digest) {
+fn finish(machine: &mut Machine) -> (u64, u64, u64, Digest) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     (machine.icount(), machine.vtime(), machine.cpu().gpr[14], machine.digest())
 }
 
 /// Returns the count and the vtime of each interrupt.
-fn interrupts(machine: &mut Machine<CountingEngine>) -> Vec<(u64, u64)> {
+fn interrupts(machine: &mut Machine) -> Vec<(u64, u64)> {
     let journal = machine.journal().unwrap();
     let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
     taken.map(|e| (e.icount, e.vtime)).collect()
@@ -151,7 +152,7 @@ fn stops_observers_and_caches_change_nothing() {
     assert_eq!(finish(&mut stopped), expected);
 
     let mut flushed = machine(&code);
-    flushed.engine_mut().soft_mut().flush_at_random(FlushSchedule { interval: 100_000, seed: 1 });
+    flushed.engine_mut().soft_mut().unwrap().flush_at_random(FlushSchedule { interval: 100_000, seed: 1 });
     assert_eq!(finish(&mut flushed), expected);
 
     let mut watched = machine(&code);
@@ -338,7 +339,7 @@ fn the_tsc_is_constant_between_places_where_events_are_dispatched() {
         a.cli()?;
         a.hlt()
     });
-    let read = |machine: &Machine<CountingEngine>| {
+    let read = |machine: &Machine| {
         let mut bytes = [0; 40];
         assert_eq!(machine.read_virtual(DATA + 0x800, &mut bytes), 40);
         let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
@@ -393,7 +394,8 @@ fn a_guest_without_branches_is_ended() {
     let mut digests = Vec::new();
     for step in [u64::MAX, 3] {
         let mut machine = machine(&code);
-        machine.engine_mut().give_up_after(30_000);
+        let AnyEngine::Counting(engine) = machine.engine_mut() else { unreachable!("it counts branches") };
+        engine.give_up_after(30_000);
         while machine.end().is_none() {
             machine.run(&Until::icount(machine.icount().saturating_add(step)));
         }

@@ -3,7 +3,6 @@
 
 use everett_cpu::CacheConfig;
 use everett_vmm::Machine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
 use everett_vmm::machine::CardConfig;
 use everett_vmm::virtio::net::Wire;
@@ -180,7 +179,7 @@ impl Script {
         self.store(JUMP, from);
     }
 
-    fn put(&self, machine: &Machine<SoftEngine>) {
+    fn put(&self, machine: &Machine) {
         let memory = machine.ram().memory();
         for (address, bytes) in &self.image {
             memory.write_slice(bytes, GuestAddress(*address)).unwrap();
@@ -198,7 +197,7 @@ pub(crate) fn encoded((addr, len, flags, next): (u64, u32, u16, u16)) -> Vec<u8>
 }
 
 /// Returns a node that is about to execute `code` with this script. Its card is attached to the wire.
-pub(crate) fn node(number: u8, code: &[u8], script: &Script) -> Machine<SoftEngine> {
+pub(crate) fn node(number: u8, code: &[u8], script: &Script) -> Machine {
     let machine = machine(code, CacheConfig::default(), |config| {
         config.name = format!("n{number}");
         config.cards.push(CardConfig { mac: mac(number), wire: Wire::Attached });

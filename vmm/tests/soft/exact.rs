@@ -84,7 +84,7 @@ fn random_flushes_are_invisible() {
     let expected = reference();
     for seed in 0..3 {
         let mut machine = plain(&busy());
-        machine.engine_mut().flush_at_random(FlushSchedule { interval: 5_000, seed });
+        machine.engine_mut().soft_mut().unwrap().flush_at_random(FlushSchedule { interval: 5_000, seed });
         let mut trail = Trail::new(INTERVAL);
         trail.run(&mut machine, &Until::vtime(HORIZON));
         assert_eq!(expected.first_difference(&trail), None, "seed {seed}");

@@ -13,7 +13,7 @@ use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer
 /// Time of an exit, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
-fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machine<CountingEngine> {
+fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machine {
     let (config, _folder) = config_in_exits(code);
     let engine = |ram: &everett_vmm::ram::Ram| {
         let mut engine = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
@@ -26,7 +26,7 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
 /// A guest with a timer of 25 us that computes, copies 100 bytes and prints a dot, 200 times, and finally halts
 /// forever. The guest sets bits at `DATA + 0x180` if time passes during a copy, and at `DATA + 0x188` if an interrupt
 /// is taken during one.
-fn busy() -> Machine<CountingEngine> {
+fn busy() -> Machine {
     let code = assemble(|a| {
         let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
@@ -64,12 +64,12 @@ fn busy() -> Machine<CountingEngine> {
     machine_with(&code, |_| {})
 }
 
-fn finish(machine: &mut Machine<CountingEngine>) -> (u64, u64, Digest) {
+fn finish(machine: &mut Machine) -> (u64, u64, Digest) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     (machine.icount(), machine.vtime(), machine.digest())
 }
 
-fn word(machine: &Machine<CountingEngine>, at: u64) -> u64 {
+fn word(machine: &Machine, at: u64) -> u64 {
     let mut word = [0; 8];
     assert_eq!(machine.read_virtual(at, &mut word), 8);
     u64::from_le_bytes(word)
@@ -97,7 +97,7 @@ fn stops_observers_and_caches_change_nothing() {
     assert_eq!(finish(&mut machine), expected);
 
     let mut machine = busy();
-    machine.engine_mut().soft_mut().flush_at_random(FlushSchedule { interval: 1000, seed: 1 });
+    machine.engine_mut().soft_mut().unwrap().flush_at_random(FlushSchedule { interval: 1000, seed: 1 });
     assert_eq!(finish(&mut machine), expected);
 
     let mut machine = busy();

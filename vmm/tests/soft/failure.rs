@@ -46,12 +46,12 @@ fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
 }
 
 /// Returns a machine in this clock mode, on this code.
-fn machine(clock: ClockMode, code: &Code) -> Machine<AnyEngine> {
+fn machine(clock: ClockMode, code: &Code) -> Machine {
     machine_with(clock, code, |_| {})
 }
 
 /// Returns a machine to whose CPU `prepare` is applied before the CPU gets its first state.
-fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine<AnyEngine> {
+fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine {
     let (config, _folder) = config_in(clock, &guest());
     let soft = |ram: &Ram| {
         let mut engine = SoftEngine::sharing(ram.shared(), code);
@@ -68,11 +68,11 @@ fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)
     machine.unwrap()
 }
 
-fn plant(machine: &mut Machine<AnyEngine>) {
+fn plant(machine: &mut Machine) {
     machine.engine_mut().soft_mut().unwrap().leak_panic(Some(FROM));
 }
 
-fn translated(machine: &mut Machine<AnyEngine>) -> u64 {
+fn translated(machine: &mut Machine) -> u64 {
     machine.engine_mut().soft_mut().unwrap().blocks_translated()
 }
 

@@ -238,7 +238,7 @@ fn guest() -> Vec<u8> {
 }
 
 /// Returns a node with a disk and a card. The node has just been switched on.
-fn node(clock: ClockMode, number: u8) -> Machine<AnyEngine> {
+fn node(clock: ClockMode, number: u8) -> Machine {
     let (mut config, _folder) = config_in(clock, &guest());
     let content: Vec<u8> = (0..256u32 << 10).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let disk = Disk::from_bytes(content.into()).unwrap().with_sectors(SECTOR).unwrap();
@@ -276,7 +276,7 @@ struct Past {
 }
 
 struct Course {
-    world: World<AnyEngine>,
+    world: World,
     first: Vec<Moment>,
     past: Past,
 }

@@ -3,7 +3,6 @@
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::clock::ClockMode;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig};
 use iced_x86::code_asm::*;
 use tempfile::TempDir;
@@ -46,18 +45,14 @@ pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
 }
 
 /// Returns a machine that is about to execute `code`.
-pub(crate) fn machine(
-    code: &[u8],
-    caches: CacheConfig,
-    change: impl FnOnce(&mut MachineConfig),
-) -> Machine<SoftEngine> {
+pub(crate) fn machine(code: &[u8], caches: CacheConfig, change: impl FnOnce(&mut MachineConfig)) -> Machine {
     let (mut config, _folder) = config(code);
     change(&mut config);
     Machine::soft(config, caches).unwrap()
 }
 
 /// Returns a machine with default caches.
-pub(crate) fn plain(code: &[u8]) -> Machine<SoftEngine> {
+pub(crate) fn plain(code: &[u8]) -> Machine {
     machine(code, CacheConfig::default(), |_| {})
 }
 

@@ -6,7 +6,6 @@ use everett_fault::{Fault, Links};
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::bisect::Subject;
 use everett_vmm::divergence::{Cause, Side, first_difference};
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{WorldStop, WorldUntil};
 use iced_x86::code_asm::*;
@@ -57,7 +56,7 @@ fn a_stale_translation_is_found_to_the_instruction() {
     for interval in [1_000, 40_000, 1_000_000] {
         let mut make = |side| {
             let mut machine = plain(&code);
-            machine.engine_mut().leak_stale_translations(side == Side::B);
+            machine.engine_mut().soft_mut().unwrap().leak_stale_translations(side == Side::B);
             Ok::<_, Infallible>(machine)
         };
         let Ok(found) = first_difference(&mut make, 1_000_000, interval);
@@ -89,7 +88,6 @@ enum Flaw {
 }
 
 impl Subject for Flawed {
-    type Engine = SoftEngine;
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
         loop {
             let flaw = self.flaw.filter(|(at, _)| *at > self.world.vtime());
@@ -126,7 +124,7 @@ impl Subject for Flawed {
     fn nodes(&self) -> usize {
         self.world.nodes().len()
     }
-    fn machine(&mut self, node: usize) -> &mut Machine<SoftEngine> {
+    fn machine(&mut self, node: usize) -> &mut Machine {
         self.world.node_mut(node).machine_mut()
     }
     fn digest(&mut self) -> Digest {

@@ -88,14 +88,14 @@ fn decoded_code_survives_a_restore() {
     machine.run(&Until::vtime(10_000_000));
     let moment = machine.moment(&Pool::default());
     machine.run(&Until::vtime(11_000_000));
-    let warm = machine.engine_mut().blocks_decoded();
+    let warm = machine.engine_mut().soft_mut().unwrap().blocks_decoded();
     assert!(warm > 0);
     for _ in 0..10 {
         machine.restore(&moment).unwrap();
         machine.run(&Until::vtime(11_000_000));
     }
     assert_eq!(
-        machine.engine_mut().blocks_decoded(),
+        machine.engine_mut().soft_mut().unwrap().blocks_decoded(),
         warm,
         "nothing is decoded again in the millisecond after a restore"
     );
@@ -120,7 +120,7 @@ fn rewriting() -> Vec<u8> {
 
 #[test]
 fn a_restore_brings_back_code_that_was_rewritten() {
-    let digests = |machine: &mut Machine<_>, from: u64| {
+    let digests = |machine: &mut Machine, from: u64| {
         (0..20)
             .map(|i| {
                 machine.run(&Until::icount(from + 97 * i));
@@ -139,11 +139,11 @@ fn a_restore_brings_back_code_that_was_rewritten() {
     assert_eq!(digests(&mut from_code(&rewriting(), &moment), 1_003), expected);
 }
 
-fn from(moment: &Moment) -> Machine<everett_vmm::engine::soft::SoftEngine> {
+fn from(moment: &Moment) -> Machine {
     from_code(&busy(), moment)
 }
 
-fn from_code(code: &[u8], moment: &Moment) -> Machine<everett_vmm::engine::soft::SoftEngine> {
+fn from_code(code: &[u8], moment: &Moment) -> Machine {
     start(code, moment, |_| {}).unwrap()
 }
 
@@ -151,7 +151,7 @@ fn start(
     code: &[u8],
     moment: &Moment,
     change: impl FnOnce(&mut MachineConfig),
-) -> Result<Machine<everett_vmm::engine::soft::SoftEngine>, everett_vmm::MachineError> {
+) -> Result<Machine, everett_vmm::MachineError> {
     let (mut config, _folder) = config(code);
     change(&mut config);
     Machine::soft_from_moment(config, moment, CacheConfig::default())

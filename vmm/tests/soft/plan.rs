@@ -2,7 +2,6 @@
 
 use everett_fault::{Distribution, Ppm};
 use everett_snapshot::Pool;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::Moment;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::world::{World, WorldMoment, WorldStop, WorldUntil};
@@ -11,7 +10,7 @@ use everett_vmm::{Machine, Stop};
 use crate::card::{BROADCAST, Script, frame, mac, node};
 use crate::worker::worker;
 
-pub(crate) type Soft = World<SoftEngine>;
+pub(crate) type Soft = World;
 
 /// One microsecond, in nanoseconds.
 pub(crate) const US: u64 = 1_000;
@@ -19,17 +18,17 @@ pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000 * US;
 
 /// Returns a world of these nodes on the default wire.
-pub(crate) fn world(machines: Vec<Machine<SoftEngine>>) -> Soft {
+pub(crate) fn world(machines: Vec<Machine>) -> Soft {
     World::new(machines, WireConfig::default(), 7).unwrap()
 }
 
 /// Returns a worker that sends to `to`.
-pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine<SoftEngine> {
+pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine {
     node(number, &worker(sleeps), &Script::driver(&frame(to, mac(number), 60)))
 }
 
 /// Returns two workers that send to each other, the second without sleeping, and a third that broadcasts.
-pub(crate) fn trio() -> Vec<Machine<SoftEngine>> {
+pub(crate) fn trio() -> Vec<Machine> {
     vec![working(0, true, mac(1)), working(1, false, mac(0)), working(2, true, BROADCAST)]
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct Course {
 
 impl Course {
     /// Returns a world of these machines, which have just been switched on.
-    pub(crate) fn new(mut machines: Vec<Machine<SoftEngine>>, plan: Plan) -> Course {
+    pub(crate) fn new(mut machines: Vec<Machine>, plan: Plan) -> Course {
         let pool = Pool::default();
         let first = machines.iter_mut().map(|machine| machine.moment(&pool)).collect();
         Course { world: world(machines), plan, done: 0, first }
@@ -119,7 +118,7 @@ impl Course {
     }
 
     /// Continues from a moment in a world of new machines.
-    pub(crate) fn reborn(&mut self, moment: &WorldMoment, mut machines: Vec<Machine<SoftEngine>>) {
+    pub(crate) fn reborn(&mut self, moment: &WorldMoment, mut machines: Vec<Machine>) {
         for (machine, then) in machines.iter_mut().zip(&moment.machines) {
             machine.restore(then).unwrap();
         }

@@ -4,7 +4,6 @@ use everett_fault::Distribution;
 use everett_snapshot::Pool;
 use everett_vmm::Machine;
 use everett_vmm::digest::Breakdown;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::wire::log::{Step, StepKind, Why};
 use everett_vmm::world::{WORLD_VERSION, WorldMoment, WorldUntil};
 use proptest::prelude::*;
@@ -91,12 +90,12 @@ fn every_action_of_the_plan_matters() {
 }
 
 /// Returns two nodes that sleep most of the time, often for much longer than a frame is under way.
-fn sleepers() -> Vec<Machine<SoftEngine>> {
+fn sleepers() -> Vec<Machine> {
     vec![working(0, true, mac(1)), working(1, true, mac(0))]
 }
 
 /// Returns two nodes that send to a third one, which powers off by itself while frames arrive.
-fn quitting() -> Vec<Machine<SoftEngine>> {
+fn quitting() -> Vec<Machine> {
     let mut script = Script::driver(&frame(mac(0), mac(2), 60));
     script.spin(500_000);
     vec![working(0, true, mac(2)), working(1, false, mac(2)), node(2, &quitter(), &script)]

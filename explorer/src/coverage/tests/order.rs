@@ -68,7 +68,7 @@ fn an_order_is_new_once() {
         let types = (0..limits::TYPES_MAX as u32).flat_map(|kind| [(kind, false), (kind, true)]);
         types.map(|(kind, across)| Before { kind, across })
     };
-    let mut orders = Orders::NONE;
+    let mut orders = Orders::none();
     for is_new in [true, false] {
         for then in 0..limits::TYPES_MAX as u32 {
             assert!(all().all(|first| orders.insert(first, then) == is_new), "{then}");
@@ -76,7 +76,7 @@ fn an_order_is_new_once() {
     }
     // A damaged state of a parent names types that no table has.
     for (kind, then) in [(limits::TYPES_MAX as u32, 0), (u32::MAX, 0), (0, limits::TYPES_MAX as u32)] {
-        assert!(!Orders::NONE.insert(Before { kind, across: false }, then), "{kind} {then}");
+        assert!(!Orders::none().insert(Before { kind, across: false }, then), "{kind} {then}");
     }
 }
 

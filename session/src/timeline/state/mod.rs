@@ -15,7 +15,6 @@ use everett_streams::{Lineage, Owner, Streams};
 use everett_vmm::Trail;
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::world::World;
 use serde::{Deserialize, Serialize};
 
@@ -380,7 +379,7 @@ impl Timeline {
     /// # Errors
     /// Returns an error if a timeline with these plans cannot have this state.
     pub fn resume(
-        world: World<AnyEngine>,
+        world: World,
         plans: Vec<Plan>,
         checks: Vec<WorldCheck>,
         state: SessionState,

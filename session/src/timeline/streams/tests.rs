@@ -9,7 +9,6 @@ use everett_explorer::search::Fork;
 use everett_streams::Purpose;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
-use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::layout::GENERATION_ID;
 use everett_vmm::machine::{CardConfig, Machine, Until};
 use everett_vmm::virtio::net::Wire;
@@ -85,7 +84,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
 
 /// Returns the VM generation IDs in the guests' memory.
 fn generations(timeline: &Timeline) -> Vec<[u8; 16]> {
-    let read = |node: &Node<AnyEngine>| {
+    let read = |node: &Node| {
         let mut id = [0; 16];
         node.machine().ram().memory().read_slice(&mut id, GuestAddress(GENERATION_ID)).unwrap();
         id
@@ -147,7 +146,7 @@ impl Restarts for NoRestarts {
     fn warm(&self, _: usize) -> Result<&RestartPoint, String> {
         Err("no restart point".to_owned())
     }
-    fn cold(&self, _: usize, _: u64, _: u64, _: &EngineOptions) -> Result<Machine<AnyEngine>, String> {
+    fn cold(&self, _: usize, _: u64, _: u64, _: &EngineOptions) -> Result<Machine, String> {
         Err("no machine".to_owned())
     }
 }

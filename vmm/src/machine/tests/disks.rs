@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::disk::tests::{fill, values};
 use crate::disk::{BLOCK, CACHE_BYTES_MAX, DiskFault, PowerLossOptions, SECTOR, SectorSize};
 use crate::layout::{VIRTIO, VIRTIO_STRIDE};
-use crate::machine::fake::{FakeEngine, Op, Script};
+use crate::machine::fake::{Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
 use crate::virtio::blk::Latency;
 
@@ -57,12 +57,12 @@ fn config(disk: Disk) -> DiskConfig {
     DiskConfig { disk, serial: "data".into(), read_only: false, latency: Latency::default() }
 }
 
-fn machine(disk: Disk) -> Machine<FakeEngine> {
+fn machine(disk: Disk) -> Machine {
     script().machine_with(|c: &mut MachineConfig| c.disks = vec![config(disk)])
 }
 
 /// Makes request number `number` available: a write of one value to a run of sectors, or a flush.
-fn submit(machine: &Machine<FakeEngine>, number: u16, request: (u64, u32, u8)) {
+fn submit(machine: &Machine, number: u16, request: (u64, u32, u8)) {
     let memory = machine.ram().memory();
     let at = REQUESTS + 0x1_0000 * u64::from(number % 40);
     let (sector, sectors, value) = request;
@@ -89,12 +89,12 @@ fn submit(machine: &Machine<FakeEngine>, number: u16, request: (u64, u32, u8)) {
 }
 
 /// Returns the number of completed requests.
-fn used(machine: &Machine<FakeEngine>) -> u16 {
+fn used(machine: &Machine) -> u16 {
     machine.ram().memory().read_obj(GuestAddress(RINGS + 0x2002)).unwrap()
 }
 
 /// Runs round `round` of a plan: at its start the request of the plan becomes available.
-fn round(machine: &mut Machine<FakeEngine>, plan: &[(u64, u32, u8)], round: usize) -> Digest {
+fn round(machine: &mut Machine, plan: &[(u64, u32, u8)], round: usize) -> Digest {
     submit(machine, round as u16, plan[round]);
     machine.run(&Until::vtime((round as u64 + 1) * ROUND));
     machine.digest()

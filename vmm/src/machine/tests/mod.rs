@@ -28,7 +28,7 @@ pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
 /// A handler that acknowledges the interrupt and returns.
 pub(crate) const HANDLER: [Op; 3] = [Op::Work(300), Op::Store(LAPIC + reg::EOI, 0), Op::Iret];
 
-fn interrupts(machine: &mut Machine<FakeEngine>) -> Vec<(u64, u64)> {
+fn interrupts(machine: &mut Machine) -> Vec<(u64, u64)> {
     let journal = machine.journal().unwrap();
     let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));
     taken.map(|e| (e.icount, e.vtime)).collect()
@@ -164,7 +164,7 @@ fn an_instruction_that_never_ends_is_found() {
 #[test]
 fn machines_can_move_between_threads() {
     fn assert_send<T: Send>() {}
-    assert_send::<Machine<crate::engine::soft::SoftEngine>>();
+    assert_send::<Machine>();
 }
 
 #[test]
