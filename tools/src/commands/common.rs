@@ -26,6 +26,7 @@ use everett_world_file::{self as world_files, Clock, World};
 use serde::Serialize;
 
 use super::timeline::TimelineArgs;
+use crate::features;
 use crate::ui::{Ui, style};
 
 /// Reports the engine and the reason for its choice.
@@ -208,7 +209,7 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Prepared> {
-    let image = images::get(ui, &world, interrupt)?;
+    let image = images::get(ui, &world, features::access(), interrupt)?;
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let cache = Cache::of_user()?;
