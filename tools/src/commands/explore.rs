@@ -30,8 +30,8 @@ use super::exploration::{self, Explored};
 use super::explore_display::Reporter;
 use super::history::{self, Entry};
 use super::{common, findings, record, report};
-use crate::ui::live::{self, Subject};
-use crate::ui::{Ui, printable, style};
+use crate::ui::subject::Subject;
+use crate::ui::{Ui, live, printable, style};
 
 /// `everett explore`
 #[derive(Debug, clap::Args)]

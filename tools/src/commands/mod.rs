@@ -8,7 +8,8 @@
 //! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
 //!   finding or a branch; `age`
 //! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo
-//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`
+//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; `kept`: the arguments of
+//!   `runs prune`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
@@ -35,6 +36,7 @@ mod init;
 mod install;
 mod instruments;
 mod judge;
+mod kept;
 mod moment;
 mod plan;
 mod plans;

@@ -1,7 +1,7 @@
 //! Output: text or JSON lines on standard output, progress and errors on standard error.
 //!
 //! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars; [`live`] the view of
-//!   an exploration.
+//!   an exploration, and [`subject`] what it shows.
 //!
 //! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
 //! terminals. Text that a guest wrote never reaches a terminal with control characters: commands pass it through
@@ -9,6 +9,7 @@
 
 pub mod live;
 pub mod progress;
+pub mod subject;
 
 use std::io::{self, IsTerminal, Write};
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use everett_session::finding_file::{self, ImagesTo, Unpacked};
 use serde::Serialize;
 
-use super::add;
+use crate::commands::history;
 use crate::ui::{Ui, printable, style};
 
 /// Line of `--json`.
@@ -70,5 +70,5 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
         printable(&name),
         about.finding
     ))?;
-    add(ui, &[folder])
+    history::add(ui, &[folder])
 }
