@@ -166,6 +166,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
         ui.say(style::paint(style::NOTE, line))?;
     }
+    common::tell_unrecorded(ui, &args.output)?;
     common::warn_of_engine(ui, &engine)?;
     if let Some(Different { branch, .. }) = recordings.different.first().filter(|_| engine.exact) {
         bail!("the exploration was not exact: the replay of branch {branch} differs from it");
