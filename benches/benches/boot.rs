@@ -9,6 +9,7 @@ use clap::Parser;
 use everett_cpu::CacheConfig;
 use everett_guest_image::configure::NoMachine;
 use everett_guest_image::{Cache, ImageSpec, RootSource, Silent, build};
+use everett_remote_client::Online;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, MachineConfig, Stop, Until, boot};
 use std::path::Path;
@@ -33,7 +34,8 @@ fn run(options: &Options) -> Result<(), String> {
     let mut spec = ImageSpec::of_packages("bookworm", Vec::new(), everett_host::time::unix_s());
     spec.root = RootSource::None;
     let cache = Cache::of_user().map_err(|error| error.to_string())?;
-    let image = build(&spec, &cache, &mut NoMachine, &mut Silent).map_err(|error| error.to_string())?;
+    let image =
+        build(&spec, &cache, &Online, &mut NoMachine, &mut Silent).map_err(|error| error.to_string())?;
     let (kernel, initramfs) = (image.vmlinux.path.as_path(), image.initramfs.path.as_path());
 
     let with_qemu = peer::has_qemu("boot");

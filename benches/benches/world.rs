@@ -5,6 +5,7 @@
 use benches::{Options, Report, Samples, host};
 use clap::Parser;
 use everett_host::interrupt::Interrupt;
+use everett_remote_client::Online;
 use everett_session::conversation::Phase;
 use everett_session::images;
 use everett_session::launch::Launcher;
@@ -105,7 +106,7 @@ fn world(work: Work) -> String {
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;
-    let image = images::get(&Quiet, &world, &Interrupt::default())?;
+    let image = images::get(&Quiet, &world, &Online, &Interrupt::default())?;
     let mut options = EngineOptions::default();
     options.caches.edges = instrument == Instrument::Edges;
     let mut launcher = Launcher {

@@ -4,6 +4,7 @@ use everett_guest_image::configure::{Configure, Configured, Error as ConfigureEr
 use everett_guest_image::image::{DEFAULT_TIME_S, Error};
 use everett_guest_image::kernel::modules::DEFAULT_MODULES;
 use everett_guest_image::{Cache, Image, ImageSpec, KernelSource, RootSource, Silent, build};
+use everett_remote_client::Online;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ impl Lab {
     }
 
     fn build(&self, root: RootSource) -> Result<Image, Error> {
-        build(&self.spec(root), &self.cache, &mut NoMachine, &mut Silent)
+        build(&self.spec(root), &self.cache, &Online, &mut NoMachine, &mut Silent)
     }
 
     /// Makes a tar archive with one program.
@@ -101,7 +102,7 @@ fn built_in_modules_are_an_input_of_the_cache_key() {
         fs::write(folder.join("modules.builtin"), lines).unwrap();
         let kernel = KernelSource::File { path: lab.path("vmlinux"), modules: Some(folder.clone()) };
         let spec = ImageSpec { kernel, ..lab.spec(RootSource::None) };
-        build(&spec, &lab.cache, &mut NoMachine, &mut Silent)
+        build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent)
     };
     assert!(built_in(&DEFAULT_MODULES).is_ok());
     // The same kernel with one module less: the cached entry must not be used.
@@ -177,7 +178,7 @@ fn errors_name_the_unusable_file() {
     assert!(kernel(&other).contains("vmlinux"));
     fs::write(lab.path("world.lock"), "version = 9").unwrap();
     let spec = ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(RootSource::None) };
-    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    let error = build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     assert!(error.contains("world.lock"), "{error}");
 }
 
@@ -192,11 +193,11 @@ fn only_files_are_read() {
     );
     let mut spec = lab.spec(RootSource::None);
     spec.lock = Some("/dev/zero".into());
-    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    let error = build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, device);
     spec.lock = None;
     spec.kernel = KernelSource::File { path: "/dev/zero".into(), modules: None };
-    let error = build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    let error = build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, format!("cannot read the kernel {device}"));
     fs::File::create(lab.path("long.tar")).unwrap().set_len(1 << 40).unwrap();
     assert!(message(RootSource::Tar(lab.path("long.tar"))).contains("long.tar: longer than"));
@@ -205,8 +206,9 @@ fn only_files_are_read() {
 #[test]
 fn options_and_extra_lines_for_apt_are_refused() {
     let lab = Lab::new();
-    let message =
-        |spec: ImageSpec| build(&spec, &lab.cache, &mut NoMachine, &mut Silent).unwrap_err().to_string();
+    let message = |spec: ImageSpec| {
+        build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err().to_string()
+    };
     for name in ["-oDir::Etc=/", "--help", "a b", "a\nb", "", "a/b", "?essential", "a=1"] {
         let spec = lab.spec(RootSource::Packages(vec![name.to_owned()]));
         assert_eq!(message(spec), format!("{name:?} is not a package name"));
@@ -290,11 +292,11 @@ fn locked_packages_are_configured_once_and_need_no_mirror() {
     let lab = Lab::new();
     let spec = locked_packages(&lab, &[("program", "")]);
     let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: true };
-    let error = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap_err().to_string();
+    let error = build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap_err().to_string();
     assert_eq!(error, "configuring the packages failed: configure the packages: exit status 1");
     machine.fail = false;
-    let first = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap();
-    let second = build(&spec, &lab.cache, &mut machine, &mut Silent).unwrap();
+    let first = build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap();
+    let second = build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap();
     assert_eq!((machine.asked, &first.digest), (2, &second.digest));
     assert_eq!(first.lock.packages[0].name, "program");
 
@@ -312,7 +314,7 @@ fn a_change_of_packages_leaves_the_base_as_it_is() {
     const SHELL: (&str, &str) = ("shell", "Essential: yes\n");
     let build = |lab: &Lab, machine: &mut Pretend<'_>, packages: &[(&str, &str)]| {
         let spec = locked_packages(lab, packages);
-        build(&spec, &lab.cache, machine, &mut Silent).unwrap()
+        build(&spec, &lab.cache, &Online, machine, &mut Silent).unwrap()
     };
     let lab = Lab::new();
     let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: false };

@@ -20,6 +20,7 @@ use everett_guest_image::{
 use everett_host::interrupt::Interrupt;
 use everett_host::time::{Stopwatch, unix_s};
 use everett_input::units::{show_bytes, show_duration_ns};
+use everett_remote::Access;
 use everett_world_file::init::ImageFacts;
 use everett_world_file::seal::SealedImages;
 use everett_world_file::{ContainerImage, Node, Root, World};
@@ -84,11 +85,17 @@ impl Image {
     }
 }
 
-/// Returns the image of a world, from the cache or newly built. All nodes of a world share it.
+/// Returns the image of a world, from the cache or newly built. All nodes of a world share it. Registries and mirrors are
+/// asked through `access`.
 ///
 /// # Errors
 /// Returns an error of one line if a part of the image cannot be fetched, built or cached.
-pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interrupt) -> anyhow::Result<Image> {
+pub fn get(
+    progress: &dyn progress::Progress,
+    world: &World,
+    access: &dyn Access,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Image> {
     for note in &world.notes {
         progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
     }
@@ -96,7 +103,7 @@ pub fn get(progress: &dyn progress::Progress, world: &World, interrupt: &Interru
     if let Some(images) = world.seal.as_ref().and_then(|seal| seal.images.as_ref()) {
         return sealed::get(world, images, &cache);
     }
-    let made = make(progress, world, &cache, interrupt);
+    let made = make(progress, world, &cache, access, interrupt);
     if world.seal.is_some() { made.map_err(|error| sealed::without_images(&error)) } else { made }
 }
 
@@ -105,6 +112,7 @@ fn make(
     progress: &dyn progress::Progress,
     world: &World,
     cache: &Cache,
+    access: &dyn Access,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Image> {
     let mut spec = spec(world);
@@ -113,9 +121,9 @@ fn make(
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
     // Container images first: their errors show in a moment, and a kernel takes longer.
-    let containers = Containers::get(world, spec.lock.as_deref(), cache, &mut stage_report)?;
+    let containers = Containers::get(world, spec.lock.as_deref(), cache, access, &mut stage_report)?;
     spec.images.clone_from(&containers.pinned);
-    let built = build(&spec, cache, &mut machine, &mut stage_report);
+    let built = build(&spec, cache, access, &mut machine, &mut stage_report);
     let is_slow = stage_report.is_slow;
     drop(stage_report);
     let built = built.with_context(|| world.file.display().to_string())?;
@@ -156,6 +164,7 @@ impl Containers {
         world: &World,
         lock: Option<&Path>,
         cache: &Cache,
+        access: &dyn Access,
         progress: &mut dyn Progress,
     ) -> anyhow::Result<Containers> {
         let mut containers = Containers::default();
@@ -176,8 +185,8 @@ impl Containers {
                     if world.seal.is_some() {
                         sealed::check_source(&source, locked.is_some()).with_context(at)?;
                     }
-                    let image =
-                        oci::get(&source, locked, world.epoch_unix_s, cache, progress).with_context(at)?;
+                    let image = oci::get(&source, locked, world.epoch_unix_s, cache, access, progress)
+                        .with_context(at)?;
                     let pinned = image.pinned.clone();
                     let pinned = pinned.map(|digest| LockedImage { name: name.clone(), digest });
                     containers.pinned.extend(pinned);
@@ -222,10 +231,10 @@ fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<No
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn facts(image: &ContainerImage) -> anyhow::Result<ImageFacts> {
+pub fn facts(image: &ContainerImage, access: &dyn Access) -> anyhow::Result<ImageFacts> {
     let cache = Cache::of_user()?;
     let _gate = cache.enter()?;
-    let config = oci::config_of(&source(image), &cache)?;
+    let config = oci::config_of(&source(image), &cache, access)?;
     Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`commands`] has the commands, one module each, with their arguments
 //! - [`cache`] lists and removes files that images and boots left on disk
+//! - [`features`]: what this build has
 //! - [`serve`] shows a report in a browser
 //! - [`ui`] writes text, JSON lines and progress bars
 //!
@@ -9,5 +10,6 @@
 
 pub mod cache;
 pub mod commands;
+pub mod features;
 pub mod serve;
 pub mod ui;

@@ -1,7 +1,12 @@
-//! `cargo test` compiles no crate again that `cargo run` has compiled: both build each crate with the same features.
+//! Builds share their crates: each build compiles a crate with the same features. So `cargo test` compiles no crate again that
+//! `cargo build` has compiled, and `cargo build` none that `cargo demo` has compiled.
 
 use std::collections::BTreeSet;
 use std::process::Command;
+
+/// Arguments of `cargo tree` for the program with all features, and with none.
+const FULL: [&str; 4] = ["--package", "everett", "--edges", "normal,build"];
+const SMALL: [&str; 5] = ["--package", "everett", "--edges", "normal,build", "--no-default-features"];
 
 /// Returns the crates that cargo builds, each with its version and features.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {
@@ -20,14 +25,33 @@ fn crates(arguments: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-#[test]
-fn tests_use_the_programs_build_of_each_crate() {
-    let program = crates(&["--package", "everett", "--edges", "normal,build"]);
-    let tests = crates(&["--workspace", "--edges", "normal,build,dev"]);
-    let other: Vec<&String> = program.difference(&tests).collect();
+/// Fails if a crate of `smaller` has other features in `larger`.
+fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>) {
+    // The package of the program itself is compiled for each set of features.
+    let is_own = |line: &&String| line.starts_with("everett v");
+    let other: Vec<&String> = smaller.difference(larger).filter(|line| !is_own(line)).collect();
     assert!(
         other.is_empty(),
-        "tests need other features of these crates; add them to the dependencies in tools/Cargo.toml: {other:#?}"
+        "the larger build needs other features of these crates; add them to the dependencies in tools/Cargo.toml: {other:#?}"
     );
-    assert!(program.len() > 100, "{program:?}");
+    assert!(smaller.len() > 100, "{smaller:?}");
+}
+
+#[test]
+fn tests_use_the_programs_build_of_each_crate() {
+    assert_shared(&crates(&FULL), &crates(&["--workspace", "--edges", "normal,build,dev"]));
+}
+
+#[test]
+fn the_whole_program_uses_the_small_ones_build_of_each_crate() {
+    assert_shared(&crates(&SMALL), &crates(&FULL));
+}
+
+#[test]
+fn the_small_program_has_no_crate_for_features_that_it_lacks() {
+    let small = crates(&SMALL);
+    for name in ["libsqlite3-sys", "pgp", "ratatui", "ring", "rusqlite", "rustls", "ureq"] {
+        let found = small.iter().find(|line| line.split(' ').next() == Some(name));
+        assert_eq!(found, None);
+    }
 }

@@ -16,6 +16,7 @@ use std::process::Command;
 use everett_guest_image::initramfs::Archive;
 use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
+use everett_remote_client::Online;
 use everett_session::configure::SoftConfigure;
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::disk::Disk;
@@ -60,7 +61,8 @@ impl Debian {
         spec.modules.push(String::from(PEERS_BUS));
         let interrupt = Interrupt::default();
         let mut machine = SoftConfigure::new(&cache, &interrupt);
-        let image = build(&spec, &cache, &mut machine, &mut Silent).map_err(|error| error.to_string())?;
+        let image =
+            build(&spec, &cache, &Online, &mut machine, &mut Silent).map_err(|error| error.to_string())?;
         let initramfs = initramfs(&image, &cache)?;
         let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
         Ok(Debian { kernel: image.vmlinux.path, root, initramfs })

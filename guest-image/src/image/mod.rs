@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use everett_remote::Access;
+
 /// Kernel package of an image unless its world names another.
 pub const DEFAULT_KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 
@@ -204,20 +206,21 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
     }
 }
 
-/// Builds an image, or takes its parts from the cache.
+/// Builds an image, or takes its parts from the cache. On a host without apt, packages are fetched through `access`.
 ///
 /// # Errors
 /// Returns the first error, in one line.
 pub fn build(
     spec: &ImageSpec,
     cache: &Cache,
+    access: &dyn Access,
     machine: &mut dyn Configure,
     progress: &mut dyn Progress,
 ) -> Result<Image, Error> {
     check(spec)?;
     let old = spec.lock.as_deref().map(Lock::read).transpose()?.flatten();
     let old = old.filter(|lock| lock.suite == spec.suite);
-    let mut packages = packages::Packages::new(spec, cache, old);
+    let mut packages = packages::Packages::new(spec, cache, access, old);
     packages.check()?;
 
     let kernel = kernel::build(spec, cache, &mut packages, progress)?;

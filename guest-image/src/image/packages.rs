@@ -1,5 +1,7 @@
 //! Choice and download of packages, from the world's request, the lock, the cache and the mirror.
 
+use everett_remote::Access;
+
 use super::provider::Provider;
 use super::{Error, ImageSpec, RootSource};
 use crate::apt::{self, Apt, Exact, Remote};
@@ -24,15 +26,21 @@ pub(super) struct Fetched {
 pub(super) struct Packages<'a> {
     spec: &'a ImageSpec,
     cache: &'a Cache,
+    access: &'a dyn Access,
     old: Option<Lock>,
     new: Lock,
     /// Opened with fresh lists at the first use; not needed with a lock and a complete cache.
-    provider: Option<Provider>,
+    provider: Option<Provider<'a>>,
 }
 
 impl<'a> Packages<'a> {
-    pub(super) fn new(spec: &'a ImageSpec, cache: &'a Cache, old: Option<Lock>) -> Self {
-        Packages { spec, cache, old, new: Lock::new(&spec.suite), provider: None }
+    pub(super) fn new(
+        spec: &'a ImageSpec,
+        cache: &'a Cache,
+        access: &'a dyn Access,
+        old: Option<Lock>,
+    ) -> Self {
+        Packages { spec, cache, access, old, new: Lock::new(&spec.suite), provider: None }
     }
 
     /// Returns the lock of the packages that were used.
@@ -99,12 +107,12 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the provider of packages, after updating its lists at the first call.
-    fn provider(&mut self, progress: &mut dyn Progress) -> Result<&mut Provider, Error> {
+    fn provider(&mut self, progress: &mut dyn Progress) -> Result<&mut Provider<'a>, Error> {
         let provider = match self.provider.take() {
             Some(provider) => provider,
             None => {
                 progress.at(Stage::Resolve, 0, 0);
-                Provider::open(self.spec, self.cache)?
+                Provider::open(self.spec, self.cache, self.access)?
             }
         };
         Ok(self.provider.insert(provider))

@@ -2,20 +2,26 @@
 
 use std::path::Path;
 
+use everett_remote::Access;
+
 use super::{Error, ImageSpec};
 use crate::apt::{self, Apt, Exact, Remote, sources::Sources};
 use crate::cache::Cache;
 use crate::mirror::Mirror;
 
 /// A provider of packages with fresh lists.
-pub(super) enum Provider {
+pub(super) enum Provider<'a> {
     Apt(Apt),
-    Mirror(Mirror),
+    Mirror(Mirror<'a>),
 }
 
-impl Provider {
+impl<'a> Provider<'a> {
     /// Opens the provider for the image's sources, and updates its lists.
-    pub(super) fn open(spec: &ImageSpec, cache: &Cache) -> Result<Provider, Error> {
+    pub(super) fn open(
+        spec: &ImageSpec,
+        cache: &Cache,
+        access: &'a dyn Access,
+    ) -> Result<Provider<'a>, Error> {
         let sources = Sources::of_host(&spec.suite, spec.mirror.as_deref());
         // One state folder for each set of sources, so that lists of another mirror are never used.
         let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
@@ -25,7 +31,7 @@ impl Provider {
             apt.update()?;
             return Ok(Provider::Apt(apt));
         }
-        let mut mirror = Mirror::open(&folder.join("mirror"), &sources)?;
+        let mut mirror = Mirror::open(&folder.join("mirror"), &sources, access)?;
         mirror.update(&sources, spec.clock_s)?;
         Ok(Provider::Mirror(mirror))
     }

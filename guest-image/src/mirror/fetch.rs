@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use everett_remote::Access;
+use everett_remote::http::{Client, Request, Rules};
 use sha2::{Digest as _, Sha256};
-use ureq::{Agent, Proxy};
 
 use super::error::Error;
 use super::release::Named;
@@ -23,38 +24,25 @@ const REDIRECTIONS_MAX: u32 = 5;
 const PIECE_BYTES: usize = 1 << 18;
 
 /// Fetches files of archives.
-pub(super) struct Fetcher {
+pub(super) struct Fetcher<'a> {
+    pub(super) access: &'a dyn Access,
     /// Never leaves https, also not by a redirection.
-    https: Agent,
-    any: Agent,
-    proxy: Option<Proxy>,
+    https: Box<dyn Client>,
+    any: Box<dyn Client>,
 }
 
-impl Fetcher {
-    /// Uses the proxy of the environment (`all_proxy`, `https_proxy`, `http_proxy`, `no_proxy`).
-    pub(super) fn new() -> Fetcher {
-        let proxy = Proxy::try_from_env();
-        let agent = |https_only| {
-            let config = Agent::config_builder()
-                .http_status_as_error(false)
-                .https_only(https_only)
-                .max_redirects(REDIRECTIONS_MAX)
-                .proxy(proxy.clone())
-                .timeout_connect(Some(ANSWER_WITHIN))
-                .timeout_recv_response(Some(ANSWER_WITHIN))
-                .timeout_per_read(Some(READ_WITHIN))
-                .timeout_global(Some(FILE_WITHIN))
-                .user_agent("everett")
-                .build();
-            Agent::from(config)
+impl<'a> Fetcher<'a> {
+    pub(super) fn new(access: &'a dyn Access) -> Fetcher<'a> {
+        let client = |https_only| {
+            access.client(Rules {
+                https_only,
+                redirections_max: REDIRECTIONS_MAX,
+                answer_within: ANSWER_WITHIN,
+                read_within: READ_WITHIN,
+                all_within: Some(FILE_WITHIN),
+            })
         };
-        Fetcher { https: agent(true), any: agent(false), proxy: proxy.clone() }
-    }
-
-    /// True if a request to this address goes through a proxy.
-    pub(super) fn is_proxied(&self, address: &str) -> bool {
-        let uri = address.parse::<ureq::http::Uri>();
-        self.proxy.as_ref().is_some_and(|proxy| uri.is_ok_and(|uri| !proxy.is_no_proxy(&uri)))
+        Fetcher { access, https: client(true), any: client(false) }
     }
 
     /// Reads a file of at most `most` bytes.
@@ -110,12 +98,12 @@ impl Fetcher {
             let opened = everett_input::file::open(Path::new(&path));
             Box::new(opened.map_err(|error| unreachable(error.reason.to_string()))?.0)
         } else {
-            let agent = if address.starts_with("https:") { &self.https } else { &self.any };
-            let response = agent.get(address).call().map_err(|error| unreachable(error.to_string()))?;
-            if !response.status().is_success() {
-                return Err(unreachable(format!("the mirror answers {}", response.status())));
+            let client = if address.starts_with("https:") { &self.https } else { &self.any };
+            let answer = client.send(&Request::get(address, most.saturating_add(1))).map_err(unreachable)?;
+            if !answer.status.is_success() {
+                return Err(unreachable(format!("the mirror answers {}", answer.status)));
             }
-            Box::new(response.into_body().into_with_config().limit(most.saturating_add(1)).reader())
+            answer.body
         };
         // One byte beyond the bound shows that there is more.
         let mut body = body.take(most.saturating_add(1));

@@ -2,7 +2,7 @@
 //!
 //! - this file: the state in a folder, and the packages of all sources together.
 //! - [`update`]: the index of a suite is fetched and verified, then its list of packages.
-//! - [`trust`]: which keys may sign an index. [`keys`]: the check of a signature.
+//! - [`trust`]: which keys may sign an index. The check of a signature is in `everett-remote-client`.
 //! - [`suite`]: the list of a suite in the state folder. [`release`]: the index, [`list`]: the packages.
 //! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
 //!
@@ -15,7 +15,6 @@
 mod error;
 mod fetch;
 mod kernel;
-mod keys;
 mod list;
 mod release;
 mod suite;
@@ -28,6 +27,8 @@ use std::path::{Path, PathBuf};
 
 pub use error::Error;
 
+use everett_remote::Access;
+
 use crate::apt::sources::Sources;
 use crate::apt::{self, ARCHITECTURE, Exact, Remote};
 use error::file_error;
@@ -39,10 +40,10 @@ use suite::Suite;
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
 /// Packages from mirrors, with state in a folder.
-pub struct Mirror {
+pub struct Mirror<'a> {
     folder: PathBuf,
     suite: String,
-    fetcher: Fetcher,
+    fetcher: Fetcher<'a>,
     suites: Vec<Suite>,
     /// Packages that were located, each with the base address of its archive.
     located: Vec<(String, Listed)>,
@@ -50,12 +51,12 @@ pub struct Mirror {
     _lock: File,
 }
 
-impl Mirror {
+impl<'a> Mirror<'a> {
     /// Opens the state in `folder`. Waits while another process has it open.
     ///
     /// # Errors
     /// Returns an error if a file in the folder cannot be created or locked.
-    pub fn open(folder: &Path, sources: &Sources) -> Result<Mirror, Error> {
+    pub fn open(folder: &Path, sources: &Sources, access: &'a dyn Access) -> Result<Mirror<'a>, Error> {
         fs::create_dir_all(folder).map_err(file_error(folder))?;
         let path = folder.join("everett.lock");
         let lock = File::create(&path).map_err(file_error(&path))?;
@@ -64,7 +65,7 @@ impl Mirror {
         Ok(Mirror {
             folder: folder.to_owned(),
             suite,
-            fetcher: Fetcher::new(),
+            fetcher: Fetcher::new(access),
             suites: Vec::new(),
             located: Vec::new(),
             _lock: lock,

@@ -27,7 +27,7 @@ impl Suite {
     /// Fetches the list that an index names, unless it is there.
     pub(super) fn open(
         folder: &Path,
-        fetcher: &Fetcher,
+        fetcher: &Fetcher<'_>,
         base: &str,
         named: &str,
         release: &Release,

@@ -6,9 +6,11 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use everett_remote::Access;
+use everett_remote::signed::Signed;
+
 use super::error::{Error, file_error};
 use super::fetch::Fetcher;
-use super::keys::{Keys, Signed};
 use super::release::Release;
 use super::suite::Suite;
 use crate::apt::sources;
@@ -16,6 +18,23 @@ use crate::archive;
 use crate::cache;
 use crate::debian::package::Package;
 use crate::debian::version::compare;
+
+/// Fingerprints of the primary keys with which Debian signs its archives, from bullseye to trixie. They are in Debian's
+/// package `debian-archive-keyring` and at <https://ftp-master.debian.org/keys.html>.
+const DEBIAN: [&str; 9] = [
+    // Archive, security archive and stable release of Debian 11.
+    "1f89983e0081fde018f3cc9673a4f27b8dd47936",
+    "ac530d520f2f3269f5e98313a48449044aad5c5d",
+    "a4285295fc7b1a81600062a9605c66f00d6c9793",
+    // The same of Debian 12.
+    "b8b80b5b623eab6ad8775c45b7c5d7d6350947f8",
+    "05ab90340c0c5e797f44a8c8254cf3b5aec0a8f0",
+    "4d64fec119c2029067d6e791f8d2585b8783d481",
+    // The same of Debian 13.
+    "04b54c3cdca79751b16bc6b5225629df75b188bd",
+    "5e04a1e3223a19a20706e20f9904613d4cce68c6",
+    "41587f7db8c774bccf131416762f67a0b2c39de4",
+];
 
 /// Package with the keys of Debian's archives.
 const PACKAGE: &str = "debian-archive-keyring";
@@ -33,7 +52,7 @@ const KEYS_BYTES_MAX: u64 = 4 << 20;
 pub(super) struct Place<'p> {
     /// Folder of the state.
     pub(super) folder: &'p Path,
-    pub(super) fetcher: &'p Fetcher,
+    pub(super) fetcher: &'p Fetcher<'p>,
     /// Base address of the archive.
     pub(super) base: &'p str,
     /// Name of the suite.
@@ -50,10 +69,11 @@ pub(super) fn verify(
     now_s: u64,
 ) -> Result<String, Error> {
     let refused = |reason| Error::Signature { address: place.address.to_owned(), reason };
-    let signed = Signed::parse(bytes).map_err(refused)?;
+    let access = place.fetcher.access;
+    let signed = access.signed(bytes).map_err(refused)?;
     let mut why = None;
     if let Some(signed_by) = signed_by {
-        match of_host(signed_by)?.verify(&signed, now_s) {
+        match signed.verify(&of_host(access, signed_by)?, None, now_s) {
             Ok(()) => return Ok(signed.text()),
             // The host's own copy of Debian's keys may be too old.
             Err(reason) if sources::is_keyring(signed_by) => why = Some(reason),
@@ -62,12 +82,11 @@ pub(super) fn verify(
     }
     let stored = place.folder.join("keyring.pgp");
     if let Ok(bytes) = everett_input::file::read(&stored, KEYS_BYTES_MAX)
-        && let Ok(keys) = Keys::parse(&bytes)
-        && keys.of_debian().verify(&signed, now_s).is_ok()
+        && signed.verify(&bytes, Some(&DEBIAN), now_s).is_ok()
     {
         return Ok(signed.text());
     }
-    let bytes = match fetched(place, &signed)? {
+    let bytes = match fetched(place, signed.as_ref())? {
         Some(bytes) => bytes,
         None => {
             let reason = why.unwrap_or_else(|| {
@@ -77,11 +96,10 @@ pub(super) fn verify(
         }
     };
     let bad = |reason| Error::Keys { path: format!("{PACKAGE} of {}", place.base), reason };
-    let keys = Keys::parse(&bytes).map_err(bad)?.of_debian();
-    if keys.is_empty() {
+    if access.count_certificates(&bytes, Some(&DEBIAN)).map_err(bad)? == 0 {
         return Err(bad("none of them is a key of Debian that Everett knows".to_owned()));
     }
-    keys.verify(&signed, now_s).map_err(refused)?;
+    signed.verify(&bytes, Some(&DEBIAN), now_s).map_err(refused)?;
     let mut file = tempfile::NamedTempFile::new_in(place.folder).map_err(file_error(place.folder))?;
     std::io::Write::write_all(&mut file, &bytes).map_err(file_error(&stored))?;
     cache::persist(file, &stored).map_err(file_error(&stored))?;
@@ -89,26 +107,28 @@ pub(super) fn verify(
 }
 
 /// Reads keys that the host's configuration names: a file, or the keys themselves in armor.
-fn of_host(signed_by: &str) -> Result<Keys, Error> {
+fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
     let bad = |path: &str| {
         let path = path.to_owned();
         move |reason| Error::Keys { path, reason }
     };
-    if !signed_by.trim_start().starts_with('/') {
+    let (path, bytes) = if signed_by.trim_start().starts_with('/') {
+        let path = signed_by.trim();
+        let bytes = everett_input::file::read(Path::new(path), KEYS_BYTES_MAX);
+        (path, bytes.map_err(|error| bad(path)(error.reason.to_string()))?)
+    } else {
         // In a paragraph, each line is indented by a space, and an empty line is a dot.
         let lines = signed_by.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
         let text: String =
             lines.map(|line| if line == "." { "\n".to_owned() } else { format!("{line}\n") }).collect();
-        return Keys::parse(text.trim_start().as_bytes()).map_err(bad("the host's package sources"));
-    }
-    let path = signed_by.trim();
-    let bytes = everett_input::file::read(Path::new(path), KEYS_BYTES_MAX);
-    let bytes = bytes.map_err(|error| bad(path)(error.reason.to_string()))?;
-    Keys::parse(&bytes).map_err(bad(path))
+        ("the host's package sources", text.trim_start().as_bytes().to_owned())
+    };
+    access.count_certificates(&bytes, None).map_err(bad(path))?;
+    Ok(bytes)
 }
 
 /// Fetches the archive's own keys by an index that is not verified yet; `None` if the archive has no such package.
-fn fetched(place: &Place<'_>, signed: &Signed) -> Result<Option<Vec<u8>>, Error> {
+fn fetched(place: &Place<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
     let Place { folder, fetcher, base, suite, address } = *place;
     let release = Release::parse(&signed.text(), address)?;
     let Some(suite) = Suite::open(folder, fetcher, base, suite, &release)? else { return Ok(None) };

@@ -22,7 +22,7 @@ const DEBIAN_HTTPS: &str = "https://deb.debian.org/";
 /// Fetches a suite's index and, if it is a new one, its list. `None` if the suite has no list.
 pub(super) fn update(
     folder: &Path,
-    fetcher: &Fetcher,
+    fetcher: &Fetcher<'_>,
     source: &Source,
     named: &str,
     now_s: u64,
@@ -49,13 +49,13 @@ pub(super) fn update(
 
 /// Returns the base address of an archive, without a slash at its end. Debian's own mirrors are asked over https if a
 /// proxy is between: it passes that on unread, and need not know how to.
-fn base(uri: &str, fetcher: &Fetcher) -> Result<String, Error> {
+fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {
         return Err(Error::Scheme(uri.to_owned()));
     }
     match uri.strip_prefix(DEBIAN) {
-        Some(rest) if fetcher.is_proxied(uri) => Ok(format!("{DEBIAN_HTTPS}{rest}")),
+        Some(rest) if fetcher.access.is_proxied(uri) => Ok(format!("{DEBIAN_HTTPS}{rest}")),
         _ => Ok(uri.to_owned()),
     }
 }

@@ -37,6 +37,8 @@ mod store;
 
 use std::path::PathBuf;
 
+use everett_remote::Access;
+
 use crate::cache::{self, Cache, Entry, Key};
 use crate::progress::{Progress, Stage};
 use blobs::Blobs;
@@ -179,7 +181,8 @@ fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
 }
 
 /// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
-/// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before.
+/// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before. Registries are
+/// asked through `access`.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -188,10 +191,11 @@ pub fn get(
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
+    access: &dyn Access,
     progress: &mut dyn Progress,
 ) -> Result<ContainerImage, Error> {
     let named = |problem: Problem| Error { image: source.to_string(), problem };
-    made(source, locked, time_s, cache, progress).map_err(named)
+    made(source, locked, time_s, cache, access, progress).map_err(named)
 }
 
 /// Returns the configuration of a source's image, without its layers if the source can leave them out. Docker and podman
@@ -199,9 +203,9 @@ pub fn get(
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn config_of(source: &Source, cache: &Cache) -> Result<ImageConfig, Error> {
+pub fn config_of(source: &Source, cache: &Cache, access: &dyn Access) -> Result<ImageConfig, Error> {
     let named = |problem: Problem| Error { image: source.to_string(), problem };
-    Opened::new(source, None).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
+    Opened::new(source, None, access).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
 }
 
 fn made(
@@ -209,10 +213,11 @@ fn made(
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
+    access: &dyn Access,
     progress: &mut dyn Progress,
 ) -> Result<ContainerImage, Problem> {
     progress.at(Stage::Image, 0, 0);
-    let mut opened = Opened::new(source, locked)?;
+    let mut opened = Opened::new(source, locked, access)?;
     let (config_entry, config) = opened.config_read(cache)?;
     let mut layers = Vec::new();
     let total = config.diff_ids.len() as u64;
@@ -245,7 +250,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(source: &Source, locked: Option<&str>) -> Result<Self, Problem> {
+    fn new(source: &Source, locked: Option<&str>, access: &dyn Access) -> Result<Self, Problem> {
         let mut opened =
             Opened { source: source.clone(), key: None, found: None, registry: None, pinned: None };
         if let Source::Named(name) = source {
@@ -267,7 +272,7 @@ impl Opened {
                 if let (None, Some(locked)) = (&reference.digest, locked) {
                     reference.digest = Some(locked.parse()?);
                 }
-                let mut registry = registry::Registry::new(reference);
+                let mut registry = registry::Registry::new(reference, access);
                 let digest = registry.digest()?.to_string();
                 opened.registry = Some(registry);
                 let key = Key::new("oci registry").with(&digest);

@@ -26,6 +26,7 @@ use serde::Serialize;
 use super::engine_choice::EngineArgs;
 use super::engine_options::{Hidden, engine_options};
 use super::{Outcome, common};
+use crate::features;
 use crate::ui::{Ui, printable, style};
 
 /// `everett boot`
@@ -138,7 +139,7 @@ fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     world.workload = Workload::default();
     let seed = args.seed.or(world.seed).unwrap_or(0);
     let interrupt = Interrupt::install()?;
-    let mut files = images::get(ui, &world, &interrupt)?.files;
+    let mut files = images::get(ui, &world, features::access(), &interrupt)?.files;
     let unpacked = args.kernel.as_deref().map(images::unpack_kernel).transpose()?;
     if let Some(kernel) = &unpacked {
         files.kernel = kernel.path().to_owned();

@@ -26,7 +26,8 @@ use everett_world_file::{self as world_files, Clock, World};
 use serde::Serialize;
 
 use super::timeline::TimelineArgs;
-use crate::ui::{Ui, style};
+use crate::features;
+use crate::ui::{Ui, printable, style};
 
 /// Reports the engine and the reason for its choice.
 pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
@@ -47,6 +48,18 @@ pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
         Some(warning) => Ok(ui.say(style::paint(style::BAD, warning))?),
         None => Ok(()),
     }
+}
+
+/// Says that this exploration is not recorded, in a build without the history of runs.
+pub(super) fn tell_unrecorded(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
+    if features::HISTORY {
+        return Ok(());
+    }
+    let folder = printable(&folder.display().to_string());
+    let line = format!(
+        "not in the history of runs, which this build lacks; a full build records it: everett runs add {folder}"
+    );
+    Ok(ui.say(style::paint(style::FAINT, line))?)
 }
 
 /// Describes an amount of execution, in the unit of the clock, and the host time that it took.
@@ -208,7 +221,7 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Prepared> {
-    let image = images::get(ui, &world, interrupt)?;
+    let image = images::get(ui, &world, features::access(), interrupt)?;
     let identity = image.identity(&world);
     let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
     let cache = Cache::of_user()?;

@@ -8,6 +8,7 @@ use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
+use crate::features::{HISTORY, ONLINE, VIEW};
 use crate::ui::{Ui, style};
 
 /// `everett doctor`
@@ -23,6 +24,12 @@ pub struct Args {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
+    /// Features of this build.
+    Build {
+        history: bool,
+        online: bool,
+        view: bool,
+    },
     Check(&'a Finding),
     /// Verdict on the kvm engine: true if repeated probes proved it exact, and the requirements that were not proved.
     Kvm {
@@ -35,6 +42,9 @@ enum Record<'a> {
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let Examination { findings, unproven } = if args.prove { doctor::prove() } else { doctor::examine() };
     let width = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    if !args.prove {
+        tell_build(ui, width)?;
+    }
     for finding in &findings {
         let (style, word) = match finding.verdict {
             Verdict::Ok => (style::GOOD, "ok  "),
@@ -65,4 +75,24 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         ui.record(&Record::Engine(&engine))?;
     }
     Ok(if findings.iter().any(|f| f.verdict == Verdict::Bad) { Outcome::Found } else { Outcome::Fine })
+}
+
+/// Says which features this build has.
+fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
+    let all = [
+        (ONLINE, "online (registries, mirrors)"),
+        (HISTORY, "history (everett runs)"),
+        (VIEW, "view (live view of explore)"),
+    ];
+    let lacking: Vec<&str> = all.iter().filter(|(has, _)| !has).map(|(_, name)| *name).collect();
+    let (style, word, detail) = match lacking.as_slice() {
+        [] => (style::GOOD, "ok  ", "it has all features".to_owned()),
+        lacking => (
+            style::NOTE,
+            "note",
+            format!("it lacks {}; cargo build --release builds all", lacking.join(", ")),
+        ),
+    };
+    ui.say(format!("{}  {:width$}  {detail}", style::paint(style, word), "build"))?;
+    Ok(ui.record(&Record::Build { history: HISTORY, online: ONLINE, view: VIEW })?)
 }

@@ -30,8 +30,8 @@ use super::exploration::{self, Explored};
 use super::explore_display::Reporter;
 use super::history::{self, Entry};
 use super::{common, findings, record, report};
-use crate::ui::live::{self, Subject};
-use crate::ui::{Ui, printable, style};
+use crate::ui::subject::Subject;
+use crate::ui::{Ui, live, printable, style};
 
 /// `everett explore`
 #[derive(Debug, clap::Args)]
@@ -166,6 +166,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
         ui.say(style::paint(style::NOTE, line))?;
     }
+    common::tell_unrecorded(ui, &args.output)?;
     common::warn_of_engine(ui, &engine)?;
     if let Some(Different { branch, .. }) = recordings.different.first().filter(|_| engine.exact) {
         bail!("the exploration was not exact: the replay of branch {branch} differs from it");

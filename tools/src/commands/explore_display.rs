@@ -10,8 +10,9 @@ use everett_session::explore::expedition::{Onlooker, Progress, Sight};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ui::live::{Live, Subject};
+use crate::ui::live::Live;
 use crate::ui::progress::ExploreBar;
+use crate::ui::subject::Subject;
 use crate::ui::{Ui, printable, style};
 
 /// A line of `--json` for a finding.

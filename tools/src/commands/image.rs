@@ -9,6 +9,7 @@ use everett_session::images;
 use serde::Serialize;
 
 use super::{Outcome, common};
+use crate::features;
 use crate::ui::Ui;
 
 /// `everett image …`
@@ -39,7 +40,7 @@ struct Record<'a> {
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let Args::Build { world } = args;
     let world = common::load(world)?;
-    let image = images::get(ui, &world, &Interrupt::install()?)?;
+    let image = images::get(ui, &world, features::access(), &Interrupt::install()?)?;
     ui.say(format!("image {}", image.digest))?;
     ui.say(format!("{} packages, {}", image.packages, show_bytes(image.bytes)))?;
     for (node, own) in &image.files.images {

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::common::WORLD_FILE;
 use super::{Outcome, trial};
+use crate::features;
 use crate::ui::{Ui, printable, style};
 
 /// `everett init`
@@ -173,7 +174,7 @@ fn machines(subject: Subject, arguments: &[String]) -> anyhow::Result<Machines> 
         Subject::Image(text) => {
             let image =
                 ContainerImage::parse(Path::new("."), &text).map_err(|what| anyhow!("{text}: {what}"))?;
-            let facts = images::facts(&image)?;
+            let facts = images::facts(&image, features::access())?;
             Machines::Image { image, text, facts }
         }
     })

@@ -8,7 +8,8 @@
 //! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
 //!   finding or a branch; `age`
 //! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo
-//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`
+//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
+//!   feature. `kept`: the arguments of `runs prune`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
@@ -28,6 +29,7 @@ mod exploration;
 mod explore;
 mod explore_display;
 mod findings;
+#[cfg(feature = "history")]
 mod history;
 mod id;
 mod image;
@@ -35,7 +37,10 @@ mod init;
 mod install;
 mod instruments;
 mod judge;
+mod kept;
 mod moment;
+#[cfg(not(feature = "history"))]
+mod no_history;
 mod plan;
 mod plans;
 mod record;
@@ -56,6 +61,9 @@ use std::io;
 use std::process::ExitCode;
 
 pub use report::live_page;
+
+#[cfg(not(feature = "history"))]
+use no_history as history;
 
 use everett_input::text;
 use everett_session::timeline::BootError;

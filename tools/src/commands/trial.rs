@@ -18,6 +18,7 @@ use everett_vmm::machine::{Stop, Until};
 use everett_world_file::{Restart, Workload, World};
 
 use super::common::WORLD_FILE;
+use crate::features;
 use crate::ui::Ui;
 
 /// Interval of vtime at which events are taken, in nanoseconds.
@@ -53,7 +54,9 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
         (service.restart, service.ready) = (Restart::Never, None);
     }
     let launcher = Launcher {
-        files: images::get(ui, &world, interrupt).map_err(|error| without(&world.file, error))?.files,
+        files: images::get(ui, &world, features::access(), interrupt)
+            .map_err(|error| without(&world.file, error))?
+            .files,
         world,
         only: Some(0),
         cmdline: String::new(),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
 use everett_host::interrupt::Interrupt;
+use everett_remote_client::Online;
 use everett_session::event::{Event, What};
 use everett_session::images;
 use everett_session::launch::Launcher;
@@ -51,7 +52,7 @@ fn sqlite_keeps_acknowledged_data_unless_it_does_not_flush() {
 #[test]
 fn xfs_recovers_flushed_data() {
     let world = world_file::load(&test_world().with_file_name("xfs.toml")).expect("a world");
-    let image = images::get(&Quiet, &world, &Interrupt::default()).expect("its image");
+    let image = images::get(&Quiet, &world, &Online, &Interrupt::default()).expect("its image");
     let (launcher, points) =
         ready(Launcher { world, files: image.files, ..cold_launcher(EngineOptions::default()) });
     const PLAN: &str = r#"

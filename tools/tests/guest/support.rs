@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
+use everett_remote_client::Online;
 use everett_session::booted::{self, Booted, Wanted};
 use everett_session::drive::{Ended, Watch, drive, drive_until_done};
 use everett_session::event::{Event, What};
@@ -40,7 +41,7 @@ pub(crate) fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let world = world_file::load(&world_file()).expect("the test world");
-        images::get(&Quiet, &world, &Interrupt::default()).expect("the image of the test world")
+        images::get(&Quiet, &world, &Online, &Interrupt::default()).expect("the image of the test world")
     })
 }
 

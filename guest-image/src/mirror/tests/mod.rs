@@ -1,8 +1,9 @@
 //! A mirror that the tests serve on loopback, with every kind of wrong answer.
 
-mod keys;
 mod repository;
 mod server;
+#[path = "../../../../remote/client/tests/signing/mod.rs"]
+#[expect(dead_code, reason = "tests of certificates use the rest")]
 mod signing;
 
 use repository::{Dates, FOLDER, INDEX, KERNEL, Lab, NOW_S, entry, index, list, sha256, xz};

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use everett_remote_client::Online;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -119,18 +120,18 @@ impl Lab {
     }
 
     /// Opens a mirror with fresh lists.
-    pub(super) fn mirror(&self) -> Result<Mirror, Error> {
+    pub(super) fn mirror(&self) -> Result<Mirror<'static>, Error> {
         self.mirror_of(&self.sources(&self.server.address, true), NOW_S)
     }
 
-    pub(super) fn mirror_of(&self, sources: &Sources, now_s: u64) -> Result<Mirror, Error> {
-        let mut mirror = Mirror::open(&self.folder.path().join("state"), sources)?;
+    pub(super) fn mirror_of(&self, sources: &Sources, now_s: u64) -> Result<Mirror<'static>, Error> {
+        let mut mirror = Mirror::open(&self.folder.path().join("state"), sources, &Online)?;
         mirror.update(sources, now_s)?;
         Ok(mirror)
     }
 
     /// Downloads the newest kernel package; returns its content.
-    pub(super) fn kernel(&self, mirror: &mut Mirror) -> Result<Vec<u8>, Error> {
+    pub(super) fn kernel(&self, mirror: &mut Mirror<'_>) -> Result<Vec<u8>, Error> {
         let chosen = mirror.kernel("linux-image-cloud-amd64", &[])?;
         let remotes = mirror.locate(&[chosen])?;
         mirror.download(&remotes, self.folder.path(), &mut |_| ())?;

@@ -20,9 +20,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use docker_credential::DockerCredential;
+use everett_remote::Access;
+use everett_remote::http::{Answer, Client, Fields, Request, Rules, Status};
 use serde::Deserialize;
-use ureq::Agent;
-use ureq::http::{Response, StatusCode};
 
 use super::blobs::{self, Blobs};
 use super::digest::Digest;
@@ -47,10 +47,18 @@ const TOKEN_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of redirections of a request. Registries redirect to the stores of blobs.
 const REDIRECTIONS_MAX: u32 = 10;
 
+/// Numbers of statuses (RFC 9110, 15.5; RFC 6585, 4).
+const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
+const NOT_FOUND: u16 = 404;
+const TOO_MANY_REQUESTS: u16 = 429;
+
 /// A registry that is asked for one image.
 pub(super) struct Registry {
     reference: Reference,
-    agent: Agent,
+    client: Box<dyn Client>,
+    /// Client for requests for tokens, which follow no redirections.
+    tokens: Box<dyn Client>,
     /// Finds the operator's credentials for a registry.
     credential: fn(&Reference) -> Option<DockerCredential>,
     /// Value of the header `Authorization`, once the registry has demanded one.
@@ -60,16 +68,17 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(reference: Reference) -> Registry {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(REDIRECTIONS_MAX)
-            .timeout_connect(Some(ANSWER_WITHIN))
-            .timeout_recv_response(Some(ANSWER_WITHIN))
-            .timeout_per_read(Some(READ_WITHIN))
-            .user_agent("everett")
-            .build();
-        Registry { reference, agent: config.into(), credential, authorization: None, top: None }
+    pub(super) fn new(reference: Reference, access: &dyn Access) -> Registry {
+        let rules = Rules {
+            https_only: false,
+            redirections_max: REDIRECTIONS_MAX,
+            answer_within: ANSWER_WITHIN,
+            read_within: READ_WITHIN,
+            all_within: None,
+        };
+        let client = access.client(rules);
+        let tokens = access.client(Rules { redirections_max: 0, ..rules });
+        Registry { reference, client, tokens, credential, authorization: None, top: None }
     }
 
     /// Returns the digest of the manifest or index that the reference names.
@@ -108,47 +117,40 @@ impl Registry {
         let Reference { host, repository, .. } = &self.reference;
         let scheme = self.reference.scheme();
         let address = format!("{scheme}://{host}/v2/{repository}/{kind}/{name}");
-        let mut response = self.request(&address)?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let challenges = response.headers().get_all("www-authenticate");
-            let challenges: Vec<&str> = challenges.iter().filter_map(|value| value.to_str().ok()).collect();
-            let challenge = Challenge::of(&challenges).ok_or_else(|| self.refused(response.status()))?;
+        let mut answer = self.request(&address)?;
+        if answer.status.code == UNAUTHORIZED {
+            let challenges: Vec<&str> = answer.values("www-authenticate").collect();
+            let challenge = Challenge::of(&challenges).ok_or_else(|| self.refused(answer.status))?;
             self.authorization = Some(self.authorize(&challenge)?);
-            response = self.request(&address)?;
+            answer = self.request(&address)?;
         }
-        match response.status() {
-            status if status.is_success() => {
-                // Callers have lower bounds for what they read, except for a layer.
-                let body = response.into_body().into_with_config().limit(LAYER_BYTES_MAX);
-                Ok(Box::new(body.reader()))
-            }
-            StatusCode::NOT_FOUND if kind == "blobs" => Err(Problem::Missing { blob: name.to_owned() }),
-            status => Err(self.refused(status)),
+        match answer.status.code {
+            _ if answer.status.is_success() => Ok(answer.body),
+            NOT_FOUND if kind == "blobs" => Err(Problem::Missing { blob: name.to_owned() }),
+            _ => Err(self.refused(answer.status)),
         }
     }
 
-    fn request(&self, address: &str) -> Result<Response<ureq::Body>, Problem> {
-        let mut request = self.agent.get(address).header("Accept", MANIFESTS);
-        if let Some(authorization) = &self.authorization {
-            request = request.header("Authorization", authorization);
-        }
-        request.call().map_err(|error| self.unreachable(&error))
+    fn request(&self, address: &str) -> Result<Answer, Problem> {
+        let mut headers = vec![("Accept", MANIFESTS)];
+        headers.extend(self.authorization.as_deref().map(|authorization| ("Authorization", authorization)));
+        // Callers have lower bounds for what they read, except for a layer.
+        let request = Request { headers: &headers, ..Request::get(address, LAYER_BYTES_MAX) };
+        self.client.send(&request).map_err(|said| self.unreachable(said))
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> Problem {
-        Problem::Registry { host: self.reference.host.clone(), said: error.to_string() }
+    fn unreachable(&self, said: String) -> Problem {
+        Problem::Registry { host: self.reference.host.clone(), said }
     }
 
-    fn refused(&self, status: StatusCode) -> Problem {
-        let said = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+    fn refused(&self, status: Status) -> Problem {
+        let said = match status.code {
+            UNAUTHORIZED | FORBIDDEN => {
                 format!("it refuses access ({status}); log in with docker login or podman login")
             }
-            StatusCode::NOT_FOUND => format!("it has no such image ({status})"),
-            StatusCode::TOO_MANY_REQUESTS => {
-                format!("it wants fewer requests ({status}); log in, or try later")
-            }
-            status => format!("it answers {status}"),
+            NOT_FOUND => format!("it has no such image ({status})"),
+            TOO_MANY_REQUESTS => format!("it wants fewer requests ({status}); log in, or try later"),
+            _ => format!("it answers {status}"),
         };
         Problem::Registry { host: self.reference.host.clone(), said }
     }
@@ -163,7 +165,7 @@ impl Registry {
             _ => None,
         };
         let Challenge::Bearer { realm, service, scope } = challenge else {
-            return basic.ok_or_else(|| self.refused(StatusCode::UNAUTHORIZED));
+            return basic.ok_or_else(|| self.refused(Status { code: UNAUTHORIZED, words: "Unauthorized" }));
         };
         if !self.reference.may_authorize_at(realm) {
             let said = format!("it wants credentials sent without encryption, to {realm}");
@@ -172,6 +174,7 @@ impl Registry {
         let own_scope = format!("repository:{}:pull", self.reference.repository);
         let scope = scope.as_deref().unwrap_or(&own_scope);
         let service = service.as_deref().unwrap_or_default();
+        let request = Request::get(realm, TOKEN_BYTES_MAX);
         let answer = if let Some(DockerCredential::IdentityToken(token)) = &credential {
             // OAuth2, as Docker's specification of tokens describes it.
             let form = [
@@ -181,21 +184,18 @@ impl Registry {
                 ("client_id", "everett"),
                 ("refresh_token", token.as_str()),
             ];
-            self.agent.post(realm).config().max_redirects(0).build().send_form(form)
+            self.tokens.send(&Request { fields: Fields::Form(&form), ..request })
         } else {
-            let request = self.agent.get(realm).config().max_redirects(0).build();
-            let mut request = request.query("service", service).query("scope", scope);
-            if let Some(basic) = basic {
-                request = request.header("Authorization", basic);
-            }
-            request.call()
+            let headers: Vec<(&str, &str)> =
+                basic.iter().map(|basic| ("Authorization", basic.as_str())).collect();
+            let query = [("service", service), ("scope", scope)];
+            self.tokens.send(&Request { headers: &headers, fields: Fields::Query(&query), ..request })
         };
-        let answer = answer.map_err(|error| self.unreachable(&error))?;
-        if !answer.status().is_success() {
-            return Err(self.refused(answer.status()));
+        let answer = answer.map_err(|said| self.unreachable(said))?;
+        if !answer.status.is_success() {
+            return Err(self.refused(answer.status));
         }
-        let body = answer.into_body().into_with_config().limit(TOKEN_BYTES_MAX).reader();
-        let text = blobs::read_bounded(body, "the registry's token", TOKEN_BYTES_MAX)?;
+        let text = blobs::read_bounded(answer.body, "the registry's token", TOKEN_BYTES_MAX)?;
         let token: Token = serde_json::from_slice(&text).unwrap_or_default();
         let token = token
             .token

@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use ureq::http::Uri;
-
 use super::super::digest::Digest;
 use super::super::error::Problem;
 
@@ -89,16 +87,21 @@ impl Reference {
     /// True if credentials may be sent to the server of tokens at `realm`: over https to any, over http only to the registry
     /// itself.
     pub(super) fn may_authorize_at(&self, realm: &str) -> bool {
-        let Ok(realm) = realm.parse::<Uri>() else { return false };
-        let Some(authority) = realm.authority().filter(|authority| !authority.as_str().contains('@')) else {
+        let Some((scheme, rest)) = realm.split_once("://") else { return false };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // With other characters, a user in front of the host for example, two readers could take another part for the host.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        if authority.is_empty() || !authority.bytes().all(is_plain) {
             return false;
+        }
+        let parts = |authority: &str| {
+            let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
+            Some((host.to_ascii_lowercase(), port.parse::<u16>().ok()?))
         };
-        let (host, port) = self.host.split_once(':').unwrap_or((&self.host, "80"));
-        let is_own = authority.host().eq_ignore_ascii_case(host)
-            && port.parse().is_ok_and(|port: u16| authority.port_u16().unwrap_or(80) == port);
-        match realm.scheme_str() {
-            Some("https") => true,
-            Some("http") => self.scheme() == "http" && is_own,
+        let is_own = || parts(authority).is_some_and(|own| Some(own) == parts(&self.host));
+        match scheme {
+            "https" => true,
+            "http" => self.scheme() == "http" && is_own(),
             _ => false,
         }
     }
@@ -157,6 +160,13 @@ mod tests {
             ("redis", "http://registry-1.docker.io/token"),
             ("127.0.0.1:5000/x", "ftp://127.0.0.1:5000/token"),
             ("127.0.0.1:5000/x", "/token"),
+            ("127.0.0.1:5000/x", "http://"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000\\@example.com/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000%2f@example.com/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000:5000/token"),
+            ("127.0.0.1:5000/x", "http://127.0.0.1:5000 /token"),
+            ("redis", "https://user@auth.docker.io/token"),
+            ("redis", "https:///token"),
         ] {
             assert!(!own(name, realm), "{name} {realm}");
         }

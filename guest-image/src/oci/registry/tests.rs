@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use docker_credential::DockerCredential;
+use everett_remote::Offline;
+use everett_remote_client::Online;
 
 use super::{Reference, Registry};
 
@@ -48,7 +50,7 @@ impl Server {
     /// Returns the error of asking this registry for an image that it does not have.
     fn refuses(&self) -> String {
         let reference = Reference::parse(&format!("{}/x:1", self.address)).unwrap();
-        let mut registry = Registry::new(reference);
+        let mut registry = Registry::new(reference, &Online);
         registry.credential =
             |_| Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()));
         registry.digest().unwrap_err().to_string()
@@ -106,4 +108,16 @@ fn the_registry_itself_gets_the_credentials() {
     let said = registry.refuses();
     assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
     assert!(registry.heads().contains(SECRET), "{}", registry.heads());
+}
+
+#[test]
+fn a_build_that_reaches_no_registry_says_so() {
+    let mut registry = Registry::new(Reference::parse("quay.io/a/b:1").unwrap(), &Offline);
+    let said = registry.digest().unwrap_err().to_string();
+    let expected = "the registry quay.io: this build of everett cannot reach registries and mirrors; build it with the feature \
+                    online (cargo build --release)";
+    assert_eq!(said, expected);
+    // With a digest that is known, nothing is asked for.
+    let name = format!("quay.io/a/b@sha256:{}", "ab".repeat(32));
+    Registry::new(Reference::parse(&name).unwrap(), &Offline).digest().unwrap();
 }

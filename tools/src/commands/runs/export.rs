@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::commands::exploration::{self, Run, recorded};
 use crate::commands::id::Id;
 use crate::commands::plans;
+use crate::features;
 use crate::ui::{Ui, printable, style};
 
 /// Line of `--json`.
@@ -53,7 +54,7 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
             bail!("{}: {part} is only on this host; --with-images carries it", world.file.display());
         }
     }
-    let image = images::get(ui, &world, &interrupt)?;
+    let image = images::get(ui, &world, features::access(), &interrupt)?;
     let identity = same_world(header, &world, &image.digest)?;
     // An imported world is exported as it came: without its images nothing may be able to make them.
     let with_images = with_images || world.seal.as_ref().is_some_and(|seal| seal.images.is_some());

@@ -8,7 +8,8 @@ use anyhow::{Context, bail};
 use everett_session::finding_file::{self, ImagesTo, Unpacked};
 use serde::Serialize;
 
-use super::add;
+use crate::commands::{common, history};
+use crate::features;
 use crate::ui::{Ui, printable, style};
 
 /// Line of `--json`.
@@ -70,5 +71,6 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
         printable(&name),
         about.finding
     ))?;
-    add(ui, &[folder])
+    common::tell_unrecorded(ui, &folder)?;
+    if features::HISTORY { history::add(ui, &[folder]) } else { Ok(()) }
 }

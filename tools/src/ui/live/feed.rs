@@ -15,9 +15,9 @@ use everett_host::time::Stopwatch;
 use everett_report::data::unreached;
 use everett_session::explore::expedition::{Progress, Sight};
 
-use super::Subject;
 use super::disk;
 use super::model::{About, Disk, Model, Row, SUBTREES_MAX, Tone, Worker};
+use crate::ui::subject::Subject;
 
 /// Time between two looks, in seconds.
 const LOOK_S: f64 = 0.25;

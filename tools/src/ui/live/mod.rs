@@ -25,17 +25,19 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use everett_explorer::coverage::Dictionary;
-use everett_explorer::run::{Brief, Header, Hit, Record};
+use everett_explorer::run::{Brief, Hit, Record};
 use everett_host::interrupt::{Held, Interrupt, end_at_once};
 use everett_host::signals::{Listener, Request, stop_self};
 use everett_host::time::Stopwatch;
-use everett_session::explore::expedition::{Limits, Progress, Sight};
+use everett_session::explore::expedition::{Progress, Sight};
 use ratatui::crossterm::event::{self, Event};
 
 use draw::Look;
 use feed::Feed;
 use keys::{Asked, Stance};
 use model::{About, Model};
+
+use super::subject::Subject;
 
 /// Highest number of drawings a second, keys left aside.
 const FRAMES_PER_S: u64 = 4;
@@ -75,19 +77,6 @@ impl Shared {
         self.interrupt.raise();
         self.model().ending = true;
     }
-}
-
-/// Facts of an exploration that its view shows.
-#[derive(Debug, Clone, Copy)]
-pub struct Subject<'s> {
-    /// Header of the run directory.
-    pub header: &'s Header,
-    /// Run directory, as the operator named it.
-    pub run: &'s std::path::Path,
-    /// Names of the declared `sometimes` properties.
-    pub sometimes: &'s [String],
-    /// Conditions that end the exploration.
-    pub limits: &'s Limits,
 }
 
 /// True if the terminal can show the view.

@@ -13,10 +13,10 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-use super::Subject;
 use super::draw::{Look, draw};
 use super::keys::{Pane, Stance};
 use super::model::{About, Disk, Model, Row, Tone, Worker};
+use crate::ui::subject::Subject;
 
 fn hit(property: &str, text: &str, line: &str) -> Hit {
     Hit {

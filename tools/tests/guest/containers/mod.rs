@@ -26,6 +26,7 @@ use std::path::Path;
 
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
+use everett_remote_client::Online;
 use everett_session::booted::{self, Wanted};
 use everett_session::event::Event;
 use everett_session::identity::Identity;
@@ -53,8 +54,8 @@ fn launcher(folder: &Path, text: &str) -> Launcher {
 /// Returns a launcher of the world in a file.
 fn launcher_of(file: &Path) -> Launcher {
     let world = world_file::load(file).unwrap_or_else(|error| panic!("{error}"));
-    let image =
-        images::get(&Quiet, &world, &Interrupt::default()).unwrap_or_else(|error| panic!("{error:#}"));
+    let image = images::get(&Quiet, &world, &Online, &Interrupt::default())
+        .unwrap_or_else(|error| panic!("{error:#}"));
     Launcher {
         world,
         only: None,

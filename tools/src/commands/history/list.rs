@@ -7,7 +7,6 @@ use everett_host::time;
 use everett_input::units::show_duration_ns;
 use serde::Serialize;
 
-use crate::commands::history;
 use crate::ui::{Ui, printable, style};
 
 /// Number of runs that are listed unless all are wanted.
@@ -50,7 +49,7 @@ impl Line {
         let mut line = Line {
             kind: "run",
             run: run.clone(),
-            present: history::is_there(run),
+            present: super::is_there(run),
             against: None,
             changed: None,
             found: Vec::new(),
@@ -62,7 +61,7 @@ impl Line {
                 line.found = findings.map(|finding| Found { status: None, finding }).collect();
             }
             Some(compared) => {
-                line.counts = history::counted(&compared);
+                line.counts = super::counted(&compared);
                 line.against = Some(compared.before.folder);
                 line.changed = Some(compared.changed);
                 let findings = compared.findings.into_iter();
@@ -103,8 +102,8 @@ impl Line {
 }
 
 /// Lists the runs of a world file, or of all, by world.
-pub(super) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> anyhow::Result<()> {
-    let runs = match history::read()? {
+pub(in crate::commands) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> anyhow::Result<()> {
+    let runs = match super::read()? {
         Some(history) => {
             let mut runs = super::recorded(&history, world)?;
             let count = runs.len();

@@ -1,4 +1,4 @@
-//! OpenPGP keys that tests make, and texts that they sign.
+//! OpenPGP keys that tests make, and texts that they sign. The tests of mirrors in `everett-guest-image` include this file.
 
 use pgp::composed::{
     CleartextSignedMessage, KeyType, SecretKeyParamsBuilder, SignedPublicKey, SignedPublicSubKey,
@@ -7,31 +7,31 @@ use pgp::composed::{
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{KeyFlags, Signature, SignatureConfig, SignatureType, Subpacket, SubpacketData, UserId};
 use pgp::ser::Serialize as _;
-use pgp::types::{Duration, Password, SignedUser, SigningKey, Tag, Timestamp};
+use pgp::types::{Duration, KeyDetails as _, Password, SignedUser, SigningKey, Tag, Timestamp};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 /// When keys of tests are made, in seconds since 1970.
-pub(super) const MADE_S: u64 = 1_700_000_000;
+pub(crate) const MADE_S: u64 = 1_700_000_000;
 
 /// How a key is made.
 #[derive(Clone, Copy)]
-pub(super) struct Recipe {
-    pub(super) seed: u64,
+pub(crate) struct Recipe {
+    pub(crate) seed: u64,
     /// How long the key is valid, in seconds.
-    pub(super) lasts_s: Option<u32>,
-    pub(super) may_sign: bool,
-    pub(super) is_revoked: bool,
+    pub(crate) lasts_s: Option<u32>,
+    pub(crate) may_sign: bool,
+    pub(crate) is_revoked: bool,
     /// True if a subkey signs, and not the primary key.
-    pub(super) has_subkey: bool,
+    pub(crate) has_subkey: bool,
     /// True for RSA; Ed25519 never signs with a weak hash.
-    pub(super) is_rsa: bool,
+    pub(crate) is_rsa: bool,
     /// Hash of the key's signatures over itself.
-    pub(super) hash: HashAlgorithm,
+    pub(crate) hash: HashAlgorithm,
 }
 
 impl Recipe {
-    pub(super) fn new(seed: u64) -> Recipe {
+    pub(crate) fn new(seed: u64) -> Recipe {
         let hash = HashAlgorithm::Sha512;
         Recipe {
             seed,
@@ -46,9 +46,9 @@ impl Recipe {
 }
 
 /// A key with its secret.
-pub(super) struct Signer {
+pub(crate) struct Signer {
     secret: SignedSecretKey,
-    pub(super) certificate: SignedPublicKey,
+    pub(crate) certificate: SignedPublicKey,
 }
 
 fn timestamp(at_s: u64) -> Timestamp {
@@ -71,7 +71,7 @@ fn config(
 }
 
 impl Signer {
-    pub(super) fn new(recipe: Recipe) -> Signer {
+    pub(crate) fn new(recipe: Recipe) -> Signer {
         let mut params = SecretKeyParamsBuilder::default();
         let kind = if recipe.is_rsa { KeyType::Rsa(2048) } else { KeyType::Ed25519Legacy };
         params.key_type(kind).can_certify(true).can_sign(true);
@@ -107,7 +107,7 @@ impl Signer {
     }
 
     /// Binds the signing subkey of another key to this one, without that subkey's agreement.
-    pub(super) fn claim_subkey(&mut self, other: &Signer) {
+    pub(crate) fn claim_subkey(&mut self, other: &Signer) {
         let subkey = other.certificate.public_subkeys[0].key.clone();
         let primary = &self.secret.primary_key;
         let mut flags = KeyFlags::default();
@@ -119,18 +119,24 @@ impl Signer {
         self.certificate.public_subkeys = vec![SignedPublicSubKey::new(subkey, vec![binding])];
     }
 
+    /// Returns the fingerprint of the primary key, in hexadecimal.
+    pub(crate) fn fingerprint(&self) -> String {
+        let fingerprint = self.certificate.primary_key.fingerprint();
+        fingerprint.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Returns the public key as a file of keys.
-    pub(super) fn file(&self) -> Vec<u8> {
+    pub(crate) fn file(&self) -> Vec<u8> {
         self.certificate.to_bytes().unwrap()
     }
 
     /// Signs a text at a time, in seconds since 1970.
-    pub(super) fn sign(&self, text: &str, at_s: u64) -> Vec<u8> {
+    pub(crate) fn sign(&self, text: &str, at_s: u64) -> Vec<u8> {
         self.sign_with(text, HashAlgorithm::Sha256, at_s, Vec::new())
     }
 
     /// Signs a text. `more` is added to what the signature says.
-    pub(super) fn sign_with(
+    pub(crate) fn sign_with(
         &self,
         text: &str,
         hash: HashAlgorithm,

@@ -1,7 +1,14 @@
 //! Records explorations in the history of runs, and finds older runs of a world there.
 //!
+//! - this file: the records. `list`: the table, and the records of `--json`; `prune`: which runs are removed; `removal`: removal
+//!   of a run directory
+//!
 //! An exploration whose record cannot be written goes on: the history is an index, and the run directory has the
 //! results.
+
+mod list;
+mod prune;
+mod removal;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,24 +20,28 @@ use everett_history::{Compared, Finding, History, Run, Status};
 use everett_host::time;
 use everett_session::explore::expedition::Limits;
 
+use super::exploration;
 use crate::ui::{Ui, printable, style};
+
+pub(super) use list::list;
+pub(super) use prune::prune;
 
 /// Name of the database in the cache.
 const FILE: &str = "history.sqlite";
 
 /// Returns the path of the database.
-pub(super) fn file() -> anyhow::Result<PathBuf> {
+fn file() -> anyhow::Result<PathBuf> {
     Ok(Cache::of_user()?.folder().join(FILE))
 }
 
 /// Opens the history to read it. `None` if there is none yet.
-pub(super) fn read() -> anyhow::Result<Option<History>> {
+fn read() -> anyhow::Result<Option<History>> {
     Ok(History::read(&file()?)?)
 }
 
 /// Returns an absolute path as text, by which the history knows a run directory or a world file. Links are resolved if
 /// the path exists.
-pub(super) fn absolute(path: &Path) -> anyhow::Result<String> {
+fn absolute(path: &Path) -> anyhow::Result<String> {
     let resolved = path.canonicalize().or_else(|_| std::path::absolute(path));
     let resolved = resolved.with_context(|| path.display().to_string())?;
     let text = resolved
@@ -92,8 +103,27 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     }
 }
 
+/// Records the explorations in run directories.
+pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
+    let file = file()?;
+    for folder in folders {
+        let exploration::Run { reading, merged } = exploration::Run::read(folder)?;
+        let mut history = History::open(&file)?;
+        let run = put(&mut history, folder, reading.header(), &merged, reading.end())?;
+        ui.record(&list::Line::of(&history, &run)?)?;
+        ui.say(format!("recorded {}", printable(&run.folder)))?;
+    }
+    Ok(())
+}
+
+/// Returns the runs of a world file, or of all, the newest first.
+fn recorded(history: &History, world: Option<&Path>) -> anyhow::Result<Vec<Run>> {
+    let world = world.map(absolute).transpose()?;
+    Ok(history.runs(world.as_deref(), everett_history::run::RUNS_MAX)?)
+}
+
 /// Records the exploration in a run directory, with its results so far.
-pub(super) fn add(
+fn put(
     history: &mut History,
     folder: &Path,
     header: &Header,
@@ -168,13 +198,13 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
 }
 
 /// True if a run's folder still holds that exploration, and not another one or none.
-pub(super) fn is_there(run: &Run) -> bool {
+fn is_there(run: &Run) -> bool {
     Header::read(Path::new(&run.folder))
         .is_ok_and(|header| header.identity == run.identity && header.seed == run.seed)
 }
 
 /// Returns the numbers of findings by status, as a clause. Empty if there are none.
-pub(super) fn counted(compared: &Compared) -> String {
+fn counted(compared: &Compared) -> String {
     let statuses = [(Status::New, "new"), (Status::Ongoing, "ongoing"), (Status::Gone, "gone")];
     let counts = statuses.map(|(status, word)| (compared.count(status), word));
     let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));

@@ -1,24 +1,28 @@
 //! Tests of the keys that may sign, and of the times at which they may.
 
+mod signing;
+
+use everett_remote::Access as _;
+use everett_remote_client::Online;
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::SubpacketData;
 use pgp::types::Duration;
 use proptest::prelude::*;
-
-use super::repository::NOW_S;
-use super::signing::{MADE_S, Recipe, Signer};
-use crate::mirror::keys::{Keys, Signed};
+use signing::{MADE_S, Recipe, Signer};
 
 const TEXT: &str = "Codename: test\n- a line with a dash\nlast line\n";
 
-fn verify(keys: &Keys, bytes: &[u8]) -> Result<String, String> {
-    let signed = Signed::parse(bytes)?;
-    keys.verify(&signed, NOW_S).map(|()| signed.text())
+/// The host's clock in these tests: 2027-01-15 08:00:00 UTC.
+const NOW_S: u64 = 1_800_000_000;
+
+fn verify(file: &[u8], bytes: &[u8]) -> Result<String, String> {
+    let signed = Online.signed(bytes)?;
+    signed.verify(file, None, NOW_S).map(|()| signed.text())
 }
 
 fn by(recipe: Recipe) -> Result<String, String> {
     let signer = Signer::new(recipe);
-    verify(&Keys::parse(&signer.file()).unwrap(), &signer.sign(TEXT, NOW_S - 10))
+    verify(&signer.file(), &signer.sign(TEXT, NOW_S - 10))
 }
 
 fn refusal(recipe: Recipe) -> String {
@@ -53,12 +57,12 @@ fn a_subkey_is_bound_by_its_primary_key() {
     let (signer, mut other) = (Signer::new(recipe), Signer::new(Recipe::new(2)));
     // Another certificate claims the subkey.
     other.certificate.public_subkeys = signer.certificate.public_subkeys.clone();
-    let keys = Keys::parse(&other.file()).unwrap();
+    let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("it is bound to no primary key"), "{refused}");
     // It even binds the subkey, which has not agreed.
     other.claim_subkey(&signer);
-    let keys = Keys::parse(&other.file()).unwrap();
+    let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("it may not sign"), "{refused}");
 }
@@ -66,7 +70,7 @@ fn a_subkey_is_bound_by_its_primary_key() {
 #[test]
 fn signatures_are_valid_now() {
     let signer = Signer::new(Recipe::new(1));
-    let keys = Keys::parse(&signer.file()).unwrap();
+    let keys = signer.file();
     let with = |hash, at_s, more| verify(&keys, &signer.sign_with(TEXT, hash, at_s, more));
     with(HashAlgorithm::Sha512, NOW_S, Vec::new()).unwrap();
     let refused = |result: Result<String, String>| result.unwrap_err();
@@ -74,20 +78,38 @@ fn signatures_are_valid_now() {
     let lasts = |s| vec![SubpacketData::SignatureExpirationTime(Duration::from_secs(s))];
     with(HashAlgorithm::Sha256, NOW_S - 100, lasts(101)).unwrap();
     assert!(refused(with(HashAlgorithm::Sha256, NOW_S - 100, lasts(100))).contains("has expired"));
-    assert!(refused(verify(&Keys::default(), &signer.sign(TEXT, NOW_S))).contains("is unknown"));
-    assert!(keys.of_debian().is_empty());
+}
+
+#[test]
+fn only_certificates_with_these_fingerprints_are_used() {
+    let (signer, other) = (Signer::new(Recipe::new(1)), Signer::new(Recipe::new(2)));
+    let keys = [other.file(), signer.file()].concat();
+    let signed = Online.signed(&signer.sign(TEXT, NOW_S)).unwrap();
+    let (own, others) = (signer.fingerprint(), other.fingerprint());
+    for (only, count, is_valid) in [
+        (None, 2, true),
+        (Some(&[own.as_str()][..]), 1, true),
+        (Some(&[others.as_str(), own.as_str()]), 2, true),
+        (Some(&[others.as_str()]), 1, false),
+        (Some(&[]), 0, false),
+    ] {
+        assert_eq!(Online.count_certificates(&keys, only).unwrap(), count, "{only:?}");
+        let verified = signed.verify(&keys, only, NOW_S);
+        assert_eq!(verified.is_ok(), is_valid, "{only:?}");
+        assert!(verified.err().is_none_or(|error| error.contains("is unknown")), "{only:?}");
+    }
 }
 
 #[test]
 fn weak_hashes_are_refused() {
     let recipe = Recipe { is_rsa: true, ..Recipe::new(1) };
     let signer = Signer::new(recipe);
-    let keys = Keys::parse(&signer.file()).unwrap();
+    let keys = signer.file();
     let with = |hash| verify(&keys, &signer.sign_with(TEXT, hash, NOW_S, Vec::new()));
     with(HashAlgorithm::Sha256).unwrap();
     assert!(with(HashAlgorithm::Sha1).unwrap_err().contains("not accepted"));
     // The same key with a weak signature over itself.
-    let keys = Keys::parse(&Signer::new(Recipe { hash: HashAlgorithm::Sha1, ..recipe }).file()).unwrap();
+    let keys = Signer::new(Recipe { hash: HashAlgorithm::Sha1, ..recipe }).file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("no valid signature of its own"), "{refused}");
 }
@@ -96,8 +118,9 @@ fn weak_hashes_are_refused() {
 fn keys_in_armor_are_read() {
     let signer = Signer::new(Recipe::new(1));
     let armor = signer.certificate.to_armored_bytes(None.into()).unwrap();
-    verify(&Keys::parse(&armor).unwrap(), &signer.sign(TEXT, NOW_S)).unwrap();
-    assert!(Keys::parse(b"").is_err() && Keys::parse(b"no keys").is_err());
+    verify(&armor, &signer.sign(TEXT, NOW_S)).unwrap();
+    let refused = |file| Online.count_certificates(file, None).unwrap_err();
+    assert!(refused(b"").contains("no OpenPGP keys") && refused(b"no keys").contains("no OpenPGP keys"));
 }
 
 proptest! {
@@ -107,7 +130,7 @@ proptest! {
     #[test]
     fn no_altered_text_is_trusted(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
         let signer = Signer::new(Recipe::new(1));
-        let keys = Keys::parse(&signer.file()).unwrap();
+        let keys = signer.file();
         let mut signed = signer.sign(TEXT, NOW_S);
         let at = at.index(signed.len());
         signed[at] = byte;
@@ -122,12 +145,12 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), at in any::<prop::sample::Index>()) {
-        let _ = Keys::parse(&bytes);
-        let _ = Signed::parse(&bytes);
+        let _ = Online.count_certificates(&bytes, None);
+        let _ = Online.signed(&bytes);
         let mut keys = Signer::new(Recipe { has_subkey: true, ..Recipe::new(1) }).file();
         let at = at.index(keys.len());
         keys.truncate(at);
         keys.append(&mut bytes);
-        let _ = Keys::parse(&keys);
+        let _ = Online.count_certificates(&keys, None);
     }
 }

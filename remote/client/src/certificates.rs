@@ -1,29 +1,13 @@
-//! OpenPGP certificates that sign archives, and the check of a signed text.
+//! OpenPGP certificates, and the check of a signed text.
 //!
 //! The crate `pgp` reads packets and verifies signatures. The rules are here: which key of a certificate may sign, and
 //! until when.
 
+use everett_remote::signed::Signed;
 use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::{Duration, KeyDetails, Tag, Timestamp};
-
-/// Fingerprints of the primary keys with which Debian signs its archives, from bullseye to trixie. They are in Debian's
-/// package `debian-archive-keyring` and at <https://ftp-master.debian.org/keys.html>.
-const DEBIAN: [&str; 9] = [
-    // Archive, security archive and stable release of Debian 11.
-    "1f89983e0081fde018f3cc9673a4f27b8dd47936",
-    "ac530d520f2f3269f5e98313a48449044aad5c5d",
-    "a4285295fc7b1a81600062a9605c66f00d6c9793",
-    // The same of Debian 12.
-    "b8b80b5b623eab6ad8775c45b7c5d7d6350947f8",
-    "05ab90340c0c5e797f44a8c8254cf3b5aec0a8f0",
-    "4d64fec119c2029067d6e791f8d2585b8783d481",
-    // The same of Debian 13.
-    "04b54c3cdca79751b16bc6b5225629df75b188bd",
-    "5e04a1e3223a19a20706e20f9904613d4cce68c6",
-    "41587f7db8c774bccf131416762f67a0b2c39de4",
-];
 
 /// Maximum number of certificates in a file. Debian's has nine.
 const CERTIFICATES_MAX: usize = 200;
@@ -36,12 +20,11 @@ const LINES_MAX: usize = 8_000;
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
 /// Certificates whose signatures are trusted.
-#[derive(Debug, Default)]
-pub(super) struct Keys(Vec<SignedPublicKey>);
+pub(super) struct Certificates(Vec<SignedPublicKey>);
 
-impl Keys {
-    /// Reads certificates, in ASCII armor or not.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Keys, String> {
+impl Certificates {
+    /// Reads certificates, in ASCII armor or not. Keeps those whose primary keys have the fingerprints `only`, if given.
+    pub(super) fn parse(bytes: &[u8], only: Option<&[&str]>) -> Result<Certificates, String> {
         let (certificates, _) =
             SignedPublicKey::from_reader_many(bytes).map_err(|error| format!("no OpenPGP keys: {error}"))?;
         let mut found = Vec::new();
@@ -56,21 +39,18 @@ impl Keys {
         if found.is_empty() {
             return Err("it has no OpenPGP keys".to_owned());
         }
-        Ok(Keys(found))
+        if let Some(only) = only {
+            found.retain(|key| only.contains(&fingerprint(&key.primary_key).as_str()));
+        }
+        Ok(Certificates(found))
     }
 
-    /// Removes all certificates but Debian's own.
-    pub(super) fn of_debian(mut self) -> Keys {
-        self.0.retain(|key| DEBIAN.contains(&fingerprint(&key.primary_key).as_str()));
-        self
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the text that one of these keys has signed. `now_s` is the host's clock.
-    pub(super) fn verify(&self, signed: &Signed, now_s: u64) -> Result<(), String> {
+    /// Verifies that one of these certificates has signed the text. `now_s` is the host's clock.
+    fn verify(&self, signed: &SignedText, now_s: u64) -> Result<(), String> {
         let mut refusals = Vec::new();
         for signature in signed.0.signatures() {
             match self.verify_one(signature, &signed.text(), now_s) {
@@ -98,11 +78,11 @@ impl Keys {
 }
 
 /// A text in the cleartext signature framework (RFC 9580, 7).
-pub(super) struct Signed(CleartextSignedMessage);
+pub(super) struct SignedText(CleartextSignedMessage);
 
-impl Signed {
+impl SignedText {
     /// Reads a signed text; verifies nothing.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Signed, String> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<SignedText, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         if text.lines().nth(LINES_MAX).is_some() {
             return Err(format!("it has more than {LINES_MAX} lines"));
@@ -112,12 +92,17 @@ impl Signed {
         if message.signatures().len() > SIGNATURES_MAX {
             return Err(format!("it has more than {SIGNATURES_MAX} signatures"));
         }
-        Ok(Signed(message))
+        Ok(SignedText(message))
+    }
+}
+
+impl Signed for SignedText {
+    fn text(&self) -> String {
+        self.0.signed_text()
     }
 
-    /// Returns the text that the signatures cover.
-    pub(super) fn text(&self) -> String {
-        self.0.signed_text()
+    fn verify(&self, certificates: &[u8], only: Option<&[&str]>, now_s: u64) -> Result<(), String> {
+        Certificates::parse(certificates, only)?.verify(self, now_s)
     }
 }
 

@@ -1,30 +1,16 @@
 //! `everett runs prune`: removes old run directories and their records.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use everett_history::{History, Run};
 use everett_host::time;
 use serde::Serialize;
 
 use super::{list, removal};
-use crate::commands::history;
+use crate::commands::kept::Bounds;
 use crate::ui::{Ui, printable, style};
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// Bounds on the runs to keep. A run that any of them keeps stays.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bounds {
-    /// Number of newest runs of each world.
-    pub(super) keep: Option<usize>,
-    /// Age, in nanoseconds, up to which runs are kept.
-    pub(super) older_than_ns: Option<u64>,
-    /// True to remove only records whose folder is gone.
-    pub(super) gone: bool,
-    /// True to remove nothing and only report.
-    pub(super) dry_run: bool,
-}
 
 /// Record of `--json` for a run that is removed, or kept although the bounds do not keep it.
 #[derive(Serialize)]
@@ -38,14 +24,14 @@ struct Line<'a> {
 }
 
 /// Removes the runs outside the bounds.
-pub(super) fn prune(ui: &Ui, world: Option<&Path>, bounds: &Bounds) -> anyhow::Result<()> {
-    let recorded = match history::read()? {
-        Some(history) => super::recorded(&history, world)?,
+pub(in crate::commands) fn prune(ui: &Ui, bounds: &Bounds) -> anyhow::Result<()> {
+    let recorded = match super::read()? {
+        Some(history) => super::recorded(&history, bounds.world.as_deref())?,
         None => Vec::new(),
     };
     let now_s = time::unix_s();
     let mut removed = 0;
-    for run in chosen(&recorded, bounds, now_s, history::is_there) {
+    for run in chosen(&recorded, bounds, now_s, super::is_there) {
         let result = match bounds.dry_run {
             true => Ok(removal::Left::Nothing),
             false => remove(run),
@@ -96,7 +82,7 @@ fn chosen<'r>(
 /// Removes a run's folder, if it is still there, and then its record. Returns what is left of the folder.
 fn remove(run: &Run) -> anyhow::Result<removal::Left> {
     let left = removal::remove(run)?;
-    History::open(&history::file()?)?.forget(&run.folder)?;
+    History::open(&super::file()?)?.forget(&run.folder)?;
     Ok(left)
 }
 

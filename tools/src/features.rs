@@ -1,0 +1,20 @@
+//! Parts that a build of Everett may lack: features of the package `everett`.
+
+use everett_remote::Access;
+
+/// True if this build reaches registries and mirrors.
+pub const ONLINE: bool = cfg!(feature = "online");
+/// True if this build records explorations in the history of runs.
+pub const HISTORY: bool = cfg!(feature = "history");
+/// True if this build has the live view of explorations.
+pub const VIEW: bool = cfg!(feature = "view");
+
+/// Returns this build's access to registries and mirrors.
+#[must_use]
+pub fn access() -> &'static dyn Access {
+    #[cfg(feature = "online")]
+    let access = &everett_remote_client::Online;
+    #[cfg(not(feature = "online"))]
+    let access = &everett_remote::Offline;
+    access
+}

@@ -1,0 +1,45 @@
+//! The live view of a build without the feature `view`: it is never possible.
+
+use std::io;
+
+use everett_explorer::coverage::Dictionary;
+use everett_explorer::run::{Brief, Hit, Record};
+use everett_host::interrupt::Interrupt;
+use everett_host::time::Stopwatch;
+use everett_session::explore::expedition::{Progress, Sight};
+
+use super::subject::Subject;
+
+/// The live view, which has no value.
+pub(crate) enum Live {}
+
+/// False: this build has no view.
+pub(crate) const fn is_possible() -> bool {
+    false
+}
+
+impl Live {
+    pub(crate) fn begin(_: &Subject<'_>, _: &Interrupt, _: Stopwatch) -> io::Result<Live> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn found(&mut self, _: &Record, _: &Hit) {
+        match *self {}
+    }
+
+    pub(crate) fn branch(&mut self, _: &Brief, _: &Dictionary) {
+        match *self {}
+    }
+
+    pub(crate) fn look(&mut self, _: &Sight<'_>) {
+        match *self {}
+    }
+
+    pub(crate) fn at(&mut self, _: &Progress) {
+        match *self {}
+    }
+
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {}
+    }
+}

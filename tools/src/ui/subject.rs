@@ -1,0 +1,19 @@
+//! Facts of an exploration for its display.
+
+use std::path::Path;
+
+use everett_explorer::run::Header;
+use everett_session::explore::expedition::Limits;
+
+/// Facts of an exploration that its display shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'s> {
+    /// Header of the run directory.
+    pub header: &'s Header,
+    /// Run directory, as the operator named it.
+    pub run: &'s Path,
+    /// Names of the declared `sometimes` properties.
+    pub sometimes: &'s [String],
+    /// Conditions that end the exploration.
+    pub limits: &'s Limits,
+}
