@@ -11,8 +11,7 @@
 //!   kernel boots with. [`agent`]: PID 1 in it.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
 //! - [`oci`]: container images as root filesystems.
-//! - [`shim`]: the program that starts the processes of container images. [`init`]: the program that supervises them.
-//! - [`sdk`]: the library and the program of worlds with the SDK.
+//! - [`shim`], [`init`], [`sdk`]: where guests have the programs of `everett-guest-programs`.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
 //! - [`compression`], [`progress`], [`space`]: shared by the others.

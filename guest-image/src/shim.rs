@@ -1,9 +1,7 @@
-//! The program that starts the processes of container images in guests (`shim/`).
+//! Paths and words of the program that starts the processes of container images in guests (`shim/`). The program is in
+//! `everett-guest-programs`.
 
-/// The shim, a static ELF program.
-pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
-
-/// Path at which Everett puts it into guests: in a filesystem that is new at each boot.
+/// Path at which Everett puts the shim into guests: in a filesystem that is new at each boot.
 pub const SHIM_PATH: &str = "/run/everett/shim";
 
 /// Path at which the disk of a machine's volumes is mounted. The shim mounts each volume from there.

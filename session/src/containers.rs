@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use everett_guest_image::init::{INIT, INIT_PATH};
+use everett_guest_image::init::INIT_PATH;
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::oci::config::ImageConfig;
-use everett_guest_image::shim::{RESOLVER, SHIM, SHIM_PATH, VOLUMES_PATH};
+use everett_guest_image::shim::{RESOLVER, SHIM_PATH, VOLUMES_PATH};
 use everett_input::signal;
 use everett_protocol as protocol;
 use everett_protocol::limits;
@@ -16,6 +16,7 @@ use everett_vmm::disk::{Disk, DiskError, FilePart};
 use everett_world_file::{Command, Composed, Node, Ready, STOP_GRACE_NS, Service};
 
 use crate::agent_script::{Stop, VOLUMES_SERIAL};
+use crate::programs::{INIT, SHIM};
 
 /// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Container engines pause for seconds,
 /// because attempts cost host time. Here a short pause is better: the node counts as ready at an earlier vtime.

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use everett_explorer::search::strategy::StrategyKind;
 
-use everett_guest_image::sdk::{COLLECTOR, LIBRARY};
 use everett_world_file::{Workload, World};
+
+use crate::programs::{COLLECTOR, LIBRARY};
 
 /// Machine version. It changes with the CPU model, devices, ACPI tables, the agent protocol and the order of events.
 pub const MACHINE_VERSION: &str = "everett-3";

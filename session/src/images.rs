@@ -10,10 +10,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use everett_guest_image::cache::Entry;
-use everett_guest_image::init::INIT;
 use everett_guest_image::lock::{Lock, LockedImage};
 use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
-use everett_guest_image::shim::SHIM;
 use everett_guest_image::{
     Cache, ImageSpec, KernelSource, Progress, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
@@ -30,6 +28,7 @@ use crate::configure::SoftConfigure;
 use crate::containers::{self, NodeImage};
 use crate::identity::Identity;
 use crate::machines::BootFiles;
+use crate::programs::{self, INIT, SHIM};
 use crate::progress::{self, Task};
 use crate::style;
 
@@ -99,6 +98,7 @@ pub fn get(
     for note in &world.notes {
         progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
     }
+    programs::check(world)?;
     let cache = Cache::of_user()?;
     if let Some(images) = world.seal.as_ref().and_then(|seal| seal.images.as_ref()) {
         return sealed::get(world, images, &cache);

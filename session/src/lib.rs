@@ -9,7 +9,7 @@
 //! A running world:
 //! - [`agent_script`] turns a node of a world file into requests; [`conversation`] exchanges them with the agent in the
 //!   guest
-//! - `sdk` puts the SDK into guests
+//! - `sdk` puts the SDK into guests; `programs` has the programs for guests, in builds with them
 //! - `node` joins a machine and its conversation; [`timeline`] joins all nodes; [`drive`] runs a timeline to its end;
 //!   [`restarts`] starts nodes again; [`watching`] reports accesses to watched bytes
 //! - [`event`] defines the events of a timeline; [`show`] formats them as lines, in the colours of [`style`]
@@ -50,6 +50,7 @@ pub mod machines;
 pub mod memory;
 pub mod moments;
 mod node;
+mod programs;
 pub mod progress;
 pub mod restarts;
 pub mod run_folder;

@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use everett_guest_image::sdk::{COLLECTOR, COLLECTOR_PATH, LIBRARY, LIBRARY_PATH};
+use everett_guest_image::sdk::{COLLECTOR_PATH, LIBRARY_PATH};
 use everett_protocol as protocol;
 use everett_protocol::limits::PUT_FILE_BYTES_MAX;
 use everett_world_file as world_file;
 
 use crate::agent_script::{OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
+use crate::programs::{COLLECTOR, LIBRARY};
 
 /// Environment variable with the file to which programs write if they cannot load the library, such as static ones.
 pub(crate) const LOCAL_VARIABLE: &str = "ANTITHESIS_SDK_LOCAL_OUTPUT";

@@ -4,6 +4,8 @@ use everett_remote::Access;
 
 /// True if this build reaches registries and mirrors.
 pub const ONLINE: bool = cfg!(feature = "online");
+/// True if this build has the programs for guests of container images, compose files and worlds with the SDK.
+pub const CONTAINERS: bool = cfg!(feature = "containers");
 /// True if this build records explorations in the history of runs.
 pub const HISTORY: bool = cfg!(feature = "history");
 /// True if this build has the live view of explorations.

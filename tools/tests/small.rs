@@ -1,6 +1,6 @@
 //! The program without its optional features: what it does instead. `cargo test -p everett --no-default-features --test small`
 //! runs these tests.
-#![cfg(not(any(feature = "history", feature = "online", feature = "view")))]
+#![cfg(not(any(feature = "containers", feature = "history", feature = "online", feature = "view")))]
 
 use std::fs;
 use std::path::Path;
@@ -49,16 +49,24 @@ fn finding_files_need_no_history() {
 }
 
 #[test]
+fn programs_for_guests_need_the_feature_containers() {
+    let folder = folder();
+    for (text, what) in [
+        ("[[node]]\nname = \"a\"\nimage = \"docker://quay.io/a/b:1\"\n", "node \"a\" has a container image"),
+        ("[[node]]\nname = \"a\"\n[sdk]\n", "it has the section [sdk]"),
+    ] {
+        fs::write(folder.path().join("world.toml"), text).unwrap();
+        let expected = format!(
+            "everett: world.toml: {what}, and this build of everett has no programs for its guests; build it with the \
+             feature containers (cargo build --release)"
+        );
+        assert_eq!(refused(folder.path(), &["image", "build", "world.toml"]), expected);
+    }
+}
+
+#[test]
 fn images_of_registries_need_the_feature_online() {
     let folder = folder();
-    fs::write(
-        folder.path().join("world.toml"),
-        "[[node]]\nname = \"a\"\nimage = \"docker://quay.io/a/b:1\"\n",
-    )
-    .unwrap();
-    let expected = "everett: world.toml: node \"a\": the image docker://quay.io/a/b:1: the registry quay.io: this build of \
-                    everett cannot reach registries and mirrors; build it with the feature online (cargo build --release)";
-    assert_eq!(refused(folder.path(), &["image", "build", "world.toml"]), expected);
     let error = refused(folder.path(), &["init", "docker://quay.io/a/b:1", "-o", "other.toml"]);
     assert!(error.ends_with("build it with the feature online (cargo build --release)"), "{error}");
 }
@@ -86,5 +94,5 @@ fn doctor_names_what_the_build_lacks() {
     let output = everett(folder().path(), &["--json", "doctor"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let first = text.lines().next().unwrap();
-    assert_eq!(first, r#"{"kind":"build","history":false,"online":false,"view":false}"#);
+    assert_eq!(first, r#"{"kind":"build","containers":false,"history":false,"online":false,"view":false}"#);
 }

@@ -8,7 +8,7 @@ use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
-use crate::features::{HISTORY, ONLINE, VIEW};
+use crate::features::{CONTAINERS, HISTORY, ONLINE, VIEW};
 use crate::ui::{Ui, style};
 
 /// `everett doctor`
@@ -26,6 +26,7 @@ pub struct Args {
 enum Record<'a> {
     /// Features of this build.
     Build {
+        containers: bool,
         history: bool,
         online: bool,
         view: bool,
@@ -80,6 +81,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 /// Says which features this build has.
 fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
     let all = [
+        (CONTAINERS, "containers (images, compose files, the SDK)"),
         (ONLINE, "online (registries, mirrors)"),
         (HISTORY, "history (everett runs)"),
         (VIEW, "view (live view of explore)"),
@@ -94,5 +96,5 @@ fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
         ),
     };
     ui.say(format!("{}  {:width$}  {detail}", style::paint(style, word), "build"))?;
-    Ok(ui.record(&Record::Build { history: HISTORY, online: ONLINE, view: VIEW })?)
+    Ok(ui.record(&Record::Build { containers: CONTAINERS, history: HISTORY, online: ONLINE, view: VIEW })?)
 }

@@ -10,7 +10,7 @@ use everett_explorer::coverage::{Kind, Point};
 use everett_guest_image::apt::Apt;
 use everett_guest_image::apt::sources::Sources;
 use everett_guest_image::debian::package::Package;
-use everett_guest_image::sdk::LIBRARY;
+use everett_guest_programs::LIBRARY;
 use everett_session::event::{Event, What};
 use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;

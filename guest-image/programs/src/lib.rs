@@ -1,0 +1,61 @@
+//! Programs for guests of container images and of worlds with the SDK, as files that the build script builds.
+//!
+//! They are a crate of their own so that a build of Everett can leave them out: worlds of packages need only the agent,
+//! which `everett-guest-image` has. Their paths in guests are there, too.
+
+/// The program that starts the processes of container images (`../shim/`), a static ELF program.
+pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
+
+/// The program that supervises services of compose files (`../init/`), a static ELF program.
+pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
+
+/// The library that programs with the SDK load (`../sdk/library/`): a shared object that needs no C library.
+pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
+
+/// The program that carries lines out of a guest, and asks for quiet periods (`../sdk/collector/`): a static ELF program.
+pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{COLLECTOR, INIT, LIBRARY, SHIM};
+    use everett_guest_image::kernel::elf;
+
+    #[test]
+    fn all_are_free_of_libraries_and_of_paths_of_this_machine() {
+        let here = env!("CARGO_MANIFEST_DIR").trim_end_matches("/programs").as_bytes();
+        for file in [COLLECTOR, INIT, LIBRARY, SHIM] {
+            assert!(elf::check_x86_64(file).is_ok() && !elf::has_interpreter(file));
+            assert!(!file.windows(here.len()).any(|window| window == here));
+        }
+    }
+
+    /// Symbols of the library that are looked up at run time, each with true if the library defines it.
+    fn symbols() -> BTreeMap<String, bool> {
+        let section = |name| elf::section(LIBRARY, name).unwrap();
+        let (symbols, names) = (section(".dynsym"), section(".dynstr"));
+        // `Elf64_Sym`: the name at 0, the section at 6. The first symbol is none.
+        let one = |symbol: &[u8]| {
+            let name = u32::from_le_bytes(symbol[..4].try_into().unwrap()) as usize;
+            let name = names[name..].split(|&byte| byte == 0).next().unwrap();
+            (String::from_utf8(name.to_vec()).unwrap(), symbol[6..8] != [0, 0])
+        };
+        symbols.chunks_exact(24).skip(1).map(one).collect()
+    }
+
+    #[test]
+    fn the_library_has_what_programs_call_and_needs_nothing() {
+        let wanted = [
+            "__sanitizer_cov_trace_pc_guard",
+            "__sanitizer_cov_trace_pc_guard_init",
+            "__sanitizer_cov_trace_pc_guard_internal",
+            "fuzz_flush",
+            "fuzz_get_random",
+            "fuzz_json_data",
+            "init_coverage_module",
+            "notify_coverage",
+        ];
+        assert_eq!(symbols(), wanted.map(|name| (name.to_owned(), true)).into());
+    }
+}
