@@ -12,7 +12,7 @@ use crate::header::{self, BLOCK};
 use crate::manifest::{self, Manifest, Member};
 
 /// Level of compression. Images are mostly packed already.
-const LEVEL: i32 = 6;
+const LEVEL: i32 = 3;
 
 /// A member to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
