@@ -4,6 +4,9 @@
 //! escapes: C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte order
 //! mark, tag characters.
 
+/// Maximum number of characters that [`quoted`] shows.
+pub const QUOTED_CHARS_MAX: usize = 48;
+
 /// True if the character is shown as an escape in every output.
 fn hidden(c: char) -> bool {
     // The last range is the tag characters, which no terminal shows.
@@ -25,6 +28,13 @@ pub fn printable(text: &str) -> String {
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
+}
+
+/// Returns foreign text in quotes, on one line, and cut to [`QUOTED_CHARS_MAX`] characters.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    if short.len() < text.len() { format!("{short:?}…") } else { format!("{short:?}") }
 }
 
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {

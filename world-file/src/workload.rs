@@ -1,8 +1,8 @@
 //! `[workload]`: the commands that put load on a world once its services are up, and the checks at its end.
 
-use everett_explorer::history::Spec;
 use everett_explorer::suggest::nearest;
 use everett_input::units;
+use everett_linearizability::Spec;
 use serde::Serialize;
 
 use super::command::{COMMAND_KEYS, Command, command, span, unit_name};

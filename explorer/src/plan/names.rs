@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::suggest;
 
-use super::problem::{Problem, quoted, some_of};
+use super::problem::{Problem, some_of};
+use everett_input::text::quoted;
 
 /// Disks and units of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,12 +4,11 @@ use std::fmt;
 
 use everett_fault::FaultError;
 
+use everett_input::text::{QUOTED_CHARS_MAX, quoted};
 use everett_input::units::{UnitError, write_duration_ns};
 
 use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX};
 
-/// Maximum length of a name or value that an error quotes, in characters.
-const QUOTED_CHARS_MAX: usize = 48;
 /// Maximum number of names that an error lists.
 const LISTED_MAX: usize = 24;
 
@@ -162,12 +161,6 @@ pub enum Problem {
     /// Another fault still holds the resource.
     #[error("is still affected by the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
-}
-
-/// Returns foreign text in quotes, on one line, and cut to [`QUOTED_CHARS_MAX`] characters.
-pub(crate) fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
-    if short.len() < text.len() { format!("{short:?}…") } else { format!("{short:?}") }
 }
 
 /// Returns a name, in quotes only if it has unusual characters or is too long.

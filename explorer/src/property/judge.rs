@@ -12,8 +12,8 @@ use super::properties::Properties;
 use super::record::{Cause, Ended, Match, Output, Records};
 use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
-use crate::plan::problem::quoted;
 use crate::text::head;
+use everett_input::text::quoted;
 
 /// Judge of a timeline, or of a piece of one.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 //! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state
 //!   that a child timeline inherits; `hit`: violations
 //!
-//! Not here: operation histories ([`crate::history`]), results of a workload's own checks, and the decision that all
+//! Not here: operation histories (`everett-linearizability`), results of a workload's own checks, and the decision that all
 //! faults have ended. The caller reports them.
 //!
 //! **Invariants.**

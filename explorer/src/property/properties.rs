@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::coverage::{NodeNames, World};
 use crate::plan::names::hint;
-use crate::plan::problem::quoted;
 use crate::text::head;
+use everett_input::text::quoted;
 
 use super::builtin;
 use super::config::PropertyConfig;

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::pattern::{expression, fits};
 use crate::plan::names::hint;
-use crate::plan::problem::quoted;
+use everett_input::text::quoted;
 
 use super::builtin;
 use super::config::PropertyConfig;

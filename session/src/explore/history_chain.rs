@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use everett_explorer::history::Line;
-use everett_explorer::history::limits::HISTORY_BYTES_MAX;
+use everett_linearizability::Line;
+use everett_linearizability::limits::HISTORY_BYTES_MAX;
 
 /// Memory of a line besides its texts, in bytes, approximately: the line, and the heads of its two blocks on the heap.
 const LINE_BYTES: u64 = size_of::<Line>() as u64 + 32;

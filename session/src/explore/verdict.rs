@@ -1,8 +1,8 @@
 //! Judgement of a history: its counts, and the findings in it.
 
-use everett_explorer::history::{self, Budget, Gist, Reader, Report};
 use everett_explorer::property::builtin;
 use everett_explorer::run::HistoryCount;
+use everett_linearizability::{self as history, Budget, Gist, Reader, Report};
 
 use super::abstractions::Abstractions;
 use super::witness::Witness;

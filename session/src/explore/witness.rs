@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use everett_explorer::coverage::{
     Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, Outcome, ProcessChange, What as Shown,
 };
-use everett_explorer::history::Line;
 use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::limits::RECORD_LINES_MAX;
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
@@ -16,6 +15,7 @@ use everett_explorer::run::Evidence;
 use everett_explorer::sdk;
 use everett_fault::{Fault, FaultKind, Group};
 use everett_input::units::Vtime;
+use everett_linearizability::Line;
 use everett_vmm::wire::log::Step;
 use serde_json::Value;
 

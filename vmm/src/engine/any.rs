@@ -1,4 +1,7 @@
-//! A machine's engine, chosen at run time, so that the code above it needs only one type of machine.
+//! A machine's engine, chosen at run time.
+//!
+//! [`Machine`](crate::Machine) has this enum and not a type parameter. With a parameter, each crate that uses machines would
+//! compile the run loop, the devices and the digests again, and with its own optimisation: a session has little.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 

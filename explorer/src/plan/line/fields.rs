@@ -132,7 +132,7 @@ pub(super) fn word<T: Copy>(words: &[(&'static str, T)], json: &Json, place: &mu
     let found = words.iter().find(|(word, _)| word == text);
     if found.is_none() {
         let words = some_of(words.iter().map(|(word, _)| *word));
-        place.fail(Problem::NoneOf { found: crate::plan::problem::quoted(text), words });
+        place.fail(Problem::NoneOf { found: everett_input::text::quoted(text), words });
     }
     found.map(|(_, value)| *value)
 }

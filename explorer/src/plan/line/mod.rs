@@ -21,8 +21,9 @@ use json::Json;
 use values::Ns;
 
 use super::names::hint;
-use super::problem::{Problem, quoted};
+use super::problem::Problem;
 use super::{Entry, What};
+use everett_input::text::quoted;
 
 /// Value of the field `fault` for a heal.
 const HEAL: &str = "heal";

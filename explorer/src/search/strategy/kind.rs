@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::names::hint;
-use crate::plan::problem::quoted;
+use everett_input::text::quoted;
 
 use super::{Novelty, Pct, Strategy, Uniform};
 

@@ -5,10 +5,10 @@
 //! before the next acquire.
 
 use super::{Model, Op};
-use crate::history::operation::Call;
-use crate::history::reader::History;
+use crate::operation::Call;
+use crate::reader::History;
 
-pub(in crate::history) struct Lock;
+pub(crate) struct Lock;
 
 impl Model for Lock {
     /// The process that holds the lock.

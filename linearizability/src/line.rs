@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::limits::LINE_BYTES_MAX;
 use super::problem::Wrong;
-use crate::plan::problem::quoted;
+use everett_input::text::quoted;
 
 /// A line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]

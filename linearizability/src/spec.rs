@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::line::exact;
-use crate::plan::problem::quoted;
+use everett_input::text::quoted;
 
 /// Model of the object behind each key of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -160,7 +160,7 @@ fn each_cause_is_reported() {
 /// A loss after the first `LOST_MAX` losses is reported, too, if it has another cause. It hides no violation.
 #[test]
 fn many_losses_of_one_cause_hide_no_other() {
-    let count = crate::history::limits::LOST_MAX + 5;
+    let count = crate::limits::LOST_MAX + 5;
     let enqueue = |i: usize| format!("a 1 invoke enqueue {i}\na 1 ok enqueue\n");
     let mut text: String = (0..count).map(enqueue).collect();
     text += "a 9 invoke dequeue\na 9 ok dequeue null\nb 9 invoke dequeue\nb 9 ok dequeue 5\n";
@@ -187,16 +187,15 @@ fn many_losses_of_one_cause_hide_no_other() {
 /// reported if no cause is certain.
 #[test]
 fn uncertain_causes_are_reported_only_without_certain_ones() {
-    let mut keys: String = (0..crate::history::limits::FOLLOWED_MAX)
-        .map(|key| STALE.replace("stale", &format!("k{key}")))
-        .collect();
+    let mut keys: String =
+        (0..crate::limits::FOLLOWED_MAX).map(|key| STALE.replace("stale", &format!("k{key}"))).collect();
     // The violations of the first keys, stale reads, are traced, so their cause is certain. That of the last key is
     // not.
     keys += FOREIGN;
     let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &keys));
     assert_eq!(report.violations().filter(|evidence| !evidence.earliest).count(), 1);
     assert_eq!(causes_of(&report).1, ["kv: read cannot be"]);
-    let mut violations = crate::history::gist::Violations::new();
+    let mut violations = crate::gist::Violations::new();
     for evidence in report.violations().filter(|evidence| !evidence.earliest) {
         let mut other = evidence.clone();
         other.foreign = false;

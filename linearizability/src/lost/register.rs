@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::{Loss, Tally};
-use crate::history::gist::LossKind;
-use crate::history::operation::{Answer, Call, Operation};
-use crate::history::values::{NULL, V};
+use crate::gist::LossKind;
+use crate::operation::{Answer, Call, Operation};
+use crate::values::{NULL, V};
 
 pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     let writes = || operations.iter().filter_map(|operation| Some((*operation, written(operation.call)?)));

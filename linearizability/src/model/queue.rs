@@ -8,17 +8,17 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{Model, Op};
-use crate::history::operation::{Answer, Call};
-use crate::history::reader::History;
-use crate::history::values::{NULL, V};
+use crate::operation::{Answer, Call};
+use crate::reader::History;
+use crate::values::{NULL, V};
 
-pub(in crate::history) struct Queue {
+pub(crate) struct Queue {
     /// Values that acknowledged dequeues returned.
     seen: BTreeSet<V>,
 }
 
 impl Queue {
-    pub(in crate::history) fn of(ops: &[Op<'_>]) -> Queue {
+    pub(crate) fn of(ops: &[Op<'_>]) -> Queue {
         let seen = ops.iter().filter_map(|op| match op.answer() {
             Some(Answer::Value(v)) => Some(*v),
             _ => None,
@@ -27,7 +27,7 @@ impl Queue {
     }
 }
 
-pub(in crate::history) enum Undo {
+pub(crate) enum Undo {
     Nothing,
     Pushed,
     Popped(V),

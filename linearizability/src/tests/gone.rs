@@ -107,7 +107,7 @@ fn elements_of_queues() {
 /// All losses are counted, and the first ones are listed.
 #[test]
 fn losses_are_bounded() {
-    let count = crate::history::limits::LOST_MAX + 5;
+    let count = crate::limits::LOST_MAX + 5;
     let adds: String = (0..count).map(|i| format!("1 invoke add {i}\n1 ok add\n")).collect();
     let report = report(ModelKind::Set, &(adds + "1 invoke read\n 1 ok read []"));
     assert_eq!((report.lost.len(), report.lost_count), (count - 5, count as u64));

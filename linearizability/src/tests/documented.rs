@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::shape;
 use super::*;
 
-const PAGE: &str = include_str!("../../../../docs/exploring.md");
+const PAGE: &str = include_str!("../../../docs/exploring.md");
 
 /// Returns the texts in backquotes.
 fn quoted(cell: &str) -> Vec<String> {

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::{Loss, Tally};
-use crate::history::gist::LossKind;
-use crate::history::operation::{Answer, Call, Operation};
-use crate::history::values::V;
+use crate::gist::LossKind;
+use crate::operation::{Answer, Call, Operation};
+use crate::values::V;
 
 #[derive(Default)]
 struct Element<'h> {

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use super::{Model, Op};
-use crate::history::operation::{Answer, Call};
-use crate::history::reader::History;
-use crate::history::values::V;
+use crate::operation::{Answer, Call};
+use crate::reader::History;
+use crate::values::V;
 
-pub(in crate::history) struct Set;
+pub(crate) struct Set;
 
-pub(in crate::history) enum Undo {
+pub(crate) enum Undo {
     Nothing,
     Added(V),
     Removed(V),

@@ -18,7 +18,7 @@ fn the_first_impossible_completion_is_reported() {
     let evidence = evidence(ModelKind::Register, &text);
     assert!(evidence.earliest);
     assert_eq!((evidence.operation.invoked.line, evidence.placed), (49, 24));
-    assert_eq!(evidence.order.len(), crate::history::limits::ORDER_SHOWN_MAX);
+    assert_eq!(evidence.order.len(), crate::limits::ORDER_SHOWN_MAX);
     let origins: Vec<u64> = evidence.origins.iter().map(|operation| operation.invoked.line).collect();
     assert_eq!(origins, [83]);
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
@@ -66,7 +66,7 @@ fn concurrent_operations_are_listed() {
 /// Only a bounded number of violations is traced to the first impossible completion. The others are reported as well.
 #[test]
 fn many_violations_are_all_reported() {
-    let count = crate::history::limits::FOLLOWED_MAX + 3;
+    let count = crate::limits::FOLLOWED_MAX + 3;
     let mut lines = Vec::new();
     for key in 0..count {
         for line in written("1 invoke read\n 1 ok read 1") {

@@ -1,8 +1,8 @@
 //! Reading lines: problems, their places, and the effect on other lines.
 
 use super::*;
-use crate::history::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
-use crate::history::reader::Bounds;
+use crate::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
+use crate::reader::Bounds;
 
 fn line(text: &str) -> Line {
     Line { vtime_ns: 1_500_000_000, node: "n1".to_owned(), text: text.to_owned() }

@@ -21,7 +21,7 @@ use super::operation::{Answer, Call};
 use super::problem::Wrong;
 use super::spec::ModelKind;
 use super::values::{V, Values};
-use crate::plan::problem::quoted;
+use everett_input::text::quoted;
 
 /// Canonical name of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,18 +7,18 @@
 use std::collections::BTreeSet;
 
 use super::{Model, Op};
-use crate::history::operation::{Answer, Call};
-use crate::history::reader::History;
-use crate::history::values::{NULL, V};
+use crate::operation::{Answer, Call};
+use crate::reader::History;
+use crate::values::{NULL, V};
 
-pub(in crate::history) struct Register {
+pub(crate) struct Register {
     initial: V,
     /// Values that an open cas can replace with another value.
     chained: BTreeSet<V>,
 }
 
 impl Register {
-    pub(in crate::history) fn of(initial: V, ops: &[Op<'_>]) -> Register {
+    pub(crate) fn of(initial: V, ops: &[Op<'_>]) -> Register {
         let chained = ops.iter().filter(|op| op.open).filter_map(|op| match op.call() {
             Call::Cas(old, _) => Some(old),
             _ => None,
