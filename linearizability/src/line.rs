@@ -3,12 +3,12 @@
 //! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events
 //! (`super::reader`).
 
+use everett_input::text::quoted;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::limits::LINE_BYTES_MAX;
 use super::problem::Wrong;
-use everett_input::text::quoted;
 
 /// A line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]

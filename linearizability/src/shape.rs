@@ -15,13 +15,13 @@
 //!
 //! A result is ignored if the operation has none: drivers may store the server's reply there.
 
+use everett_input::text::quoted;
 use serde_json::Value;
 
 use super::operation::{Answer, Call};
 use super::problem::Wrong;
 use super::spec::ModelKind;
 use super::values::{V, Values};
-use everett_input::text::quoted;
 
 /// Canonical name of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

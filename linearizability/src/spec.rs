@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use everett_input::text::quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::line::exact;
-use everett_input::text::quoted;
 
 /// Model of the object behind each key of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

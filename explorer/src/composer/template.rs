@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everett_input::text::quoted;
+
 use super::limits::{COMMANDS_MAX, NAME_BYTES_MAX, NODES_MAX};
 use super::prefix::Prefix;
-use everett_input::text::quoted;
 
 /// Test command. The same name on several nodes is one command.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //!
 //! - `limits`: bounds
 //! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
-//! - `template`: log lines reduced to templates; `vocabulary`: the bound on distinct templates and values
+//! - `vocabulary`: the bound on distinct templates of lines (`everett-log-template`) and on values
 //! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
 //!   canonical form
 //! - `types` and `order`: types of events, and happens-before
@@ -44,7 +44,6 @@ mod sdk;
 mod state;
 pub mod statistics;
 mod symmetry;
-mod template;
 mod types;
 mod value;
 mod vocabulary;
@@ -60,7 +59,6 @@ pub use numbers::{BadNumbers, Numbers};
 pub use observed::{DiskEvent, Observed, ProcessChange, What, WireKind};
 pub use observer::{Observer, ObserverState, OtherWorld};
 pub use point::{Kind, Outcome, Point, PointId};
-pub use template::template;
 pub use world::{NodeNames, World, WorldError};
 
 #[cfg(test)]

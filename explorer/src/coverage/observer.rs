@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
 use super::abstraction::{Abstraction, Found, Reset};
@@ -13,7 +14,6 @@ use super::order::{Before, Orders, Timelines};
 use super::point::Point;
 use super::sdk::Reported;
 use super::state::WorldState;
-use super::template::template;
 use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};

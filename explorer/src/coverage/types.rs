@@ -1,10 +1,10 @@
 //! Types of events for happens-before: the parts of an event that do not vary.
 
+use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{NAME_BYTES_MAX, TYPES_MAX};
 use super::observed::{DiskEvent, ProcessChange, WireKind};
-use super::template::template;
 use crate::text::clip;
 
 /// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no

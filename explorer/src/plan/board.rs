@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everett_fault::{Fault, FaultKind, Requests};
+use everett_input::text::quoted;
 
 use super::Entry;
 use super::calm::Calm;
 use super::limits::NETWORK_FAULTS_MAX;
 use super::names::Names;
 use super::problem::Problem;
-use everett_input::text::quoted;
 
 /// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.
 /// The second is the index of a unit among the node's units, or the number of a disk.

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everett_input::text::quoted;
+
 use crate::suggest;
 
 use super::problem::{Problem, some_of};
-use everett_input::text::quoted;
 
 /// Disks and units of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

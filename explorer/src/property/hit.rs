@@ -1,8 +1,9 @@
 //! Hits: violations of properties.
 
+use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::{World, template};
+use crate::coverage::World;
 use crate::text::{head, hex};
 
 use super::limits::{LINE_BYTES_MAX, TEXT_BYTES_MAX};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use everett_input::text::quoted;
 use everett_input::units::write_duration_ns;
 
 use super::event::{Event, What};
@@ -13,7 +14,6 @@ use super::record::{Cause, Ended, Match, Output, Records};
 use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
 use crate::text::head;
-use everett_input::text::quoted;
 
 /// Judge of a timeline, or of a piece of one.
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use everett_input::text::quoted;
+
 use crate::coverage::{NodeNames, World};
 use crate::plan::names::hint;
 use crate::text::head;
-use everett_input::text::quoted;
 
 use super::builtin;
 use super::config::PropertyConfig;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use everett_input::text::quoted;
 use regex::Regex;
 
 use crate::pattern::{expression, fits};
 use crate::plan::names::hint;
-use everett_input::text::quoted;
 
 use super::builtin;
 use super::config::PropertyConfig;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use everett_explorer::coverage::template;
 use everett_explorer::property::builtin;
+use everett_log_template::template;
 
 use super::fault::{Bar, brief};
 use super::{Operation, Outcome, Scene};

@@ -15,6 +15,7 @@ mod values;
 
 use everett_fault::FaultKind;
 
+use everett_input::text::quoted;
 pub(super) use fields::Faulty;
 use fields::{Fields, Value};
 use json::Json;
@@ -23,7 +24,6 @@ use values::Ns;
 use super::names::hint;
 use super::problem::Problem;
 use super::{Entry, What};
-use everett_input::text::quoted;
 
 /// Value of the field `fault` for a heal.
 const HEAL: &str = "heal";

@@ -1,12 +1,12 @@
 //! Types of values in a line: numbers, durations, distributions, groups of nodes, and links.
 
 use everett_fault::{Distribution, Group, Links};
+use everett_input::text::quoted;
 use everett_input::units::{parse_duration_ns, write_duration_ns};
 
 use super::fields::{Fields, Place, Value};
 use super::json::Json;
 use crate::plan::problem::Problem;
-use everett_input::text::quoted;
 
 /// Maximum length of a duration's text, in bytes.
 const DURATION_BYTES_MAX: usize = 40;

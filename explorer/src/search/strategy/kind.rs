@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use everett_input::text::quoted;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::names::hint;
-use everett_input::text::quoted;
 
 use super::{Novelty, Pct, Strategy, Uniform};
 

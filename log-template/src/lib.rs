@@ -3,7 +3,7 @@
 //! - `prefix`: timestamps, process ids and levels at the start of a line; `record`: lines that are JSON or logfmt
 //! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `stamp`: times
 //!
-//! Not here: the bound on distinct templates (`super::vocabulary`).
+//! Not here: the bound on distinct templates (`everett-explorer`).
 //!
 //! **Invariants.**
 //! - [`template`] is a function of the text alone, takes time linear in it, and never fails.
@@ -18,9 +18,12 @@ mod prefix;
 mod record;
 mod stamp;
 
-use super::limits::{LINE_BYTES_MAX, TEMPLATE_BYTES_MAX};
-use crate::text::head;
 use prefix::Severity;
+
+/// Maximum number of bytes of a line that are read; the rest is ignored.
+pub const LINE_BYTES_MAX: usize = 16 << 10;
+/// Maximum length of a template, in bytes.
+pub const TEMPLATE_BYTES_MAX: usize = 160;
 
 /// Mark at the end of a template that was cut.
 const CUT: char = '…';
@@ -29,7 +32,7 @@ const CUT: char = '…';
 /// level of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
 #[must_use]
 pub fn template(line: &str) -> String {
-    let mut text = clean(head(line, LINE_BYTES_MAX));
+    let mut text = clean(&line[..line.floor_char_boundary(LINE_BYTES_MAX)]);
     let mut severity = Severity::Plain;
     // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so the
     // loop ends.
