@@ -3,8 +3,8 @@
 //! - [`Access`] is the interface. [`http`] has requests and answers, [`signed`] signed texts.
 //! - [`Offline`] is the implementation of a program that is built without the feature `online`. It refuses everything.
 //!
-//! The interface is apart from the implementation (`everett-remote-client`), because TLS and OpenPGP are 132 of the 317 crates that
-//! Everett depends on. A program without them is compiled in less time, and the crates that use the interface are compiled once
+//! The interface is apart from the implementation (`everett-remote-client`), because TLS and OpenPGP are two fifths of the crates
+//! that Everett depends on. A program without them is compiled in less time, and the crates that use the interface are compiled once
 //! for both programs.
 //!
 //! **Invariants.** An answer and a signed text are untrusted. An error is a reason in words, for a person; it may contain text of

@@ -62,9 +62,8 @@ impl Breakdown {
 
 /// Returns the digest of a value's serialised form. The form is unique, because all maps of the state are ordered.
 pub(crate) fn serialized<T: Serialize>(value: &T) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    // The hasher accepts any number of bytes, and the serialisation of a state cannot fail.
-    let written = postcard::to_io(value, &mut hasher).is_ok();
-    debug_assert!(written);
-    Digest(*hasher.finalize().as_bytes())
+    // The same form as in moments, so that each type's serialisation is compiled once. That of a state cannot fail.
+    let bytes = postcard::to_stdvec(value);
+    debug_assert!(bytes.is_ok());
+    Digest(*blake3::hash(&bytes.unwrap_or_default()).as_bytes())
 }
