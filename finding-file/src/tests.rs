@@ -201,7 +201,7 @@ fn forged_files_beyond_a_bound_are_refused_by_that_bound() {
     assert_eq!(error, format!("manifest.json: longer than {MANIFEST_BYTES_MAX} bytes"));
 }
 
-/// A reader refuses bytes after the end of the archive, which nobody would see.
+/// The reader refuses a file with bytes after the end of the archive: no listing of the archive shows them.
 #[test]
 fn nothing_follows_the_end() {
     let fine = manifest(&member("f", 3, "abc"));

@@ -1,6 +1,6 @@
 //! Texts with OpenPGP signatures.
 
-/// A text with signatures that nobody has verified yet.
+/// A signed text. [`Signed::verify`] checks its signatures; reading it checks none.
 pub trait Signed {
     /// Returns the text that the signatures cover.
     fn text(&self) -> String;
