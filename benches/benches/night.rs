@@ -14,12 +14,12 @@ use anyhow::Context;
 use benches::everett::{AsEverett, everett, this};
 use benches::night::{self, Sample, Scripted};
 use benches::{Report, Samples};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
 use clap::Parser;
 use everett_explorer::search::Place;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 /// Number of branches of the small tree on which a choice is timed.
 const FEW: u64 = 1_000;

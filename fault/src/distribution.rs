@@ -1,6 +1,6 @@
 //! Distributions of times. Draws use integers only, so that a draw is the same on every host.
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of points of a [`Distribution::Quantiles`].
@@ -109,9 +109,9 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chacha20::ChaCha20Rng;
+    use chacha20::rand_core::SeedableRng;
     use proptest::prelude::*;
-    use rand_chacha::ChaCha20Rng;
-    use rand_chacha::rand_core::SeedableRng;
 
     fn draws(distribution: &Distribution) -> Vec<u64> {
         let mut rng = ChaCha20Rng::from_seed([7; 32]);

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use chacha20::rand_core::Rng;
 use everett_explorer::property::builtin;
 use everett_fault::Distribution;
 use everett_input::units::show_duration_ns;
@@ -14,7 +15,6 @@ use everett_streams::Purpose;
 use everett_vmm::machine::End;
 use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
-use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::conversation::state::ConversationState;

@@ -5,6 +5,7 @@
 //! - `owner`: the owners of streams
 //! - `purpose`: the purposes of streams
 //! - `encode`: the derivation of keys
+//! - `position`: the form in which moments contain a stream
 //!
 //! A stream's key is derived in steps: seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key
 //! of a purpose. Each step has its own domain, and every part is preceded by its length. Therefore no node name can
@@ -16,16 +17,18 @@
 
 mod encode;
 mod owner;
+mod position;
 mod purpose;
 
 use std::collections::BTreeMap;
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use encode::{Encoder, context};
 pub use owner::{Owner, OwnerKind};
+use position::Stream;
 pub use purpose::{LinkDraw, Purpose};
 
 /// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led
@@ -67,7 +70,7 @@ impl Lineage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     key: [u8; 32],
-    open: BTreeMap<Purpose, ChaCha20Rng>,
+    open: BTreeMap<Purpose, Stream>,
 }
 
 impl Streams {
@@ -83,12 +86,13 @@ impl Streams {
     /// Returns the stream for a purpose, at its current position.
     pub fn get(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
         let key = &self.key;
-        self.open.entry(purpose).or_insert_with(|| {
+        let stream = self.open.entry(purpose).or_insert_with(|| {
             let mut encoder = Encoder::new(context::PURPOSE);
             encoder.part(key);
             purpose.encode(&mut encoder);
-            ChaCha20Rng::from_seed(encoder.key())
-        })
+            Stream(ChaCha20Rng::from_seed(encoder.key()))
+        });
+        &mut stream.0
     }
 
     /// Fills `buf` with random bytes. A final partial word is drawn whole and its remaining bytes are dropped.

@@ -112,6 +112,19 @@ fn seeds_forks_and_owners_differ() {
     }
 }
 
+/// The cipher makes 64 words at a time.
+#[test]
+fn every_position_survives_storage() {
+    let mut a = node(9, "n");
+    for words in 0..200 {
+        let mut b = a.clone();
+        let mut c: Streams = postcard::from_bytes(&postcard::to_stdvec(&a).unwrap()).unwrap();
+        assert_eq!((&a, &a), (&b, &c), "{words}");
+        assert_eq!(b.next_u64(Purpose::Entropy), c.next_u64(Purpose::Entropy), "{words}");
+        a.fill(Purpose::Entropy, &mut [0; 4]);
+    }
+}
+
 #[test]
 fn a_position_survives_storage() {
     let mut a = node(9, "n");

@@ -1,6 +1,6 @@
 //! The end of a timeline after its workload: waiting for commands, killing them, and running the last commands.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::limits::{FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX};
 use super::prefix::Prefix;

@@ -1,6 +1,6 @@
 //! The choice of commands to start, up to the workload's end.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::limits::{ANYTIME_MAX, PATIENCE_NS, PAUSE_NS_MAX};
 use super::prefix::Prefix;

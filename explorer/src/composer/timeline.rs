@@ -1,6 +1,6 @@
 //! The interface to the caller: reports of events, the time of the next call, and the actions to perform.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::limits::PARALLEL_MAX;
 use super::prefix::Prefix;

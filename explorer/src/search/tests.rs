@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use proptest::prelude::*;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
 use super::weights::looked;

@@ -1,126 +1,77 @@
 //! The differentiated definition block: devices with their resources, `\_S5`, and the generation ID with its event
 //! device.
 
-use acpi_tables::Aml;
-use acpi_tables::aml::{
-    Device, EISAName, IO, Interrupt, Memory32Fixed, Method, Name, Notify, Package, Path, ResourceTemplate,
-    Scope, Zero,
+use super::aml::{
+    device, eisa_id, integer, interrupt, memory, name, notify, package, ports, resources, scope,
+    serialized_method, string,
 };
-use acpi_tables::sdt::Sdt;
-
-use super::definition_block;
+use super::table::Table;
 use crate::devices::power::SLEEP_TYPE_S5;
 use crate::layout::{
     EVENT_GSI, GENERATION_ID, RTC_GSI, RTC_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_GSI, VIRTIO_STRIDE,
 };
 
-/// Returns an edge-triggered, active-high, exclusive interrupt.
-fn edge(gsi: u8) -> Interrupt {
-    Interrupt::new(true, true, false, false, u32::from(gsi))
-}
-/// Returns a level-triggered, active-high, exclusive interrupt.
-fn level(gsi: u8) -> Interrupt {
-    Interrupt::new(true, false, false, false, u32::from(gsi))
-}
-
 /// Returns the DSDT of a machine with `virtio_slots` virtio devices.
-pub(super) fn table(virtio_slots: usize) -> Sdt {
-    let mut devices = Vec::new();
-    processor(&mut devices);
-    uart(&mut devices);
-    rtc(&mut devices);
-    for slot in 0..virtio_slots {
-        virtio(slot, &mut devices);
-    }
-    generation(&mut devices);
+pub(super) fn table(virtio_slots: usize) -> Vec<u8> {
+    let mut devices = vec![processor(), uart(), rtc()];
+    devices.extend((0..virtio_slots).map(virtio));
+    devices.extend([generation(), events()]);
 
-    let mut aml = Vec::new();
-    let s5 = SLEEP_TYPE_S5;
-    Name::new("\\_S5_".into(), &Package::new(vec![&s5, &s5, &Zero {}, &Zero {}])).to_aml_bytes(&mut aml);
-    aml.extend(Scope::raw("\\_SB_".into(), devices));
-    definition_block(&aml)
+    let s5 = u32::from(SLEEP_TYPE_S5);
+    Table::new(*b"DSDT", 2)
+        .bytes(&name("\\_S5_", &package(&[s5, s5, 0, 0])))
+        .bytes(&scope("\\_SB_", &devices))
+        .finish()
 }
 
-fn processor(aml: &mut Vec<u8>) {
-    Device::new(
-        "C000".into(),
-        vec![&Name::new("_HID".into(), &"ACPI0007"), &Name::new("_UID".into(), &Zero {})],
-    )
-    .to_aml_bytes(aml);
+fn processor() -> Vec<u8> {
+    device("C000", &[name("_HID", &string("ACPI0007")), name("_UID", &integer(0))])
 }
 
-fn uart(aml: &mut Vec<u8>) {
-    let ports = IO::new(UART_PORT, UART_PORT, 1, 8);
-    let interrupt = edge(UART_GSI);
-    Device::new(
-        "COM1".into(),
-        vec![
-            &Name::new("_HID".into(), &EISAName::new("PNP0501")),
-            &Name::new("_UID".into(), &Zero {}),
-            &Name::new("_CRS".into(), &ResourceTemplate::new(vec![&ports, &interrupt])),
-        ],
-    )
-    .to_aml_bytes(aml);
+fn uart() -> Vec<u8> {
+    let resources = resources(&[ports(UART_PORT, 8), interrupt(UART_GSI, true)]);
+    let id = eisa_id(*b"PNP", 0x0501);
+    device("COM1", &[name("_HID", &id), name("_UID", &integer(0)), name("_CRS", &resources)])
 }
 
-fn rtc(aml: &mut Vec<u8>) {
-    let ports = IO::new(RTC_PORT, RTC_PORT, 1, 2);
-    let interrupt = edge(RTC_GSI);
-    Device::new(
-        "RTC0".into(),
-        vec![
-            &Name::new("_HID".into(), &EISAName::new("PNP0B00")),
-            &Name::new("_CRS".into(), &ResourceTemplate::new(vec![&ports, &interrupt])),
-        ],
-    )
-    .to_aml_bytes(aml);
+fn rtc() -> Vec<u8> {
+    let resources = resources(&[ports(RTC_PORT, 2), interrupt(RTC_GSI, true)]);
+    device("RTC0", &[name("_HID", &eisa_id(*b"PNP", 0x0b00)), name("_CRS", &resources)])
 }
 
-fn virtio(slot: usize, aml: &mut Vec<u8>) {
-    let name = format!("VR{slot:02}");
+fn virtio(slot: usize) -> Vec<u8> {
     let base = VIRTIO + slot as u64 * VIRTIO_STRIDE;
     // The window lies below 4 GiB.
-    let registers = Memory32Fixed::new(true, base as u32, VIRTIO_STRIDE as u32);
-    let interrupt = level(VIRTIO_GSI[slot]);
-    let uid = slot as u8;
-    Device::new(
-        name.as_str().into(),
-        vec![
-            &Name::new("_HID".into(), &"LNRO0005"),
-            &Name::new("_UID".into(), &uid),
-            &Name::new("_CCA".into(), &acpi_tables::aml::One {}),
-            &Name::new("_CRS".into(), &ResourceTemplate::new(vec![&registers, &interrupt])),
-        ],
-    )
-    .to_aml_bytes(aml);
+    let registers = memory(base as u32, VIRTIO_STRIDE as u32);
+    let resources = resources(&[registers, interrupt(VIRTIO_GSI[slot], false)]);
+    let terms = [
+        name("_HID", &string("LNRO0005")),
+        name("_UID", &integer(slot as u32)),
+        name("_CCA", &integer(1)),
+        name("_CRS", &resources),
+    ];
+    device(&format!("VR{slot:02}"), &terms)
 }
 
-/// Appends the generation ID, and the generic event device that signals its changes (ACPI 5.6.9).
-fn generation(aml: &mut Vec<u8>) {
-    let address = GENERATION_ID as u32;
-    Device::new(
-        "VGEN".into(),
-        vec![
-            &Name::new("_HID".into(), &"VMGENCTR"),
-            &Name::new("_CID".into(), &"VM_Gen_Counter"),
-            &Name::new("_DDN".into(), &"VM_Gen_Counter"),
-            &Name::new("ADDR".into(), &Package::new(vec![&address, &Zero {}])),
-        ],
-    )
-    .to_aml_bytes(aml);
+/// Returns the generation ID.
+fn generation() -> Vec<u8> {
+    let terms = [
+        name("_HID", &string("VMGENCTR")),
+        name("_CID", &string("VM_Gen_Counter")),
+        name("_DDN", &string("VM_Gen_Counter")),
+        name("ADDR", &package(&[GENERATION_ID as u32, 0])),
+    ];
+    device("VGEN", &terms)
+}
 
-    let changed = 0x80u8;
-    let interrupt = edge(EVENT_GSI);
-    let target = Path::new("\\_SB_.VGEN");
-    let notify = Notify::new(&target, &changed);
-    Device::new(
-        "GED0".into(),
-        vec![
-            &Name::new("_HID".into(), &"ACPI0013"),
-            &Name::new("_UID".into(), &Zero {}),
-            &Name::new("_CRS".into(), &ResourceTemplate::new(vec![&interrupt])),
-            &Method::new("_EVT".into(), 1, true, vec![&notify]),
-        ],
-    )
-    .to_aml_bytes(aml);
+/// Returns the generic event device, which signals changes of the generation ID (ACPI 5.6.9).
+fn events() -> Vec<u8> {
+    const CHANGED: u32 = 0x80;
+    let terms = [
+        name("_HID", &string("ACPI0013")),
+        name("_UID", &integer(0)),
+        name("_CRS", &resources(&[interrupt(EVENT_GSI, true)])),
+        serialized_method("_EVT", 1, &[notify("\\_SB_.VGEN", CHANGED)]),
+    ];
+    device("GED0", &terms)
 }

@@ -1,5 +1,8 @@
 use super::*;
-use crate::layout::{VIRTIO_SLOTS_MAX, VIRTIO_STRIDE};
+use crate::layout::{
+    PM_TIMER_PORT, PM1_CONTROL_PORT, PM1_EVENT_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT,
+    VIRTIO_SLOTS_MAX, VIRTIO_STRIDE,
+};
 
 fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, &b| sum.wrapping_add(b))
@@ -79,4 +82,16 @@ fn legacy_devices_have_tables_and_the_platform_is_not_reduced() {
     assert_eq!((u32_at(fadt, 56), u32_at(fadt, 64)), (PM1_EVENT_PORT.into(), PM1_CONTROL_PORT.into()));
     assert_eq!((u32_at(madt, 40), &madt[madt.len() - 10..][..5]), (1, &[2, 10, 0, 0, TIMER_GSI][..]));
     assert_eq!(u64_at(hpet, 44), HPET);
+}
+
+/// Guests read these bytes, so a change of one changes all trails.
+#[test]
+fn the_bytes_are_those_of_this_machine_version() {
+    let digest = |slots, legacy| blake3::hash(&tables(slots, legacy)).to_hex().to_string();
+    let digests = [(0, false), (3, false), (VIRTIO_SLOTS_MAX, false), (0, true), (VIRTIO_SLOTS_MAX, true)]
+        .map(|(slots, legacy)| digest(slots, legacy)[..16].to_owned());
+    assert_eq!(
+        digests,
+        ["8e54fb55000344e2", "ced3b2b075e69590", "338673caa441fbce", "180c55c89f897e38", "709df9ac4f9a8a98"]
+    );
 }

@@ -1,7 +1,7 @@
 //! Draws from random streams, with integers only, so that they are equal on every host. Each takes one number from the
 //! stream.
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use everett_fault::{PPM, Ppm};
 

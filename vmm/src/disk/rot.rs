@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use super::cache::{Before, Record};
 use super::{BLOCK, Disk, draw};

@@ -1,7 +1,7 @@
 //! The machine's random streams.
 
+use chacha20::ChaCha20Rng;
 use everett_streams::{Lineage, Owner, Purpose, Streams};
-use rand_chacha::ChaCha20Rng;
 
 use super::Machine;
 

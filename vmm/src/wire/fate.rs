@@ -10,10 +10,10 @@
 //! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were
 //! active on it, never on other directions. The draws from `Base` do not depend on faults at all.
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::Rng;
 use everett_fault::{Distribution, PPM, Ppm};
 use everett_streams::{LinkDraw, Purpose, Streams};
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::Rng;
 
 use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;

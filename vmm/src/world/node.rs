@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use chacha20::rand_core::Rng;
 use everett_fault::{Distribution, PPM, Ppm};
 use everett_streams::Purpose;
-use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::clock::NodeClock;

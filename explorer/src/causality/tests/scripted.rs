@@ -1,7 +1,7 @@
 //! Searches whose futures are drawn from a likelihood that the test knows.
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 use crate::causality::{Ask, Count, Cuts, Found, Limits, Search, Why};
 

@@ -1,7 +1,7 @@
 //! Simulated caller of the composer: commands take time, fail, hang and are killed, and nodes go down and come back.
 
+use chacha20::rand_core::Rng;
 use proptest::prelude::*;
-use rand_chacha::rand_core::Rng;
 
 use super::rules::Rules;
 use super::*;

@@ -7,8 +7,8 @@ mod examples;
 mod rules;
 mod stored;
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
 
 use super::limits::*;
 use super::*;

@@ -1,7 +1,7 @@
 //! Tests of stored states, sound and damaged.
 
+use chacha20::rand_core::Rng;
 use proptest::prelude::*;
-use rand_chacha::rand_core::Rng;
 use serde_json::{Value, json};
 
 use super::caller::{Caller, templates, worlds};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use chacha20::ChaCha20Rng;
 use everett_fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
-use rand_chacha::ChaCha20Rng;
 
 use crate::plan::names::{Names, NodeNames};
 

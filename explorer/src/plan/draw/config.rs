@@ -1,7 +1,7 @@
 //! The `[faults]` table as a whole: its check, and the kinds of which faults are drawn.
 
+use chacha20::ChaCha20Rng;
 use everett_fault::{Fault, FaultKind, PPM};
-use rand_chacha::ChaCha20Rng;
 
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;

@@ -1,6 +1,6 @@
 //! Random numbers. They are computed with integers only, so that a plan is the same on every host.
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use everett_fault::{PPM, Ppm};
 
@@ -58,9 +58,9 @@ pub(super) fn exponential(rng: &mut impl Rng, mean: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chacha20::ChaCha20Rng;
+    use chacha20::rand_core::SeedableRng;
     use proptest::prelude::*;
-    use rand_chacha::ChaCha20Rng;
-    use rand_chacha::rand_core::SeedableRng;
 
     fn rng() -> ChaCha20Rng {
         ChaCha20Rng::from_seed([3; 32])

@@ -18,9 +18,9 @@ use std::fs;
 use std::num::NonZero;
 use std::path::Path as File;
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use proptest::prelude::*;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 

@@ -10,7 +10,7 @@ mod novelty;
 mod pct;
 mod uniform;
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::tree::{Place, Tree};
 

@@ -1,6 +1,6 @@
 //! Strategy `novelty`: prefers moments whose branches reached something new.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::Strategy;
 use crate::plan::draw::numbers::below;

@@ -1,6 +1,6 @@
 //! Strategy `pct`: random priorities. The priorities themselves are part of the fault plan (`crate::plan::draw::pct`).
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::Strategy;
 use crate::plan::draw::numbers::below;

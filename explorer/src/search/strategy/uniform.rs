@@ -1,6 +1,6 @@
 //! Strategy `uniform`: no preference. It is the baseline for the others.
 
-use rand_chacha::ChaCha20Rng;
+use chacha20::ChaCha20Rng;
 
 use super::Strategy;
 use crate::plan::draw::numbers::below;

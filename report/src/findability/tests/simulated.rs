@@ -4,8 +4,8 @@
 //! the bug. The bound α is kept if in at most a share α of the histories the bug stays hidden afterwards for the time
 //! that the report demands before it calls a bug gone.
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 use super::super::*;
 

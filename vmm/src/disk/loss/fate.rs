@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use super::landing::Landing;
 use super::{LossMode, PowerLoss, PowerLossOptions};

@@ -1,6 +1,6 @@
 //! Choice of the sectors that a request in flight writes before it is aborted.
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use crate::disk::draw;
 

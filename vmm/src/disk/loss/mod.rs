@@ -16,7 +16,7 @@
 mod fate;
 mod landing;
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use super::{Change, Disk, draw};
 use landing::Landing;

@@ -53,7 +53,7 @@ fn a_write_of_equal_bytes_is_a_version() {
 
 #[test]
 fn a_loss_of_power_without_volatile_writes_draws_nothing() {
-    use rand_chacha::rand_core::Rng;
+    use chacha20::rand_core::Rng;
     let mut disk = Disk::zeroed(1 << 20).unwrap();
     disk.write(0, &[1; 4096]);
     let (mut used, mut fresh) = (rng(5), rng(5));

@@ -6,8 +6,8 @@ mod faults;
 mod model;
 mod space;
 
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Loss of power and reset of a machine while requests to its drive are in flight.
 
-use rand_chacha::rand_core::Rng;
+use chacha20::rand_core::Rng;
 
 use super::request::{self, Operation};
 use super::{Blk, InFlight};

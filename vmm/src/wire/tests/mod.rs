@@ -12,6 +12,7 @@ mod plan;
 mod power;
 mod queues;
 mod sound;
+mod summary;
 
 use everett_fault::{Distribution, Fault, Group, Links};
 

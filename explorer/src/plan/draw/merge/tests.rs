@@ -1,10 +1,10 @@
 //! Tests of merging latencies into drawn and written plans.
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
 use everett_fault::{Distribution, Group, Links};
 use everett_streams::{Lineage, Owner, Streams};
 use proptest::prelude::*;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
 use super::*;

@@ -14,9 +14,9 @@
 
 use std::ops::RangeInclusive;
 
+use chacha20::ChaCha20Rng;
 use everett_fault::distribution::TIME_NS_MAX;
 use everett_fault::{Distribution, Fault, Group, Links};
-use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};

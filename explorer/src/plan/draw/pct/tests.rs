@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use chacha20::rand_core::SeedableRng;
 use proptest::prelude::*;
-use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
 use crate::plan::{NodeNames, Plan};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
 use everett_fault::{Distribution, Requests};
 use proptest::prelude::*;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 use super::{SECTORS, request, rig};
 use crate::disk::{Aborted, Disk, DiskFault, LossMode, PowerLoss, PowerLossOptions, SectorSize};

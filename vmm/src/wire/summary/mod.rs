@@ -1,12 +1,13 @@
 //! Summary of a frame in one line. Accepts any bytes: guests send anything, and faults flip bits.
+//!
+//! - this file: the summary, and its text
+//! - [`read`]: the reading of a frame
+
+mod read;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use etherparse::{
-    ArpOperation, ArpPacketSlice, EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, TransportSlice,
-};
-use etherparse::{icmpv4, icmpv6};
 use serde::Serialize;
 
 /// Content of a frame.
@@ -86,86 +87,27 @@ pub enum Payload {
     },
 }
 
-/// Names of the flags, from bit 0.
+const ARP_REQUEST: u16 = 1;
+const ARP_REPLY: u16 = 2;
+/// Names of the flags of TCP, from bit 0.
 const FLAGS: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
-/// Offset of the flags in a TCP header.
-const FLAGS_OFFSET: usize = 13;
 
 impl Summary {
     /// Summarizes a frame.
     #[must_use]
     pub fn of(frame: &[u8]) -> Summary {
-        let Ok(packet) = LaxSlicedPacket::from_ethernet(frame) else {
-            return Summary::Other { ether_type: 0 };
-        };
-        match &packet.net {
-            Some(LaxNetSlice::Arp(packet)) => arp(packet),
-            Some(LaxNetSlice::Ipv4(ip)) => Summary::Ip {
-                from: ip.header().source_addr().into(),
-                to: ip.header().destination_addr().into(),
-                payload: payload(&packet),
-            },
-            Some(LaxNetSlice::Ipv6(ip)) => Summary::Ip {
-                from: ip.header().source_addr().into(),
-                to: ip.header().destination_addr().into(),
-                payload: payload(&packet),
-            },
-            None => Summary::Other { ether_type: packet.ether_payload().map_or(0, |rest| rest.ether_type.0) },
-        }
-    }
-}
-
-fn arp(packet: &ArpPacketSlice<'_>) -> Summary {
-    let parts = (|| {
-        Some(Summary::Arp {
-            operation: packet.operation().0,
-            sender_mac: packet.sender_hw_addr().try_into().ok()?,
-            sender: <[u8; 4]>::try_from(packet.sender_protocol_addr()).ok()?.into(),
-            target: <[u8; 4]>::try_from(packet.target_protocol_addr()).ok()?.into(),
-        })
-    })();
-    parts.unwrap_or(Summary::Other { ether_type: EtherType::ARP.0 })
-}
-
-fn payload(packet: &LaxSlicedPacket<'_>) -> Payload {
-    let short = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    match &packet.transport {
-        Some(TransportSlice::Tcp(tcp)) => Payload::Tcp {
-            from_port: tcp.source_port(),
-            to_port: tcp.destination_port(),
-            flags: tcp.slice().get(FLAGS_OFFSET).copied().unwrap_or(0),
-            seq: tcp.sequence_number(),
-            ack: tcp.acknowledgment_number(),
-            len: short(tcp.payload()),
-        },
-        Some(TransportSlice::Udp(udp)) => Payload::Udp {
-            from_port: udp.source_port(),
-            to_port: udp.destination_port(),
-            len: short(udp.payload()),
-        },
-        Some(TransportSlice::Icmpv4(icmp)) => {
-            Payload::Icmp { v6: false, kind: icmp.type_u8(), code: icmp.code_u8() }
-        }
-        Some(TransportSlice::Icmpv6(icmp)) => {
-            Payload::Icmp { v6: true, kind: icmp.type_u8(), code: icmp.code_u8() }
-        }
-        Some(TransportSlice::Igmp(_)) => Payload::Other { protocol: IpNumber::IGMP.0 },
-        None => match packet.net.as_ref().and_then(LaxNetSlice::ip_payload_ref) {
-            Some(rest) if rest.fragmented => Payload::Fragment,
-            Some(rest) => Payload::Other { protocol: rest.ip_number.0 },
-            None => Payload::Other { protocol: 0 },
-        },
+        read::frame(frame)
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Summary::Arp { operation, sender, target, .. } if operation == ArpOperation::REQUEST.0 => {
+            Summary::Arp { operation, sender, target, .. } if operation == ARP_REQUEST => {
                 write!(f, "ARP who-has {target} tell {sender}")
             }
             Summary::Arp { operation, sender_mac: [a, b, c, d, e, g], sender, .. }
-                if operation == ArpOperation::REPLY.0 =>
+                if operation == ARP_REPLY =>
             {
                 write!(f, "ARP {sender} is-at {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
@@ -199,17 +141,18 @@ impl fmt::Display for Summary {
     }
 }
 
+/// Returns the name of a type of ICMP (RFC 792) or of ICMPv6 (RFC 4443 and 4861).
 fn icmp_name(v6: bool, kind: u8) -> Option<&'static str> {
     Some(match (v6, kind) {
-        (false, icmpv4::TYPE_ECHO_REQUEST) | (true, icmpv6::TYPE_ECHO_REQUEST) => "echo-request",
-        (false, icmpv4::TYPE_ECHO_REPLY) | (true, icmpv6::TYPE_ECHO_REPLY) => "echo-reply",
-        (false, icmpv4::TYPE_DEST_UNREACH) | (true, icmpv6::TYPE_DST_UNREACH) => "unreachable",
-        (false, icmpv4::TYPE_TIME_EXCEEDED) | (true, icmpv6::TYPE_TIME_EXCEEDED) => "time-exceeded",
-        (true, icmpv6::TYPE_PACKET_TOO_BIG) => "packet-too-big",
-        (true, icmpv6::TYPE_ROUTER_SOLICITATION) => "router-solicitation",
-        (true, icmpv6::TYPE_ROUTER_ADVERTISEMENT) => "router-advertisement",
-        (true, icmpv6::TYPE_NEIGHBOR_SOLICITATION) => "neighbor-solicitation",
-        (true, icmpv6::TYPE_NEIGHBOR_ADVERTISEMENT) => "neighbor-advertisement",
+        (false, 8) | (true, 128) => "echo-request",
+        (false, 0) | (true, 129) => "echo-reply",
+        (false, 3) | (true, 1) => "unreachable",
+        (false, 11) | (true, 3) => "time-exceeded",
+        (true, 2) => "packet-too-big",
+        (true, 133) => "router-solicitation",
+        (true, 134) => "router-advertisement",
+        (true, 135) => "neighbor-solicitation",
+        (true, 136) => "neighbor-advertisement",
         _ => return None,
     })
 }

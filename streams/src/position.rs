@@ -1,0 +1,47 @@
+//! A stream in moments and digests: its key, and how far it was read.
+
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+/// A stream that can be copied and stored.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Position", into = "Position")]
+pub(super) struct Stream(pub(super) ChaCha20Rng);
+
+impl Clone for Stream {
+    fn clone(&self) -> Stream {
+        Position::from(&self.0).into()
+    }
+}
+
+/// Everything that decides the rest of a stream.
+#[derive(Serialize, Deserialize)]
+struct Position {
+    seed: [u8; 32],
+    /// Nonce of the cipher.
+    stream: u64,
+    /// Number of 32-bit words that were drawn. Bits from 2^68 on are ignored.
+    word_pos: u128,
+}
+
+impl From<&ChaCha20Rng> for Position {
+    fn from(rng: &ChaCha20Rng) -> Position {
+        Position { seed: rng.get_seed(), stream: rng.get_stream(), word_pos: rng.get_word_pos() }
+    }
+}
+
+impl From<Stream> for Position {
+    fn from(stream: Stream) -> Position {
+        Position::from(&stream.0)
+    }
+}
+
+impl From<Position> for Stream {
+    fn from(position: Position) -> Stream {
+        let mut rng = ChaCha20Rng::from_seed(position.seed);
+        rng.set_stream(position.stream);
+        rng.set_word_pos(position.word_pos);
+        Stream(rng)
+    }
+}
