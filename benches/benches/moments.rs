@@ -45,8 +45,6 @@ const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
 
 const MIB: f64 = (1 << 20) as f64;
 
-type Worker = Machine;
-
 fn main() -> ExitCode {
     // Memory is measured in a separate process. Memory that this process has freed would be reused, which would hide
     // the growth.
@@ -109,7 +107,7 @@ fn stored_root(folder: &Path) -> Result<Moment, String> {
     Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| e.to_string())
 }
 
-fn start(kernel: &Path, moment: &Moment) -> Result<Worker, String> {
+fn start(kernel: &Path, moment: &Moment) -> Result<Machine, String> {
     Machine::soft_from_moment(guest::config(kernel), moment, CacheConfig::default())
         .map_err(|e| e.to_string())
 }
@@ -121,12 +119,12 @@ fn median_us(times: usize, mut once: impl FnMut() -> Result<f64, String>) -> Res
 }
 
 /// Lets the guest write to `pages` pages that it picks at random. Some may coincide.
-fn dirty(worker: &mut Worker, pages: u64) {
+fn dirty(worker: &mut Machine, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
 }
 
 /// Makes the guest pick other pages from here on: `number` seeds its pseudo-random sequence.
-fn draw(worker: &mut Worker, number: u64) {
+fn draw(worker: &mut Machine, number: u64) {
     let mut cpu = worker.cpu();
     cpu.gpr[0] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     worker.engine_mut().set_state(&cpu);
@@ -134,7 +132,7 @@ fn draw(worker: &mut Worker, number: u64) {
 
 /// Returns the seconds that a restore takes after `pages` page writes.
 fn restored(
-    worker: &mut Worker,
+    worker: &mut Machine,
     root: &Moment,
     pages: u64,
     evictor: Option<&mut CacheEvictor>,
@@ -149,7 +147,7 @@ fn restored(
 }
 
 /// Returns the seconds that taking a moment takes after `pages` page writes.
-fn taken(worker: &mut Worker, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
+fn taken(worker: &mut Machine, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
     worker.restore(root).map_err(|e| e.to_string())?;
     dirty(worker, pages);
     let start = Instant::now();

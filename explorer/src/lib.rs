@@ -8,7 +8,7 @@
 //! - [`fit`]: number of branches in flight and share of checked branches, chosen from an exploration's length
 //! - [`coverage`]: points that timelines reached, and estimates of what is unseen
 //! - [`composer`]: the schedule of a test template's commands
-//! - [`property`]: checks of logs and consoles. Clients' histories are checked by `everett-linearizability`
+//! - [`property`]: checks of logs and consoles (`everett-linearizability` checks clients' histories)
 //! - [`sdk`]: lines that programs send through the SDK
 //! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely

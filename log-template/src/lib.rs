@@ -3,7 +3,7 @@
 //! - `prefix`: timestamps, process ids and levels at the start of a line; `record`: lines that are JSON or logfmt
 //! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `stamp`: times
 //!
-//! Not here: the bound on distinct templates (`everett-explorer`).
+//! Not here: the bound on distinct templates (`explorer/src/coverage/vocabulary.rs`).
 //!
 //! **Invariants.**
 //! - [`template`] is a function of the text alone, takes time linear in it, and never fails.

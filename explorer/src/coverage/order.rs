@@ -23,20 +23,22 @@ pub(super) struct Before {
     pub(super) across: bool,
 }
 
-/// Orders that a branch has reached: for the type of the later event, the set of types of earlier events on the same node,
-/// and that of types on other nodes.
+/// Orders of types that a branch has reached. Each later type has two sets of earlier types: those on the same node, and
+/// those on other nodes.
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
-// Each event is compared with hundreds of earlier ones, which makes this the hottest place of coverage. A set is one word.
+// An event is compared with hundreds of earlier ones, so each set of types is one word.
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
 impl Orders {
+    /// Returns no orders.
     pub(super) fn none() -> Orders {
         Orders([[0; 2]; TYPES_MAX])
     }
 
-    /// Enters an order. Returns true if the branch had not reached it. Types that no table has are in no order.
+    /// Adds an order. Returns true if it is new. An order with a type number of [`TYPES_MAX`] or more is ignored: only a
+    /// damaged state has one.
     pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {
         let sets = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
         let (Some([own, other]), Some(bit)) = (sets, 1_u64.checked_shl(first.kind)) else { return false };

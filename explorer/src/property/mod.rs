@@ -9,8 +9,8 @@
 //! - `properties`: all properties of a world; `event`: events to be judged; `judge` and `state`: judging, and the state
 //!   that a child timeline inherits; `hit`: violations
 //!
-//! Not here: operation histories (`everett-linearizability`), results of a workload's own checks, and the decision that all
-//! faults have ended. The caller reports them.
+//! Not here: operation histories (`everett-linearizability`), results of a workload's own checks, and the decision that
+//! all faults have ended. The caller reports them.
 //!
 //! **Invariants.**
 //! - Results are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A timeline

@@ -27,6 +27,16 @@ struct HistorySegment {
     dropped: Option<Line>,
 }
 
+impl Drop for HistorySegment {
+    /// Drops the segments before this one in a loop, because a path of many forks has thousands.
+    fn drop(&mut self) {
+        let mut next = self.before.0.take();
+        while let Some(mut segment) = next.and_then(Arc::into_inner) {
+            next = segment.before.0.take();
+        }
+    }
+}
+
 impl HistoryChain {
     /// Returns the number of lines.
     #[must_use]
@@ -152,6 +162,16 @@ mod tests {
         assert_eq!((times(&one), times(&other)), (vec![1, 2, 3], vec![1, 2, 4, 5]));
         assert_eq!((parent.len(), one.len(), HistoryChain::default().is_empty()), (2, 3, true));
         assert_eq!((parent.bytes(), other.bytes()), (2 * (LINE_BYTES + 1), 4 * (LINE_BYTES + 1)));
+    }
+
+    #[test]
+    fn a_long_chain_is_dropped_on_a_small_stack() {
+        let mut chain = HistoryChain::default();
+        for at in 0..100_000 {
+            chain = and(&chain, vec![line(at, "")], u64::MAX);
+        }
+        assert_eq!(chain.len(), 100_000);
+        drop(chain);
     }
 
     #[test]

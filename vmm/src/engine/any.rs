@@ -1,7 +1,7 @@
 //! A machine's engine, chosen at run time.
 //!
-//! [`Machine`](crate::Machine) has this enum and not a type parameter. With a parameter, each crate that uses machines would
-//! compile the run loop, the devices and the digests again, and with its own optimisation: a session has little.
+//! [`Machine`](crate::Machine) has this enum and no type parameter. With a parameter, each crate that uses machines would
+//! compile the run loop, the devices and the digests again, at its own level of optimisation.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -18,7 +18,7 @@ pub enum AnyEngine {
     Counting(Box<CountingEngine>),
     /// The kvm engine, which uses the host's processor.
     Kvm(Box<KvmEngine>),
-    /// An engine that Everett does not contain, such as the scripted ones of tests.
+    /// Any other engine. Tests run scripted ones.
     Other(Box<dyn Engine + Send>),
 }
 

@@ -7,7 +7,7 @@
 //!
 //! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and
 //!   `branch`
-//! - [`kvm`]: the host's processor, which counts exits or branches; [`any`]: any one of them, chosen at run time
+//! - [`kvm`]: the host's processor, which counts exits or branches; [`any`]: an engine of any kind, chosen at run time
 //! - `repeat`: repeated string instructions after an exit
 //! - `lockstep`: comparison of the soft CPU with a second one that only interprets; `instants`: random instants for
 //!   flushes and comparisons

@@ -206,9 +206,7 @@ impl Machine {
     ) -> Result<Machine, MachineError> {
         Machine::from_moment(config, moment, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
-}
 
-impl Machine {
     /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the
     /// RAM.
     ///
@@ -222,6 +220,7 @@ impl Machine {
         Machine::powered_on(config, Box::new(|ram| engine(ram).map(Into::into)))
     }
 
+    /// Creates a machine as [`Machine::new`] does. It is not generic, so it is compiled once.
     fn powered_on(mut config: MachineConfig, engine: Box<MakeEngine<'_>>) -> Result<Machine, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
         let memory = Image::zero(config.memory_bytes / PAGE);
@@ -260,6 +259,7 @@ impl Machine {
         Machine::continued(config, moment, Box::new(|ram| engine(ram).map(Into::into)))
     }
 
+    /// Creates a machine as [`Machine::from_moment`] does. It is not generic, so it is compiled once.
     fn continued(
         mut config: MachineConfig,
         moment: &Moment,

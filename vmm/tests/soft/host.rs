@@ -9,7 +9,7 @@ use everett_vmm::wire::{PortConfig, WireConfig};
 use everett_vmm::world::{Captured, PlugError, World};
 
 use crate::card::mac;
-use crate::plan::{MS, Soft, run, trio};
+use crate::plan::{MS, run, trio};
 
 const PORT: u8 = 3;
 const BEGIN: u64 = 500_003;
@@ -24,7 +24,7 @@ fn config(port: u8) -> EndpointConfig {
     EndpointConfig { port, node, ipv4: Some((Ipv4Addr::new(10, 0, 0, 254), 24)), ipv6: None }
 }
 
-fn world() -> Soft {
+fn world() -> World {
     let ports = vec![config(PORT).node];
     World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
 }

@@ -7,11 +7,11 @@ use everett_vmm::digest::Digest;
 use everett_vmm::divergence::bisect::Subject;
 use everett_vmm::divergence::{Cause, Side, first_difference};
 use everett_vmm::machine::{Machine, Stop, Until};
-use everett_vmm::world::{WorldStop, WorldUntil};
+use everett_vmm::world::{World, WorldStop, WorldUntil};
 use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, assemble, plain};
-use crate::plan::{Soft, trio, world};
+use crate::plan::{trio, world};
 
 /// Address of the page directory for the third GiB, one of the boot page tables.
 const DIRECTORY: u64 = 0xd000;
@@ -77,7 +77,7 @@ fn a_sound_engine_shows_the_new_place() {
 
 /// A world of three nodes. At the vtime in `flaw`, its wire becomes slow or the clock of node 2 begins to drift.
 struct Flawed {
-    world: Soft,
+    world: World,
     flaw: Option<(u64, Flaw)>,
 }
 

@@ -10,15 +10,13 @@ use everett_vmm::{Machine, Stop};
 use crate::card::{BROADCAST, Script, frame, mac, node};
 use crate::worker::worker;
 
-pub(crate) type Soft = World;
-
 /// One microsecond, in nanoseconds.
 pub(crate) const US: u64 = 1_000;
 /// One millisecond, in nanoseconds.
 pub(crate) const MS: u64 = 1_000 * US;
 
 /// Returns a world of these nodes on the default wire.
-pub(crate) fn world(machines: Vec<Machine>) -> Soft {
+pub(crate) fn world(machines: Vec<Machine>) -> World {
     World::new(machines, WireConfig::default(), 7).unwrap()
 }
 
@@ -38,7 +36,7 @@ fn until(vtime: u64) -> WorldUntil<'static> {
 }
 
 /// Runs to a vtime. Nodes may end before.
-pub(crate) fn run(world: &mut Soft, vtime: u64) {
+pub(crate) fn run(world: &mut World, vtime: u64) {
     while let WorldStop::Node { stop, node } = world.run(&until(vtime)) {
         assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}");
     }
@@ -62,7 +60,7 @@ pub(crate) type Plan = Vec<(u64, usize, Act)>;
 
 /// A world that follows a plan.
 pub(crate) struct Course {
-    pub(crate) world: Soft,
+    pub(crate) world: World,
     plan: Plan,
     done: usize,
     first: Vec<Moment>,

@@ -3,15 +3,15 @@
 use everett_snapshot::Pool;
 use everett_vmm::Digest;
 use everett_vmm::machine::{End, Moment};
-use everett_vmm::world::Captured;
+use everett_vmm::world::{Captured, World};
 
 use crate::card::{Script, TRANSMIT, frame, mac, node};
 use crate::exact::busy;
 use crate::guest::assemble;
-use crate::plan::{MS, Soft, US, run, trio, working, world};
+use crate::plan::{MS, US, run, trio, working, world};
 use crate::worker::{GOT, LONGEST, SENT, TICKS, player};
 
-fn register(world: &Soft, node: usize, register: usize) -> u64 {
+fn register(world: &World, node: usize, register: usize) -> u64 {
     world.nodes()[node].machine().cpu().gpr[register]
 }
 
@@ -87,7 +87,7 @@ struct Lives {
 fn executed_instructions_are_counted_once() {
     let pool = Pool::default();
     let mut world = world(trio());
-    let moments = |world: &mut Soft| -> Vec<Moment> {
+    let moments = |world: &mut World| -> Vec<Moment> {
         (0..3).map(|node| world.node_mut(node).machine_mut().moment(&pool)).collect()
     };
     let cold = moments(&mut world);
@@ -130,7 +130,7 @@ fn executed_instructions_are_counted_once() {
 
 /// Returns the digests of the first and the third of three nodes at several times. The second node runs `second` and
 /// `script`, and `change` is applied to the world.
-fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut Soft)) -> Vec<[Digest; 2]> {
+fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut World)) -> Vec<[Digest; 2]> {
     let mut world = world(vec![working(0, true, mac(2)), node(1, second, script), working(2, true, mac(0))]);
     change(&mut world);
     let mut digests = Vec::new();

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use everett_vmm::virtio::net::FRAMES_PER_MS_MAX;
 use everett_vmm::wire::FRAMES_MAX;
 use everett_vmm::wire::log::{StepKind, Why};
-use everett_vmm::world::Captured;
+use everett_vmm::world::{Captured, World};
 
 use crate::card::{BROADCAST, HEADER, SIZE, Script, TRANSMIT, buffer, mac, node};
-use crate::plan::{MS, Soft, US, run, working, world};
+use crate::plan::{MS, US, run, working, world};
 use crate::worker::{GOT, SENT, TICKS, player};
 
 const END: u64 = MS + 500 * US;
@@ -43,7 +43,7 @@ fn rings_of(script: &mut Script, rings: u16, pause: u32) {
 }
 
 /// Returns a storm without end: far more than the links carry, and less than a card can send.
-fn storm() -> Soft {
+fn storm() -> World {
     let mut script = armed();
     let from = script.here();
     rings_of(&mut script, 256, 7_500);
@@ -52,7 +52,7 @@ fn storm() -> Soft {
 }
 
 /// Returns a world with this storm, between two nodes that send to each other.
-fn stormy(script: &Script) -> Soft {
+fn stormy(script: &Script) -> World {
     world(vec![node(0, &player(), script), working(1, true, mac(2)), working(2, false, mac(1))])
 }
 
