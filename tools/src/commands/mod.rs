@@ -9,7 +9,7 @@
 //!   finding or a branch; `age`
 //! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
-//!   feature. `kept`: the arguments of `runs prune`
+//!   feature. `prune_args`: the arguments of `runs prune`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
@@ -37,12 +37,12 @@ mod init;
 mod install;
 mod instruments;
 mod judge;
-mod kept;
 mod moment;
 #[cfg(not(feature = "history"))]
 mod no_history;
 mod plan;
 mod plans;
+mod prune_args;
 mod record;
 mod recording;
 mod replay;
