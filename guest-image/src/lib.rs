@@ -11,7 +11,7 @@
 //!   kernel boots with. [`agent`]: PID 1 in it.
 //! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
 //! - [`oci`]: container images as root filesystems.
-//! - [`shim`], [`init`], [`sdk`]: where guests have the programs of `everett-guest-programs`.
+//! - [`shim`], [`init`], [`sdk`]: paths and options of the programs of `everett-guest-programs` in guests.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`programs`]: ELF files of an image, for observers.
 //! - [`compression`], [`progress`], [`space`]: shared by the others.

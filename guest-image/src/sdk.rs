@@ -1,4 +1,4 @@
-//! Paths of what guests of worlds with the SDK get. The files are in `everett-guest-programs`.
+//! Paths of the SDK's files in guests. The files are in `everett-guest-programs`.
 
 /// Path of the library that programs load. The SDKs look for it there.
 pub const LIBRARY_PATH: &str = "/usr/lib/libvoidstar.so";

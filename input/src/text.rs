@@ -154,6 +154,14 @@ mod tests {
     }
 
     #[test]
+    fn foreign_text_is_quoted_and_cut() {
+        assert_eq!(quoted("a\n"), r#""a\n""#);
+        let longest = "ü".repeat(QUOTED_CHARS_MAX);
+        assert_eq!(quoted(&longest), format!("\"{longest}\""));
+        assert_eq!(quoted(&format!("{longest}b")), format!("\"{longest}\"…"));
+    }
+
+    #[test]
     fn everetts_own_colours_stay() {
         assert_eq!(painted("\u{1b}[1;31mred\u{1b}[0m\ttab"), "\u{1b}[1;31mred\u{1b}[0m\ttab");
         assert_eq!(painted("\u{1b}[2J\u{1b}]0;title\u{7}"), "\\u{1b}[2J\\u{1b}]0;title\\u{7}");

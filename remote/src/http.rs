@@ -15,7 +15,7 @@ pub struct Rules {
     pub answer_within: Duration,
     /// Time limit for each piece of a body.
     pub read_within: Duration,
-    /// Time limit for a request with its whole body.
+    /// Time limit for a request with its whole body; `None` for no limit.
     pub all_within: Option<Duration>,
 }
 

@@ -1,7 +1,8 @@
 //! The interface to other hosts: requests over http and https, and the check of what other hosts have signed.
 //!
 //! - [`Access`] is the interface. [`http`] has requests and answers, [`signed`] signed texts.
-//! - [`Offline`] is the implementation of a program that is built without the feature `online`. It refuses everything.
+//! - [`Offline`] is the implementation for a program without the feature `online`: no request is sent and no signature is
+//!   checked.
 //!
 //! The interface is apart from the implementation (`everett-remote-client`), because TLS and OpenPGP are two fifths of the crates
 //! that Everett depends on. A program without them is compiled in less time, and the crates that use the interface are compiled once

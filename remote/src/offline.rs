@@ -10,7 +10,8 @@ const NO_REQUESTS: &str = "this build of everett cannot reach registries and mir
 const NO_SIGNATURES: &str =
     "this build of everett cannot check signatures; build it with the feature online (cargo build --release)";
 
-/// Access of a program without the feature `online`: every call fails, and the error says how to build one that can.
+/// Access of a program without the feature `online`. Requests and checks of signatures fail, and the error says how to build
+/// a program that can make them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offline;
 

@@ -118,19 +118,17 @@ impl EngineOptions {
     /// the machine refuses.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
-            (EngineKind::Soft, ClockMode::Exit) => {
-                AnyEngine::Counting(Box::new(CountingEngine::exits(self.soft_engine(clock, ram))))
-            }
+            (EngineKind::Soft, ClockMode::Exit) => CountingEngine::exits(self.soft_engine(clock, ram)).into(),
             (EngineKind::Soft, ClockMode::Branch) => {
-                AnyEngine::Counting(Box::new(CountingEngine::branches(self.soft_engine(clock, ram))))
+                CountingEngine::branches(self.soft_engine(clock, ram)).into()
             }
-            (EngineKind::Soft, _) => AnyEngine::Soft(Box::new(self.soft_engine(clock, ram))),
+            (EngineKind::Soft, _) => self.soft_engine(clock, ram).into(),
             (EngineKind::Kvm, _) => {
                 let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
                 let proved = Proved { branches, ..self.proved };
                 let mut engine = KvmEngine::new(&Host::open()?, ram.shared(), proved)?;
                 engine.wait_at_most(self.patience);
-                AnyEngine::Kvm(Box::new(engine))
+                engine.into()
             }
         })
     }

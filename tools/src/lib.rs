@@ -2,7 +2,7 @@
 //!
 //! - [`commands`] has the commands, one module each, with their arguments
 //! - [`cache`] lists and removes files that images and boots left on disk
-//! - [`features`]: what this build has
+//! - [`features`] lists the optional parts of the program that this build has
 //! - [`serve`] shows a report in a browser
 //! - [`ui`] writes text, JSON lines and progress bars
 //!

@@ -1,11 +1,17 @@
-//! The program without its optional features: what it does instead. `cargo test -p everett --no-default-features --test small`
-//! runs these tests.
+//! Tests of the program without its optional features.
+//!
+//! `cargo test --release -p everett --no-default-features --test small` runs them.
 #![cfg(not(any(feature = "containers", feature = "history", feature = "online", feature = "view")))]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use everett_explorer::run::{Header, Journal, Reading, Why};
+use everett_finding_file::{Content, Source};
+use everett_session::finding_file::About;
+use everett_session::identity::MACHINE_VERSION;
+use everett_world_file::seal::Seal;
 use tempfile::TempDir;
 
 fn everett(folder: &Path, arguments: &[&str]) -> Output {
@@ -26,12 +32,30 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
+/// Writes the run directory of an exploration that ended without a branch.
+fn explored(run: &Path) {
+    let header = Header {
+        machine_version: MACHINE_VERSION.to_owned(),
+        world_file: "world.toml".to_owned(),
+        nodes: vec!["a".to_owned()],
+        ..Header::default()
+    };
+    let journal = Journal::create(run, &header).unwrap();
+    let merged = Reading::open(run).unwrap().merged(u64::MAX).unwrap();
+    journal.finish(&merged.end(Why::Branches, 1)).unwrap();
+}
+
 #[test]
 fn commands_on_the_history_say_what_they_need() {
     let folder = folder();
-    for arguments in
-        [&["runs"][..], &["runs", "world.toml"], &["runs", "add", "run"], &["runs", "prune", "--gone"]]
-    {
+    explored(&folder.path().join("run"));
+    for arguments in [
+        &["runs"][..],
+        &["runs", "world.toml"],
+        &["runs", "add", "run"],
+        &["runs", "prune", "--gone"],
+        &["report", "run", "--against", "history"],
+    ] {
         let expected = "everett: this build of everett has no history of runs; build it with the feature history \
                         (cargo build --release)";
         assert_eq!(refused(folder.path(), arguments), expected, "{arguments:?}");
@@ -42,10 +66,38 @@ fn commands_on_the_history_say_what_they_need() {
 #[test]
 fn finding_files_need_no_history() {
     let folder = folder();
-    for arguments in [&["runs", "import", "none.finding"][..], &["replay", "none.finding"]] {
-        let error = refused(folder.path(), arguments);
-        assert!(error.contains("none.finding") && !error.contains("this build"), "{error}");
-    }
+    let run = folder.path().join("run");
+    explored(&run);
+    let member =
+        |name: &str, content: Vec<u8>| Source { name: name.to_owned(), content: Content::Bytes(content) };
+    let members = [
+        member("run/run.json", fs::read(run.join("run.json")).unwrap()),
+        member("run/branches.bin", fs::read(run.join("branches.bin")).unwrap()),
+        member("world/w/world.toml", b"[[node]]\nname = \"a\"\n".to_vec()),
+    ];
+    let about = About {
+        everett: String::new(),
+        machine_version: MACHINE_VERSION.to_owned(),
+        finding: 1,
+        property: "lost write".to_owned(),
+        text: String::new(),
+        timeline: String::new(),
+        trail: String::new(),
+        faults: Vec::new(),
+        world: "world/w/world.toml".to_owned(),
+        folders: Vec::new(),
+        seal: Seal::default(),
+    };
+    let mut bytes = Vec::new();
+    everett_finding_file::write(about, &members, &mut bytes, &mut |_, _| {}).unwrap();
+    fs::write(folder.path().join("f.finding"), bytes).unwrap();
+    let output = everett(folder.path(), &["runs", "import", "f.finding", "-o", "imported"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = "not in the history of runs, which this build lacks; a full build records it: everett runs add imported";
+    assert_eq!(text.lines().filter(|line| *line == expected).count(), 1, "{text}");
+    assert!(folder.path().join("imported/run.json").is_file());
+    assert!(!folder.path().join("cache/history.sqlite").exists());
 }
 
 #[test]
@@ -91,6 +143,12 @@ fn kernels_of_hosts_without_apt_need_the_feature_online() {
 
 #[test]
 fn doctor_names_what_the_build_lacks() {
+    let output = everett(folder().path(), &["doctor"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    let expected = "note build it lacks containers (images, compose files, the SDK), online (registries, mirrors), history (everett \
+                    runs), view (live view of explore); cargo build --release builds all";
+    assert_eq!(words.join(" "), expected);
     let output = everett(folder().path(), &["--json", "doctor"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let first = text.lines().next().unwrap();

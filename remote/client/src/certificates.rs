@@ -19,7 +19,7 @@ const LINES_MAX: usize = 8_000;
 /// How far in the future a signature may have been made, in seconds, because clocks differ.
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
-/// Certificates whose signatures are trusted.
+/// Certificates of one file, or those of them that have given fingerprints.
 pub(super) struct Certificates(Vec<SignedPublicKey>);
 
 impl Certificates {

@@ -6,8 +6,8 @@ use ureq::{Agent, Proxy, RequestBuilder};
 /// Name of the program, for the header `User-Agent`.
 const USER_AGENT: &str = "everett";
 
-/// A client, with its open connections.
-struct OfUreq(Agent);
+/// Client of the crate `ureq`, with its open connections.
+struct UreqClient(Agent);
 
 /// Returns a client that follows these rules.
 pub(super) fn client(rules: Rules) -> impl Client {
@@ -22,7 +22,7 @@ pub(super) fn client(rules: Rules) -> impl Client {
         .timeout_global(rules.all_within)
         .user_agent(USER_AGENT)
         .build();
-    OfUreq(config.into())
+    UreqClient(config.into())
 }
 
 /// True if a request to this address goes through a proxy.
@@ -35,7 +35,7 @@ fn with_headers<B>(request: RequestBuilder<B>, headers: &[(&str, &str)]) -> Requ
     headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
 }
 
-impl Client for OfUreq {
+impl Client for UreqClient {
     fn send(&self, request: &Request<'_>) -> Result<Answer, String> {
         let Request { address, headers, fields, bytes_max } = *request;
         let response = match fields {

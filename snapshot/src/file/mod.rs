@@ -139,7 +139,8 @@ impl FileError {
     }
 }
 
-/// zstd level for all compressed data. Restoring must be fast, and writing must not be slow.
+/// zstd level for all compressed data. Restoring must be fast, and writing must not be slow. Levels above 3 use compressors
+/// that `.cargo/config.toml` leaves out; zstd then takes the compressor of level 3, and says nothing.
 pub(crate) const ZSTD_LEVEL: i32 = 3;
 
 /// Returns the blake3 of two pieces of a file: the bytes before its stored checksum, and the bytes after it.

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use super::timeline::TimelineArgs;
 use crate::features;
-use crate::ui::{Ui, printable, style};
+use crate::ui::{Ui, style};
 
 /// Reports the engine and the reason for its choice.
 pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
@@ -48,18 +48,6 @@ pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
         Some(warning) => Ok(ui.say(style::paint(style::BAD, warning))?),
         None => Ok(()),
     }
-}
-
-/// Says that this exploration is not recorded, in a build without the history of runs.
-pub(super) fn tell_unrecorded(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
-    if features::HISTORY {
-        return Ok(());
-    }
-    let folder = printable(&folder.display().to_string());
-    let line = format!(
-        "not in the history of runs, which this build lacks; a full build records it: everett runs add {folder}"
-    );
-    Ok(ui.say(style::paint(style::FAINT, line))?)
 }
 
 /// Describes an amount of execution, in the unit of the clock, and the host time that it took.

@@ -13,6 +13,7 @@ use everett_host::interrupt::Interrupt;
 use everett_session::machines::EngineOptions;
 use everett_world_file::World;
 
+use super::demo_agent;
 use super::exploration::{self, Explored};
 use crate::ui::{Ui, style};
 
@@ -48,24 +49,34 @@ fn is_gone(error: &anyhow::Error) -> bool {
     matches!(error, Some(image::Error::Apt(apt::Error::Gone { .. }) | image::Error::Lock(_)))
 }
 
-/// Says whether the versions in the world's lock are those of the figures.
+/// Says whether the versions in the world's lock and the agent are those of the figures.
 fn tell(ui: &Ui, path: &Path) -> anyhow::Result<()> {
     let seen: Lock = read(SEEN)?;
     let Some(used) = Lock::read(path)? else { return Ok(()) };
-    let others = others(&seen, &used);
-    if others.is_empty() {
-        return Ok(ui.say("the packages are those of the README: its trails and its digest are expected")?);
+    let differences = packages(others(&seen, &used)).into_iter().chain(demo_agent::difference()?);
+    let differences: Vec<String> = differences.collect();
+    if differences.is_empty() {
+        let said =
+            "the packages and the agent are those of the README: its trails and its digest are expected";
+        return Ok(ui.say(said)?);
     }
+    let said = format!(
+        "{}: the trails and the digest will be others, and the finding may come on another branch",
+        differences.join("; ")
+    );
+    Ok(ui.say(style::paint(style::NOTE, said))?)
+}
+
+/// Returns a clause about packages with other versions. `None` if there are none.
+fn packages(others: Vec<String>) -> Option<String> {
     let count = others.len();
+    if count == 0 {
+        return None;
+    }
     let (packages, have) = if count == 1 { ("package", "has") } else { ("packages", "have") };
     let named: Vec<String> = others.into_iter().take(NAMED_MAX).collect();
     let more = if count > NAMED_MAX { ", …" } else { "" };
-    let said = format!(
-        "{count} {packages} {have} another version than the README's ({}{more}): the trails and the digest will be others, \
-         and the finding may come on another branch",
-        named.join(", ")
-    );
-    Ok(ui.say(style::paint(style::NOTE, said))?)
+    Some(format!("{count} {packages} {have} another version than the README's ({}{more})", named.join(", ")))
 }
 
 fn read(text: &str) -> anyhow::Result<Lock> {
@@ -99,7 +110,11 @@ mod tests {
         let redis = used.packages.iter_mut().find(|one| one.name == "redis-server").unwrap();
         redis.version = "5:98".to_owned();
         let first = format!("{} 99", used.packages[0].name);
-        assert_eq!(others(&seen, &used), ["redis-server 5:98".to_owned(), first]);
+        let others = others(&seen, &used);
+        assert_eq!(others, ["redis-server 5:98".to_owned(), first.clone()]);
+        let said = format!("2 packages have another version than the README's (redis-server 5:98, {first})");
+        assert_eq!(packages(others), Some(said));
+        assert_eq!(packages(Vec::new()), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Args {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    /// Features of this build.
+    /// Features of the program, each true if this build has it.
     Build {
         containers: bool,
         history: bool,

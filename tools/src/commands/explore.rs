@@ -166,7 +166,6 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
         ui.say(style::paint(style::NOTE, line))?;
     }
-    common::tell_unrecorded(ui, &args.output)?;
     common::warn_of_engine(ui, &engine)?;
     if let Some(Different { branch, .. }) = recordings.different.first().filter(|_| engine.exact) {
         bail!("the exploration was not exact: the replay of branch {branch} differs from it");
@@ -224,7 +223,7 @@ fn share(ppm: u32) -> String {
 /// How an exploration is shown, and what it leaves besides its run directory's results.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
-    /// True if the history of runs has it.
+    /// True to record it in the history of runs.
     pub(super) history: bool,
     /// Host time for recording the timelines of its findings, in nanoseconds; 0 records none.
     pub(super) record_ns: u64,

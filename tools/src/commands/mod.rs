@@ -7,9 +7,10 @@
 //!   `instruments`: `--watch` and `--edges`
 //! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
 //!   finding or a branch; `age`
-//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo
+//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo; `demo_agent`: the
+//!   agent with which its figures were seen
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
-//!   feature. `kept`: the arguments of `runs prune`
+//!   feature. `prune_args`: the arguments of `runs prune`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
@@ -21,6 +22,7 @@ mod cache;
 mod causality;
 mod common;
 mod demo;
+mod demo_agent;
 mod demo_versions;
 mod doctor;
 mod engine_choice;
@@ -37,12 +39,12 @@ mod init;
 mod install;
 mod instruments;
 mod judge;
-mod kept;
 mod moment;
 #[cfg(not(feature = "history"))]
 mod no_history;
 mod plan;
 mod plans;
+mod prune_args;
 mod record;
 mod recording;
 mod replay;

@@ -6,21 +6,29 @@ use anyhow::bail;
 use everett_explorer::run::{End, Header, Merged};
 use everett_session::explore::expedition::Limits;
 
-use super::kept::Bounds;
-use crate::ui::Ui;
+use super::prune_args::PruneArgs;
+use crate::ui::{Ui, printable, style};
 
 /// Message of the commands.
 const ABSENT: &str =
     "this build of everett has no history of runs; build it with the feature history (cargo build --release)";
 
-/// Record of an exploration, which has no value.
+/// Record of a running exploration. The type has no values, because this build records none.
 pub(super) enum Entry {}
 
-/// Comparison with the run before, which has no value.
+/// Comparison with the run before. The type has no values, because this build keeps no runs.
 pub(super) enum Compared {}
 
 impl Entry {
-    pub(super) fn begin(_: &Ui, _: &Header, _: &Path, _: &Limits, _: bool) -> anyhow::Result<Option<Entry>> {
+    /// Says that this exploration is not recorded.
+    pub(super) fn begin(
+        ui: &Ui,
+        _: &Header,
+        folder: &Path,
+        _: &Limits,
+        _: bool,
+    ) -> anyhow::Result<Option<Entry>> {
+        tell_unrecorded(ui, folder)?;
         Ok(None)
     }
 
@@ -45,6 +53,20 @@ pub(super) fn add(_: &Ui, _: &[PathBuf]) -> anyhow::Result<()> {
     bail!(ABSENT)
 }
 
-pub(super) fn prune(_: &Ui, _: &Bounds) -> anyhow::Result<()> {
+/// Says that an imported run directory is not recorded.
+pub(super) fn add_imported(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
+    tell_unrecorded(ui, folder)
+}
+
+pub(super) fn prune(_: &Ui, _: &PruneArgs) -> anyhow::Result<()> {
     bail!(ABSENT)
+}
+
+/// Says that the history lacks a run directory, and how to record it.
+fn tell_unrecorded(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
+    let folder = printable(&folder.display().to_string());
+    let line = format!(
+        "not in the history of runs, which this build lacks; a full build records it: everett runs add {folder}"
+    );
+    Ok(ui.say(style::paint(style::FAINT, line))?)
 }

@@ -10,10 +10,10 @@ use everett_session::explore::expedition::{Progress, Sight};
 
 use super::subject::Subject;
 
-/// The live view, which has no value.
+/// Live view of an exploration. The type has no values, because this build has no view.
 pub(crate) enum Live {}
 
-/// False: this build has no view.
+/// Returns false, because this build has no view.
 pub(crate) const fn is_possible() -> bool {
     false
 }

@@ -1,6 +1,7 @@
 //! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the
 //! reason.
 
+mod agent;
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
 mod without_apt;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let trials = vec![
         trial(a_guest_that_does_not_end_is_ended),
         trial(command_lines_where_kvm_is_not_exact),
+        trial(agent::the_recorded_tools_build_the_recorded_agent),
         trial(without_apt::a_root_without_apt_runs_the_same_world),
         trial(no_test_is_left_out),
     ];

@@ -47,10 +47,13 @@ const TOKEN_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of redirections of a request. Registries redirect to the stores of blobs.
 const REDIRECTIONS_MAX: u32 = 10;
 
-/// Numbers of statuses (RFC 9110, 15.5; RFC 6585, 4).
+/// The registry demands credentials (RFC 9110, 15.5.2).
 const UNAUTHORIZED: u16 = 401;
+/// The registry refuses the credentials (RFC 9110, 15.5.4).
 const FORBIDDEN: u16 = 403;
+/// The registry has no such image or blob (RFC 9110, 15.5.5).
 const NOT_FOUND: u16 = 404;
+/// The registry limits requests (RFC 6585, 4).
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// A registry that is asked for one image.

@@ -99,7 +99,7 @@ impl Reference {
             Some((host.to_ascii_lowercase(), port.parse::<u16>().ok()?))
         };
         let is_own = || parts(authority).is_some_and(|own| Some(own) == parts(&self.host));
-        match scheme {
+        match scheme.to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => self.scheme() == "http" && is_own(),
             _ => false,
@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn tokens_come_over_https_or_from_the_registry_itself() {
         let own = |name: &str, realm: &str| Reference::parse(name).unwrap().may_authorize_at(realm);
-        for realm in ["https://auth.docker.io/token", "https://h:5000/token"] {
+        for realm in ["https://auth.docker.io/token", "HTTPS://auth.docker.io/token", "https://h:5000/token"]
+        {
             assert!(own("redis", realm) && own("127.0.0.1:5000/x", realm), "{realm}");
         }
         for (name, realm) in [
@@ -158,6 +159,7 @@ mod tests {
             ("127.0.0.1:5000/x", "http://example.com/token"),
             ("h.io:5000/x", "http://h.io:5000/token"),
             ("redis", "http://registry-1.docker.io/token"),
+            ("redis", "HTTP://registry-1.docker.io/token"),
             ("127.0.0.1:5000/x", "ftp://127.0.0.1:5000/token"),
             ("127.0.0.1:5000/x", "/token"),
             ("127.0.0.1:5000/x", "http://"),

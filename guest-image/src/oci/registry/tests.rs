@@ -1,6 +1,6 @@
 //! Tests with servers on this host: which of them get the operator's credentials.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ const CLOSE: &str = "Connection: close\r\nContent-Length:";
 /// A server that answers each request with what `answer` returns for its own address and the request's head.
 struct Server {
     address: String,
-    /// Heads of the requests so far.
+    /// Heads of the requests so far, with the bodies of those that have one.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -31,11 +31,18 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let lines = reader.by_ref().lines();
                 let head: Vec<String> =
                     lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-                let head = head.join("\n");
+                let mut head = head.join("\n");
                 let said = answer(&own, &head);
+                let lower = head.to_ascii_lowercase();
+                let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+                if let Some(length) = length.map(|length| length.parse().unwrap()) {
+                    head += "\n\n";
+                    reader.take(length).read_to_string(&mut head).unwrap();
+                }
                 kept.lock().unwrap().push(head);
                 let _ = stream.write_all(said.as_bytes());
             }
@@ -47,12 +54,18 @@ impl Server {
         self.heads.lock().unwrap().join("\n\n")
     }
 
-    /// Returns the error of asking this registry for an image that it does not have.
+    /// Returns the error of asking this registry for an image that it does not have, with a name and a password.
     fn refuses(&self) -> String {
+        self.refuses_with(|_| {
+            Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()))
+        })
+    }
+
+    /// Returns the error of asking this registry for an image that it does not have.
+    fn refuses_with(&self, credential: fn(&Reference) -> Option<DockerCredential>) -> String {
         let reference = Reference::parse(&format!("{}/x:1", self.address)).unwrap();
         let mut registry = Registry::new(reference, &Online);
-        registry.credential =
-            |_| Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()));
+        registry.credential = credential;
         registry.digest().unwrap_err().to_string()
     }
 }
@@ -108,6 +121,30 @@ fn the_registry_itself_gets_the_credentials() {
     let said = registry.refuses();
     assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
     assert!(registry.heads().contains(SECRET), "{}", registry.heads());
+}
+
+#[test]
+fn an_identity_token_is_sent_in_a_form() {
+    let registry = Server::start(|own, head| {
+        if head.starts_with("POST /token") {
+            token(own, head)
+        } else if head.to_ascii_lowercase().contains("authorization: bearer t") {
+            format!("HTTP/1.1 404 Not Found\r\n{CLOSE} 0\r\n\r\n")
+        } else {
+            demand(&format!("http://{own}/token"))
+        }
+    });
+    let said = registry.refuses_with(|_| Some(DockerCredential::IdentityToken("i&d =1".to_owned())));
+    assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
+    let heads = registry.heads.lock().unwrap();
+    let [_, post, _] = &heads[..] else { panic!("{heads:?}") };
+    let (head, body) = post.split_once("\n\n").unwrap();
+    assert!(head.starts_with("POST /token HTTP/1.1\n"), "{head}");
+    let fields: Vec<String> = head.lines().map(str::to_ascii_lowercase).collect();
+    assert!(fields.iter().any(|field| field == "content-type: application/x-www-form-urlencoded"), "{head}");
+    assert!(!fields.iter().any(|field| field.starts_with("authorization:")), "{head}");
+    let expected = "grant_type=refresh_token&service=&scope=repository%3Ax%3Apull&client_id=everett&refresh_token=i%26d+%3D1";
+    assert_eq!(body, expected);
 }
 
 #[test]

@@ -116,6 +116,11 @@ pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Records the exploration in an imported run directory.
+pub(super) fn add_imported(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
+    add(ui, &[folder.to_owned()])
+}
+
 /// Returns the runs of a world file, or of all, the newest first.
 fn recorded(history: &History, world: Option<&Path>) -> anyhow::Result<Vec<Run>> {
     let world = world.map(absolute).transpose()?;

@@ -7,7 +7,7 @@ use everett_host::time;
 use serde::Serialize;
 
 use super::{list, removal};
-use crate::commands::kept::Bounds;
+use crate::commands::prune_args::PruneArgs;
 use crate::ui::{Ui, printable, style};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -24,20 +24,20 @@ struct Line<'a> {
 }
 
 /// Removes the runs outside the bounds.
-pub(in crate::commands) fn prune(ui: &Ui, bounds: &Bounds) -> anyhow::Result<()> {
+pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()> {
     let recorded = match super::read()? {
-        Some(history) => super::recorded(&history, bounds.world.as_deref())?,
+        Some(history) => super::recorded(&history, args.world.as_deref())?,
         None => Vec::new(),
     };
     let now_s = time::unix_s();
     let mut removed = 0;
-    for run in chosen(&recorded, bounds, now_s, super::is_there) {
-        let result = match bounds.dry_run {
+    for run in chosen(&recorded, args, now_s, super::is_there) {
+        let result = match args.dry_run {
             true => Ok(removal::Left::Nothing),
             false => remove(run),
         };
         let line =
-            |kind, why| Line { kind, folder: &run.folder, world: &run.world, dry_run: bounds.dry_run, why };
+            |kind, why| Line { kind, folder: &run.folder, world: &run.world, dry_run: args.dry_run, why };
         let told =
             format!("{:<9} {}", list::age(now_s.saturating_sub(run.begun_unix_s)), printable(&run.folder));
         match result {
@@ -54,7 +54,7 @@ pub(in crate::commands) fn prune(ui: &Ui, bounds: &Bounds) -> anyhow::Result<()>
             }
         }
     }
-    let done = if bounds.dry_run { "would be removed" } else { "removed" };
+    let done = if args.dry_run { "would be removed" } else { "removed" };
     let runs = if removed == 1 { "run" } else { "runs" };
     Ok(ui.say(format!("{removed} {runs} {done}, {} left", recorded.len() - removed))?)
 }
@@ -62,7 +62,7 @@ pub(in crate::commands) fn prune(ui: &Ui, bounds: &Bounds) -> anyhow::Result<()>
 /// Returns the runs that no bound keeps, of `recorded`, which begins with the newest.
 fn chosen<'r>(
     recorded: &'r [Run],
-    bounds: &Bounds,
+    args: &PruneArgs,
     now_s: u64,
     is_there: impl Fn(&Run) -> bool,
 ) -> Vec<&'r Run> {
@@ -70,10 +70,10 @@ fn chosen<'r>(
     let outside = recorded.iter().filter(|run| {
         let newer = newer.entry(&run.world).or_default();
         *newer += 1;
-        let among_newest = bounds.keep.is_some_and(|keep| *newer <= keep);
+        let among_newest = args.keep.is_some_and(|keep| *newer <= keep);
         let age_s = now_s.saturating_sub(run.begun_unix_s);
-        let young = bounds.older_than_ns.is_some_and(|age_ns| age_s < age_ns / SECOND_NS);
-        let kept = among_newest || young || bounds.gone && is_there(run);
+        let young = args.older_than_ns.is_some_and(|age_ns| age_s < age_ns / SECOND_NS);
+        let kept = among_newest || young || args.gone && is_there(run);
         !kept
     });
     outside.collect()
@@ -99,16 +99,16 @@ mod tests {
             ..Run::default()
         };
         let recorded = [run("a", 90), run("b", 80), run("a", 70), run("a", 60), run("b", 50)];
-        let names = |bounds: Bounds| -> Vec<&str> {
-            let chosen = chosen(&recorded, &bounds, 100, |run| run.folder != "a60");
+        let names = |args: PruneArgs| -> Vec<&str> {
+            let chosen = chosen(&recorded, &args, 100, |run| run.folder != "a60");
             chosen.iter().map(|run| &*run.folder).collect()
         };
-        let keep = Bounds { keep: Some(1), ..Bounds::default() };
+        let keep = PruneArgs { keep: Some(1), ..PruneArgs::default() };
         assert_eq!(names(keep), ["a70", "a60", "b50"]);
         let older_than_ns = Some(40 * SECOND_NS);
-        assert_eq!(names(Bounds { older_than_ns, ..Bounds::default() }), ["a60", "b50"]);
-        assert_eq!(names(Bounds { keep: Some(2), older_than_ns, ..Bounds::default() }), ["a60"]);
-        assert_eq!(names(Bounds { gone: true, ..Bounds::default() }), ["a60"]);
-        assert_eq!(names(Bounds { keep: Some(0), ..Bounds::default() }).len(), 5);
+        assert_eq!(names(PruneArgs { older_than_ns, ..PruneArgs::default() }), ["a60", "b50"]);
+        assert_eq!(names(PruneArgs { keep: Some(2), older_than_ns, ..PruneArgs::default() }), ["a60"]);
+        assert_eq!(names(PruneArgs { gone: true, ..PruneArgs::default() }), ["a60"]);
+        assert_eq!(names(PruneArgs { keep: Some(0), ..PruneArgs::default() }).len(), 5);
     }
 }

@@ -8,8 +8,7 @@ use anyhow::{Context, bail};
 use everett_session::finding_file::{self, ImagesTo, Unpacked};
 use serde::Serialize;
 
-use crate::commands::{common, history};
-use crate::features;
+use crate::commands::history;
 use crate::ui::{Ui, printable, style};
 
 /// Line of `--json`.
@@ -71,6 +70,5 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
         printable(&name),
         about.finding
     ))?;
-    common::tell_unrecorded(ui, &folder)?;
-    if features::HISTORY { history::add(ui, &[folder]) } else { Ok(()) }
+    history::add_imported(ui, &folder)
 }

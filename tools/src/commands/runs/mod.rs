@@ -1,8 +1,8 @@
-//! `everett runs`: the history of explorations.
+//! `everett runs`: its arguments, and finding files.
 //!
 //! - `export`, `import`: a finding as one file
 //!
-//! Not here: the history itself (`super::history`).
+//! Not here: the list, the records and `prune` (`super::history`, or `super::no_history`).
 
 mod export;
 mod import;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use super::Outcome;
 use super::history;
-use super::kept::Bounds;
+use super::prune_args::PruneArgs;
 use crate::ui::Ui;
 
 /// `everett runs`
@@ -68,7 +68,7 @@ pub enum RunsCommand {
     /// Remove old run directories and their records; never one in which a process explores
     ///
     /// In a run directory, only files that Everett wrote are removed.
-    Prune(Bounds),
+    Prune(PruneArgs),
 }
 
 /// `everett runs`.
@@ -80,7 +80,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
             export::export(ui, run, *id, output, *with_images)
         }
         Some(RunsCommand::Import { file, output }) => import::import(ui, file, output.as_deref()),
-        Some(RunsCommand::Prune(bounds)) => history::prune(ui, bounds),
+        Some(RunsCommand::Prune(args)) => history::prune(ui, args),
     }
     .map(|()| Outcome::Fine)
 }

@@ -1,10 +1,10 @@
-//! The arguments of `everett runs prune`: which explorations are kept.
+//! Arguments of `everett runs prune`, with or without the history.
 
 use std::path::PathBuf;
 
-/// Bounds on the explorations to keep. An exploration that any of them keeps stays.
+/// Arguments of `everett runs prune`. A run that `keep` or `older_than_ns` keeps stays.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Bounds {
+pub struct PruneArgs {
     /// Prune only explorations of this world file
     pub world: Option<PathBuf>,
     /// Keep the newest N explorations of each world

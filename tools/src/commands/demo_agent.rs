@@ -1,0 +1,79 @@
+//! The agent with which the figures of the demo were seen.
+//!
+//! Trails follow from the bytes of the agent, which is PID 1 of the guests, and these from the tools that built it.
+
+use anyhow::Context;
+use everett_guest_image::agent::AGENT;
+use serde::Deserialize;
+
+/// The record of the agent, beside the demo's worlds.
+const SEEN: &str = include_str!("../../../examples/redis-sentinel/demo.agent");
+
+/// Record of an agent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    /// BLAKE3 of its bytes, in hexadecimal digits.
+    blake3: String,
+    /// Tools that built it, by the words that they leave in the file.
+    tools: Vec<String>,
+}
+
+/// Returns the difference between this program's agent and the one of the figures, as a clause. `None` if they are equal.
+pub(super) fn difference() -> anyhow::Result<Option<String>> {
+    let seen: Record = toml::from_str(SEEN).context("the record of the demo's agent")?;
+    Ok(seen.difference(AGENT))
+}
+
+impl Record {
+    /// Returns the difference to this agent. It names the tools that built the recorded one and not this one.
+    fn difference(&self, agent: &[u8]) -> Option<String> {
+        if blake3::hash(agent).to_hex().as_str() == self.blake3 {
+            return None;
+        }
+        let others = self.tools.iter().filter(|tool| !contains(agent, tool)).cloned().collect::<Vec<_>>();
+        let built = if others.is_empty() {
+            String::new()
+        } else {
+            format!(", which was built with {}", others.join(" and "))
+        };
+        Some(format!("the guests' agent has other bytes than the README's{built}"))
+    }
+}
+
+/// True if a program has these words.
+fn contains(program: &[u8], words: &str) -> bool {
+    !words.is_empty() && program.windows(words.len()).any(|window| window == words.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_agent_is_named_with_the_tools_of_the_recorded_one() {
+        let tools = ["rustc version 1.95.0 (5 d)", "GLIBC 2.36"].map(str::to_owned).to_vec();
+        let own = b"\0rustc version 1.95.0 (5 d)\0GLIBC 2.36\0";
+        let seen = Record { blake3: blake3::hash(own).to_hex().to_string(), tools };
+        assert_eq!(seen.difference(own), None);
+        let said = |agent: &[u8]| seen.difference(agent).expect("a difference");
+        let begin = "the guests' agent has other bytes than the README's";
+        assert_eq!(said(b"\0rustc version 1.95.0 (5 d)\0GLIBC 2.36 "), begin);
+        assert_eq!(
+            said(b"\0rustc version 1.96.0 (6 e)\0GLIBC 2.36\0"),
+            format!("{begin}, which was built with rustc version 1.95.0 (5 d)")
+        );
+        assert_eq!(
+            said(b""),
+            format!("{begin}, which was built with rustc version 1.95.0 (5 d) and GLIBC 2.36")
+        );
+    }
+
+    #[test]
+    fn the_record_is_read() {
+        let seen: Record = toml::from_str(SEEN).unwrap();
+        assert!(blake3::Hash::from_hex(&seen.blake3).is_ok(), "{}", seen.blake3);
+        assert!(seen.tools[0].starts_with("rustc version "), "{:?}", seen.tools);
+        assert!(difference().is_ok());
+    }
+}
