@@ -21,7 +21,7 @@ pub struct Budget {
     /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as many
     /// steps again as its part had, and they do not count against this total.
     pub steps: u64,
-    /// Bytes of the cache of visited search states. One search runs at a time.
+    /// Bytes of the visited configurations and of the choices that are still to be tried. One search runs at a time.
     pub cache_bytes: u64,
 }
 

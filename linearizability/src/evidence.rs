@@ -30,7 +30,7 @@ pub enum Limit {
     /// Steps.
     #[error("the search took more than {0} steps")]
     Steps(u64),
-    /// Bytes of the cache of visited states.
+    /// Bytes of the visited configurations and of the choices that are still to be tried.
     #[error("the search took more than {0} bytes")]
     Memory(u64),
 }

@@ -21,5 +21,5 @@ pub const POSSIBLE_MAX: usize = 8;
 pub const QUOTED_CHARS_MAX: usize = 48;
 /// Default number of search steps. It suffices for all histories except those with very many concurrent operations.
 pub const STEPS_MAX: u64 = 20_000_000;
-/// Default memory for the configurations that a search has visited, in bytes.
+/// Default memory for the configurations that a search has visited and the choices that it keeps, in bytes.
 pub const CACHE_BYTES_MAX: u64 = 256 << 20;

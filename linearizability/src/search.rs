@@ -91,6 +91,8 @@ pub(super) struct Search<'m, 'h, M: Model> {
     used: Bits,
     state: M::State,
     cache: Cache,
+    /// Memory of the choices in all frames, in bytes.
+    choice_bytes: u64,
     words: Vec<u32>,
     farthest: (u64, usize),
     possible: BTreeSet<String>,
@@ -127,6 +129,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             used: Bits::none(open.len()),
             state: model.start(),
             cache: Cache::default(),
+            choice_bytes: 0,
             words: Vec::new(),
             farthest: (0, 0),
             possible: BTreeSet::new(),
@@ -143,7 +146,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             if self.steps > self.allowance.steps {
                 return Outcome::Spent(Limit::Steps(self.allowance.steps));
             }
-            if self.cache.bytes() > self.allowance.cache_bytes {
+            if self.bytes() > self.allowance.cache_bytes {
                 return Outcome::Spent(Limit::Memory(self.allowance.cache_bytes));
             }
             if let Some(choice) = self.choose(frame) {
@@ -169,6 +172,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
                     }
                 }
             } else if let Some(frame) = stack.pop() {
+                self.choice_bytes -= bytes_of(frame.choices.len());
                 self.leave(&frame);
                 if let Some((who, undo)) = frame.came_by {
                     self.take_back(who, undo);
@@ -182,6 +186,11 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             Some(op) => Outcome::None { stuck: op.operation, possible: std::mem::take(&mut self.possible) },
             None => Outcome::Order(Vec::new(), self.state.clone()),
         }
+    }
+
+    /// Returns the approximate memory of the search, in bytes.
+    fn bytes(&self) -> u64 {
+        self.cache.bytes() + self.choice_bytes
     }
 
     fn op(&self, who: Who) -> Option<Op<'h>> {
@@ -203,7 +212,9 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         self.farthest = self.farthest.max((next.first_end, next.ends));
         let full = self.left == 1 && self.suspect.is_some_and(|suspect| !self.placed.has(suspect));
         let ranks = aim.map_or(next.started, |aim| vec![aim]);
-        let choices = ranks.into_iter().map(|rank| Choice { who: Who::Done(rank), aim: None }).collect();
+        let choices: Vec<_> = ranks.iter().map(|rank| Choice { who: Who::Done(*rank), aim: None }).collect();
+        self.choice_bytes += bytes_of(choices.len());
+        self.steps += (choices.len() / 64) as u64;
         let (first_end, cannot) = (next.first_end, Vec::new());
         Frame { came_by, name, aim, choices, tried: 0, first_end, cannot, extended: false, full }
     }
@@ -218,22 +229,30 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         choice
     }
 
-    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise.
+    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise. Stops
+    /// early if the choices exceed the memory; the search then ends.
     fn extend(&mut self, frame: &mut Frame<M::Undo>) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
         for &rank in &frame.cannot {
+            if self.bytes() > self.allowance.cache_bytes {
+                return;
+            }
             let Some(target) = self.done.get(rank) else { continue };
             let helpful = open
                 .iter()
                 .filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(&self.state, op, target)));
             let most = if M::FIRST_HELP_DOES { 1 } else { usize::MAX };
             let choice = |i: &usize| Choice { who: Who::Open(*i), aim: Some(rank) };
+            let before = frame.choices.len();
             frame.choices.extend(helpful.take(most).map(choice));
+            self.choice_bytes += bytes_of(frame.choices.len() - before);
         }
         if frame.aim.is_none() {
             let eager = open.iter().filter(|i| self.open.get(**i).is_some_and(|op| self.model.eager(op)));
+            let before = frame.choices.len();
             frame.choices.extend(eager.map(|i| Choice { who: Who::Open(*i), aim: None }));
+            self.choice_bytes += bytes_of(frame.choices.len() - before);
         }
     }
 
@@ -331,4 +350,9 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             self.possible.insert(self.model.describe(&self.state, Some(suspect), self.history));
         }
     }
+}
+
+/// Returns the memory of this number of choices, in bytes.
+fn bytes_of(choices: usize) -> u64 {
+    (choices * size_of::<Choice>()) as u64
 }

@@ -33,6 +33,17 @@ fn beyond_the_budget_the_verdict_is_unknown() {
     }
 }
 
+/// A search keeps the choices that it has not yet tried, which are many if many operations are concurrent.
+#[test]
+fn many_concurrent_operations_exceed_the_memory() {
+    let mut text: String = (0..2_000).map(|i| format!("{i} invoke write {i}\n")).collect();
+    text += &(0..2_000).map(|i| format!("{i} ok write\n")).collect::<String>();
+    let (history, problems) = History::read(Spec::new(ModelKind::Register), written(&text));
+    assert!(problems.is_empty());
+    let report = check(&history, Budget { cache_bytes: 16 << 20, ..Budget::default() });
+    assert_eq!(report.keys[0].verdict, Verdict::Unknown { why: Limit::Memory(16 << 20) });
+}
+
 /// A budget that suffices for a verdict gives the same verdict as a larger one.
 #[test]
 fn a_larger_budget_changes_no_verdict() {
