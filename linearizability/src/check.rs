@@ -5,14 +5,11 @@ use super::gist::Violations;
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
-use super::model::{Lock, Queue, Register, Set};
-use super::operation::Operation;
 use super::partition;
 use super::problem::short;
 use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;
-use super::spec::ModelKind;
 
 /// Bounds on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +45,8 @@ pub fn check(history: &History, budget: Budget) -> Report {
             let steps = steps_left / parts_left.max(1);
             parts_left = parts_left.saturating_sub(1);
             let allowance = Allowance { steps, cache_bytes: budget.cache_bytes };
-            let (found, taken) = judge(history, part, allowance, violations < FOLLOWED_MAX);
+            let judge = Judge { history, part, allowance, follow: violations < FOLLOWED_MAX };
+            let (found, taken) = judge.verdict();
             steps_left = steps_left.saturating_sub(taken);
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
@@ -97,31 +95,5 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
         }
         (Verdict::Fine, other) => other,
         (one, _) => one,
-    }
-}
-
-fn judge<'h>(
-    history: &'h History,
-    part: &[&'h Operation],
-    allowance: Allowance,
-    follow: bool,
-) -> (Verdict, u64) {
-    match history.spec.kind() {
-        ModelKind::Register | ModelKind::Cas | ModelKind::Kv => {
-            let model = |_: &[_], open: &[_]| Register::of(history.initial, open);
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Queue => {
-            let model = |done: &[_], _: &[_]| Queue::of(done);
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Set => {
-            let model = |_: &[_], _: &[_]| Set;
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Lock => {
-            let model = |_: &[_], _: &[_]| Lock;
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
     }
 }

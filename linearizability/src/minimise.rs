@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
-use super::model::{Model, Op};
 use super::operation::{Answer, Call, Operation, Told};
 use super::partition::until;
 use super::problem::short;
@@ -18,18 +17,16 @@ use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;
 use super::values::{NULL, V};
 
-/// Judges one part of a history.
-pub(super) struct Judge<'p, 'h, F> {
+/// Part of a history, with all that its judgement needs.
+pub(super) struct Judge<'p, 'h> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],
-    /// Builds the model from acknowledged and open operations.
-    pub(super) model: F,
     pub(super) allowance: Allowance,
     /// True if a violation is traced to the first impossible completion.
     pub(super) follow: bool,
 }
 
-impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
+impl<'h> Judge<'_, 'h> {
     /// Judges the part. Returns the verdict, and the number of steps without those of tracing a violation.
     pub(super) fn verdict(&self) -> (Verdict, u64) {
         let mut left = self.allowance.steps;
@@ -43,11 +40,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     }
 
     /// Searches the prefix of the part that ends with `line`.
-    fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h, M::State> {
+    fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h> {
         let (done, open) = until(self.part, line);
-        let model = (self.model)(&done, &open);
         let allowance = Allowance { steps: *left, ..self.allowance };
-        let mut search = Search::new(&model, self.history, &done, &open, suspect, allowance);
+        let mut search = Search::new(self.history, &done, &open, suspect, allowance);
         let outcome = search.run();
         *left = left.saturating_sub(search.steps);
         match outcome {
@@ -69,8 +65,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let Some(end) = first.completed().filter(|_| earliest) else { return evidence };
         let mut since = None;
         if let Outcome::Order(order, state) = self.search(end.line - 1, None, &mut left) {
-            let (done, open) = until(self.part, end.line - 1);
-            evidence.state = Some((self.model)(&done, &open).describe(&state, None, self.history));
+            evidence.state = Some(state);
             evidence.placed = order.len();
             let shown = order.iter().skip(order.len().saturating_sub(ORDER_SHOWN_MAX));
             evidence.order = shown.map(|operation| self.history.describe(operation)).collect();

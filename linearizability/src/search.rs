@@ -15,7 +15,7 @@ use super::bits::Bits;
 use super::cache::{Cache, Name};
 use super::evidence::Limit;
 use super::limits::POSSIBLE_MAX;
-use super::model::{Model, Op};
+use super::model::{self, Model, Op, Undo};
 use super::operation::{Call, Operation};
 use super::reader::History;
 use super::window::{Next, Window};
@@ -29,9 +29,9 @@ pub(super) struct Allowance {
 
 /// Result of a search.
 #[derive(Debug)]
-pub(super) enum Outcome<'h, S> {
-    /// A valid order, without the open operations that do not happen in it, and the state after it.
-    Order(Vec<&'h Operation>, S),
+pub(super) enum Outcome<'h> {
+    /// A valid order, without the open operations that do not happen in it, and the description of the state after it.
+    Order(Vec<&'h Operation>, String),
     /// No valid order exists.
     None {
         /// Operation at whose end the farthest order stopped.
@@ -58,8 +58,8 @@ struct Choice {
 }
 
 /// A configuration, the choice that led to it, and the choices that were tried from it.
-struct Frame<U> {
-    came_by: Option<(Who, U)>,
+struct Frame {
+    came_by: Option<(Who, Undo)>,
     name: Name,
     aim: Option<usize>,
     choices: Vec<Choice>,
@@ -75,8 +75,8 @@ struct Frame<U> {
 }
 
 /// A search in progress.
-pub(super) struct Search<'m, 'h, M: Model> {
-    model: &'m M,
+pub(super) struct Search<'m, 'h> {
+    model: Box<dyn Model>,
     history: &'h History,
     done: &'m [Op<'h>],
     open: &'m [Op<'h>],
@@ -89,7 +89,6 @@ pub(super) struct Search<'m, 'h, M: Model> {
     left: usize,
     placed: Bits,
     used: Bits,
-    state: M::State,
     cache: Cache,
     /// Memory of the choices in all frames, in bytes.
     choice_bytes: u64,
@@ -98,17 +97,16 @@ pub(super) struct Search<'m, 'h, M: Model> {
     possible: BTreeSet<String>,
 }
 
-impl<'m, 'h, M: Model> Search<'m, 'h, M> {
+impl<'m, 'h> Search<'m, 'h> {
     /// Returns a search over these operations, each list in the order of invocations. The suspect is one of the
     /// acknowledged ones.
     pub(super) fn new(
-        model: &'m M,
         history: &'h History,
         done: &'m [Op<'h>],
         open: &'m [Op<'h>],
         suspect: Option<&Operation>,
         allowance: Allowance,
-    ) -> Search<'m, 'h, M> {
+    ) -> Search<'m, 'h> {
         let mut last: BTreeMap<(Call, Option<u32>), usize> = BTreeMap::new();
         let twins = open.iter().enumerate().map(|(i, op)| {
             let by = matches!(op.call(), Call::Acquire | Call::Release).then_some(op.operation.process);
@@ -116,7 +114,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         });
         Search {
             twins: twins.collect(),
-            model,
+            model: model::object(history, done, open),
             history,
             done,
             open,
@@ -127,7 +125,6 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             left: done.len(),
             placed: Bits::none(done.len()),
             used: Bits::none(open.len()),
-            state: model.start(),
             cache: Cache::default(),
             choice_bytes: 0,
             words: Vec::new(),
@@ -137,9 +134,9 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
     }
 
     /// Runs the search.
-    pub(super) fn run(&mut self) -> Outcome<'h, M::State> {
-        let mut stack: Vec<Frame<M::Undo>> = Vec::new();
-        let Some(next) = self.window.next() else { return Outcome::Order(Vec::new(), self.state.clone()) };
+    pub(super) fn run(&mut self) -> Outcome<'h> {
+        let mut stack: Vec<Frame> = Vec::new();
+        let Some(next) = self.window.next() else { return self.order(Vec::new()) };
         let name = self.name(&next, None);
         stack.push(self.frame(None, name, None, next));
         while let Some(frame) = stack.last_mut() {
@@ -155,7 +152,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
                     let ways = stack.iter().filter_map(|frame| frame.came_by.as_ref().map(|(who, _)| *who));
                     let order =
                         ways.chain([choice.who]).filter_map(|who| self.op(who)).map(|op| op.operation);
-                    return Outcome::Order(order.collect(), self.state.clone());
+                    return self.order(order.collect());
                 };
                 let name = self.name(&next, choice.aim);
                 let used = self.used();
@@ -184,13 +181,17 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
         match self.done.get(self.farthest.1) {
             Some(op) => Outcome::None { stuck: op.operation, possible: std::mem::take(&mut self.possible) },
-            None => Outcome::Order(Vec::new(), self.state.clone()),
+            None => self.order(Vec::new()),
         }
     }
 
     /// Returns the approximate memory of the search, in bytes.
     fn bytes(&self) -> u64 {
         self.cache.bytes() + self.choice_bytes
+    }
+
+    fn order(&self, order: Vec<&'h Operation>) -> Outcome<'h> {
+        Outcome::Order(order, self.model.describe(None, self.history))
     }
 
     fn op(&self, who: Who) -> Option<Op<'h>> {
@@ -200,13 +201,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    fn frame(
-        &mut self,
-        came_by: Option<(Who, M::Undo)>,
-        name: Name,
-        aim: Option<usize>,
-        next: Next,
-    ) -> Frame<M::Undo> {
+    fn frame(&mut self, came_by: Option<(Who, Undo)>, name: Name, aim: Option<usize>, next: Next) -> Frame {
         let used = self.used();
         self.cache.put(name, &used, false);
         self.farthest = self.farthest.max((next.first_end, next.ends));
@@ -219,7 +214,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         Frame { came_by, name, aim, choices, tried: 0, first_end, cannot, extended: false, full }
     }
 
-    fn choose(&mut self, frame: &mut Frame<M::Undo>) -> Option<Choice> {
+    fn choose(&mut self, frame: &mut Frame) -> Option<Choice> {
         if frame.tried == frame.choices.len() && !frame.extended {
             frame.extended = true;
             self.extend(frame);
@@ -231,7 +226,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
 
     /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise. Stops
     /// early if the choices exceed the memory; the search then ends.
-    fn extend(&mut self, frame: &mut Frame<M::Undo>) {
+    fn extend(&mut self, frame: &mut Frame) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
         for &rank in &frame.cannot {
@@ -239,10 +234,9 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
                 return;
             }
             let Some(target) = self.done.get(rank) else { continue };
-            let helpful = open
-                .iter()
-                .filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(&self.state, op, target)));
-            let most = if M::FIRST_HELP_DOES { 1 } else { usize::MAX };
+            let helpful =
+                open.iter().filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(op, target)));
+            let most = if self.model.first_help_does() { 1 } else { usize::MAX };
             let choice = |i: &usize| Choice { who: Who::Open(*i), aim: Some(rank) };
             let before = frame.choices.len();
             frame.choices.extend(helpful.take(most).map(choice));
@@ -265,10 +259,10 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
     }
 
     /// Applies an operation. Returns `None` if it cannot happen.
-    fn place(&mut self, choice: Choice, frame: &mut Frame<M::Undo>) -> Option<M::Undo> {
+    fn place(&mut self, choice: Choice, frame: &mut Frame) -> Option<Undo> {
         self.steps += 1;
         let op = self.op(choice.who)?;
-        let undo = self.model.apply(&mut self.state, &op);
+        let undo = self.model.apply(&op);
         match (choice.who, &undo) {
             (Who::Done(rank), None) => frame.cannot.push(rank),
             (Who::Done(rank), Some(_)) => {
@@ -282,8 +276,8 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         undo
     }
 
-    fn take_back(&mut self, who: Who, undo: M::Undo) {
-        self.model.undo(&mut self.state, undo);
+    fn take_back(&mut self, who: Who, undo: Undo) {
+        self.model.undo(undo);
         match who {
             Who::Done(rank) => {
                 self.window.put_back(rank);
@@ -305,7 +299,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         words.extend([word(from), word(to), aim.map_or(u32::MAX, word)]);
         self.placed.halves(from, to, &mut words);
-        self.model.digest(&self.state, &mut words);
+        self.model.digest(&mut words);
         self.steps += (words.len() / 64) as u64;
         let name = self.cache.name(&words);
         self.words = words;
@@ -319,7 +313,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
     }
 
     /// Leaves a configuration whose choices are exhausted.
-    fn leave(&mut self, frame: &Frame<M::Undo>) {
+    fn leave(&mut self, frame: &Frame) {
         if !frame.full {
             return;
         }
@@ -331,23 +325,23 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
             // For a set, the report shows the difference that remains after all helpful operations have happened.
-            if !open.iter().any(|op| self.model.helps(&self.state, op, &suspect)) {
+            if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }
             return;
         }
         self.note(&suspect);
         for op in open {
-            if let Some(undo) = self.model.apply(&mut self.state, &op) {
+            if let Some(undo) = self.model.apply(&op) {
                 self.note(&suspect);
-                self.model.undo(&mut self.state, undo);
+                self.model.undo(undo);
             }
         }
     }
 
     fn note(&mut self, suspect: &Op<'_>) {
         if self.possible.len() <= POSSIBLE_MAX {
-            self.possible.insert(self.model.describe(&self.state, Some(suspect), self.history));
+            self.possible.insert(self.model.describe(Some(suspect), self.history));
         }
     }
 }
