@@ -51,7 +51,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
                 // If a write of the key is lost, the loss is reported already, and explains the violation.
-                if !lost.keys.contains(&number) {
+                if lost.keys.binary_search(&number).is_err() {
                     causes.add(kind, evidence);
                 }
             }

@@ -90,7 +90,7 @@ impl<'h> Judge<'_, 'h> {
             .iter()
             .filter_map(|operation| Some((operation.completed()?.line, *operation)))
             .collect();
-        ends.sort_by_key(|(line, _)| *line);
+        ends.sort_unstable_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
         // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has
         // none. In most cases the first probe finds the answer.
@@ -119,16 +119,10 @@ impl<'h> Judge<'_, 'h> {
             let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
             kept.take(ORDER_SHOWN_MAX).map(|other| describe(other)).collect()
         };
-        let seen: BTreeSet<V> = match operation.answer() {
-            Some(Answer::Value(v)) => [*v].into(),
-            Some(Answer::Holds(true)) => match operation.call {
-                Call::Contains(v) => [v].into(),
-                _ => BTreeSet::new(),
-            },
-            _ => match operation.call {
-                Call::Cas(old, _) => [old].into(),
-                _ => BTreeSet::new(),
-            },
+        let seen = match (operation.call, operation.answer()) {
+            (_, Some(Answer::Value(v))) => Some(*v),
+            (Call::Contains(v), Some(Answer::Holds(true))) | (Call::Cas(v, _), _) => Some(v),
+            _ => None,
         };
         let end = operation.completed().map_or(u64::MAX, |moment| moment.line);
         Evidence {
@@ -142,7 +136,7 @@ impl<'h> Judge<'_, 'h> {
             placed: 0,
             order: Vec::new(),
             state: None,
-            origins: some(&|other| leaves(other.call).is_some_and(|v| seen.contains(&v))),
+            origins: some(&|other| seen.is_some() && leaves(other.call) == seen),
             concurrent: some(&|other| {
                 // An operation that was never acknowledged is listed only if it may have changed the object.
                 !other.precedes(operation)

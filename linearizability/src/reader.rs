@@ -151,7 +151,8 @@ pub struct Reader {
     bytes: u64,
     key_numbers: BTreeMap<Option<String>, u32>,
     process_numbers: BTreeMap<(String, String), u32>,
-    open: BTreeMap<u32, Open>,
+    /// Open operations by number of the process.
+    open: Vec<Option<Open>>,
     /// True if a bound was met. Further lines are not read.
     cut: bool,
 }
@@ -182,7 +183,7 @@ impl Reader {
             bytes: 0,
             key_numbers: BTreeMap::new(),
             process_numbers: BTreeMap::new(),
-            open: BTreeMap::new(),
+            open: Vec::new(),
             cut: false,
         }
     }
@@ -243,13 +244,15 @@ impl Reader {
     fn invoke(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
         let process = self.process(client);
         let name = &event.process;
-        let still_open = match self.open.remove(&process) {
+        let still_open = match self.take_open(process) {
             Some(Open { line, operation: Some(_) }) => Err(Wrong::StillOpen { process: short(name), line }),
             _ => Ok(()),
         };
         let started = self.start(process, event, now);
         let operation = started.as_ref().ok().copied();
-        self.open.insert(process, Open { line: now.line, operation });
+        if let Some(open) = self.open.get_mut(process as usize) {
+            *open = Some(Open { line: now.line, operation });
+        }
         // A problem of the invocation itself is reported before one with the open operation.
         started.and(still_open)
     }
@@ -271,8 +274,7 @@ impl Reader {
 
     fn complete(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
         let process = self.process_numbers.get(&client).copied();
-        let Some((process, open)) = process.and_then(|number| Some((number, self.open.remove(&number)?)))
-        else {
+        let Some((process, open)) = process.and_then(|number| Some((number, self.take_open(number)?))) else {
             return Err(self.stray(client, event));
         };
         let Some((index, word)) = open.operation else { return Ok(()) };
@@ -316,6 +318,10 @@ impl Reader {
         wrong
     }
 
+    fn take_open(&mut self, process: u32) -> Option<Open> {
+        self.open.get_mut(process as usize)?.take()
+    }
+
     fn process(&mut self, client: (String, String)) -> u32 {
         if let Some(number) = self.process_numbers.get(&client) {
             return *number;
@@ -323,6 +329,7 @@ impl Reader {
         let number = count(self.history.processes.len());
         self.bytes = self.bytes.saturating_add(ENTRY_BYTES + 2 * (client.0.len() + client.1.len()) as u64);
         self.history.processes.push(client.clone());
+        self.open.push(None);
         self.process_numbers.insert(client, number);
         number
     }

@@ -9,7 +9,7 @@
 //! Not here: the partition of operations (`super::partition`), and the first impossible completion
 //! (`super::minimise`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::bits::Bits;
 use super::cache::{Cache, Name};
@@ -36,9 +36,9 @@ pub(super) enum Outcome<'h> {
     None {
         /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
-        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect.
-        /// Empty without a suspect.
-        possible: BTreeSet<String>,
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect, in
+        /// the order of their texts. At most one more than [`POSSIBLE_MAX`]. Empty without a suspect.
+        possible: Vec<String>,
     },
     /// The search met a limit.
     Spent(Limit),
@@ -94,7 +94,7 @@ pub(super) struct Search<'m, 'h> {
     choice_bytes: u64,
     words: Vec<u32>,
     farthest: (u64, usize),
-    possible: BTreeSet<String>,
+    possible: Vec<String>,
 }
 
 impl<'m, 'h> Search<'m, 'h> {
@@ -129,7 +129,7 @@ impl<'m, 'h> Search<'m, 'h> {
             choice_bytes: 0,
             words: Vec::new(),
             farthest: (0, 0),
-            possible: BTreeSet::new(),
+            possible: Vec::new(),
         }
     }
 
@@ -340,8 +340,12 @@ impl<'m, 'h> Search<'m, 'h> {
     }
 
     fn note(&mut self, suspect: &Op<'_>) {
-        if self.possible.len() <= POSSIBLE_MAX {
-            self.possible.insert(self.model.describe(Some(suspect), self.history));
+        if self.possible.len() > POSSIBLE_MAX {
+            return;
+        }
+        let state = self.model.describe(Some(suspect), self.history);
+        if let Err(place) = self.possible.binary_search(&state) {
+            self.possible.insert(place, state);
         }
     }
 }

@@ -7,7 +7,7 @@ use everett_input::text::quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::line::exact;
+use super::line::make_exact;
 
 /// Model of the object behind each key of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -102,11 +102,14 @@ impl Spec {
     ///
     /// # Errors
     /// Returns an error if the model has no initial value, or if the value has a number that is not exact.
-    pub fn with_initial(model: ModelKind, initial: Value) -> Result<Spec, NoInitial> {
+    pub fn with_initial(model: ModelKind, mut initial: Value) -> Result<Spec, NoInitial> {
         if !initial.is_null() && !matches!(model, ModelKind::Register | ModelKind::Cas) {
             return Err(NoInitial::Model(model));
         }
-        Ok(Spec { model, initial: exact(initial).ok_or(NoInitial::Inexact)? })
+        if !make_exact(&mut initial) {
+            return Err(NoInitial::Inexact);
+        }
+        Ok(Spec { model, initial })
     }
 
     /// Returns the model.

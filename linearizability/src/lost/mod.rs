@@ -14,7 +14,6 @@ mod queue;
 mod register;
 mod set;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -100,7 +99,7 @@ impl fmt::Display for Lost {
 
 /// Finds the losses of a history, in the order of keys.
 pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
-    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: BTreeSet::new(), gists: Gists::new() };
+    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: Vec::new(), gists: Gists::new() };
     for operations in by_key {
         match history.spec.kind() {
             ModelKind::Register | ModelKind::Cas | ModelKind::Kv => register::find(operations, &mut tally),
@@ -119,8 +118,8 @@ pub(super) struct Tally<'h> {
     pub(super) lost: Vec<Lost>,
     /// Number of all losses.
     pub(super) count: u64,
-    /// Numbers of the keys with a loss.
-    pub(super) keys: BTreeSet<u32>,
+    /// Numbers of the keys with a loss, in ascending order.
+    pub(super) keys: Vec<u32>,
     /// One loss for each cause.
     pub(super) gists: Gists<Lost>,
 }
@@ -128,7 +127,9 @@ pub(super) struct Tally<'h> {
 impl Tally<'_> {
     fn add(&mut self, kind: LossKind, operation: &Operation, loss: impl Fn(&History) -> Loss) {
         self.count += 1;
-        self.keys.insert(operation.key);
+        if self.keys.last() != Some(&operation.key) {
+            self.keys.push(operation.key);
+        }
         let history = self.history;
         let lost = || Lost {
             key: history.key(operation.key).map(short),
