@@ -15,8 +15,8 @@ use super::search::Allowance;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Search steps of all parts together. Each part gets an equal share of the steps that earlier parts left over.
-    /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as many
-    /// steps again as its part had, and they do not count against this total.
+    /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as
+    /// many steps again as its part had, and they do not count against this total.
     pub steps: u64,
     /// Bytes of the visited configurations and of the choices that are still to be tried. One search runs at a time.
     pub cache_bytes: u64,

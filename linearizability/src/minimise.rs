@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
-use super::operation::{Answer, Call, Operation, Told};
+use super::operation::{Answer, Call, Description, Operation};
 use super::partition::until;
 use super::problem::short;
 use super::reader::History;
@@ -115,7 +115,7 @@ impl<'h> Judge<'_, 'h> {
     /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let describe = |operation: &Operation| self.history.describe(operation);
-        let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
+        let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Description> {
             let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
             kept.take(ORDER_SHOWN_MAX).map(|other| describe(other)).collect()
         };
@@ -136,7 +136,7 @@ impl<'h> Judge<'_, 'h> {
             placed: 0,
             order: Vec::new(),
             state: None,
-            origins: some(&|other| seen.is_some() && leaves(other.call) == seen),
+            origins: some(&|other| seen.is_some() && other.call.leaves() == seen),
             concurrent: some(&|other| {
                 // An operation that was never acknowledged is listed only if it may have changed the object.
                 !other.precedes(operation)
@@ -149,7 +149,7 @@ impl<'h> Judge<'_, 'h> {
     /// True if the operation saw a value that is not the initial one and that no operation of the part can have
     /// produced.
     fn is_foreign(&self, operation: &Operation) -> bool {
-        let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
+        let left: BTreeSet<V> = self.part.iter().filter_map(|other| other.call.leaves()).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);
         match (operation.call, operation.answer()) {
             (_, Some(Answer::Value(v))) => unknown(v),
@@ -157,14 +157,5 @@ impl<'h> Judge<'_, 'h> {
             (_, Some(Answer::Members(members))) => members.iter().any(unknown),
             _ => false,
         }
-    }
-}
-
-/// Returns the value that an operation writes or adds.
-fn leaves(call: Call) -> Option<V> {
-    match call {
-        Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
-        Call::Delete => Some(NULL),
-        _ => None,
     }
 }

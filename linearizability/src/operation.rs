@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use everett_input::units::write_duration_ns;
 
-use super::values::V;
+use super::values::{NULL, V};
 
 /// A requested operation. `super::shape` lists the operations of each model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,15 @@ impl Call {
             Call::Contains(_) => "contains",
             Call::Acquire => "acquire",
             Call::Release => "release",
+        }
+    }
+
+    /// Returns the value that the operation writes or adds.
+    pub(super) fn leaves(self) -> Option<V> {
+        match self {
+            Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
+            Call::Delete => Some(NULL),
+            _ => None,
         }
     }
 
@@ -124,7 +133,7 @@ impl Operation {
 
 /// Description of an operation, with all that distinguishes it from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct Description {
     /// Name of the client process, as JSON.
     pub process: String,
     /// Node of the client.
@@ -139,9 +148,9 @@ pub struct Told {
     pub completed: Option<Moment>,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { process, node, what, invoked, completed, .. } = self;
+        let Description { process, node, what, invoked, completed, .. } = self;
         write!(f, "{what} by process {process} of {node} ({} to ", write_duration_ns(invoked.vtime_ns))?;
         match completed {
             Some(Moment { line, vtime_ns }) => {

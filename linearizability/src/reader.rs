@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX};
+use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX, QUOTED_CHARS_MAX};
 use super::line::{self, Event, EventKind, Line};
-use super::operation::{Answer, Call, Ending, Moment, Operation, Told};
+use super::operation::{Answer, Call, Description, Ending, Moment, Operation};
 use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
 use super::spec::Spec;
@@ -48,12 +48,6 @@ impl History {
             reader.push(&line);
         }
         reader.finish()
-    }
-
-    /// Returns the model of the history.
-    #[must_use]
-    pub fn spec(&self) -> &Spec {
-        &self.spec
     }
 
     /// Returns the number of operations, including those of which only the completion could be read.
@@ -94,7 +88,7 @@ impl History {
     }
 
     /// Describes an operation.
-    pub(super) fn describe(&self, operation: &Operation) -> Told {
+    pub(super) fn describe(&self, operation: &Operation) -> Description {
         let value = |v: V| self.value(v);
         let call = operation.call;
         let f = call.name();
@@ -114,14 +108,14 @@ impl History {
         };
         let (node, process) = self.process_of(operation.process);
         let (node, process) = (short(node), short(process));
-        Told { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
+        Description { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
     }
 
     /// Returns values as a list, shortened.
     pub(super) fn list(&self, values: impl Iterator<Item = V>) -> String {
         let mut text = "[".to_owned();
         for (i, v) in values.enumerate() {
-            if text.len() > super::limits::QUOTED_CHARS_MAX {
+            if text.chars().count() > QUOTED_CHARS_MAX {
                 text.push_str(", …");
                 break;
             }

@@ -86,13 +86,18 @@ pub(super) struct Search<'m, 'h> {
     allowance: Allowance,
     pub(super) steps: u64,
     window: Window,
+    /// Number of acknowledged operations that are not placed.
     left: usize,
+    /// Acknowledged operations in the current order.
     placed: Bits,
+    /// Open operations in the current order.
     used: Bits,
     cache: Cache,
     /// Memory of the choices in all frames, in bytes.
     choice_bytes: u64,
     words: Vec<u32>,
+    /// Of the configuration that got farthest: line of its first remaining end, and rank of the operation that ends
+    /// there.
     farthest: (u64, usize),
     possible: Vec<String>,
 }

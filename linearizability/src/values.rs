@@ -10,7 +10,7 @@ pub(super) struct V(pub(super) u32);
 /// JSON's null.
 pub(super) const NULL: V = V(0);
 
-/// Approximate memory of an entry, besides twice the length of its text, in bytes.
+/// Approximate memory of an entry besides its text, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
 /// One item for each of some values.

@@ -18,9 +18,10 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::evidence::write_key;
 use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
-use super::operation::{Operation, Told};
+use super::operation::{Description, Operation};
 use super::problem::short;
 use super::reader::History;
 use super::spec::ModelKind;
@@ -31,7 +32,7 @@ pub struct Lost {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
     /// The acknowledged operation. For an element that was dequeued too often, the last dequeue of it.
-    pub operation: Told,
+    pub operation: Description,
     /// Proof of the loss.
     pub loss: Loss,
 }
@@ -43,17 +44,17 @@ pub enum Loss {
     /// A later read shows another value, which no operation since the write can have written.
     Replaced {
         /// The read.
-        read: Told,
+        read: Description,
     },
     /// A later read does not show the element, which no operation since the add can have removed.
     Missing {
         /// The read.
-        read: Told,
+        read: Description,
     },
     /// The queue is empty and the element was never dequeued.
     Stuck {
         /// The dequeue that found the queue empty.
-        empty: Told,
+        empty: Description,
         /// Number of elements that are missing in all.
         missing: u64,
         /// Number of missing elements that dequeues of unknown outcome may have taken.
@@ -71,9 +72,7 @@ pub enum Loss {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Lost { key, operation, loss } = self;
-        if let Some(key) = key {
-            write!(f, "key {key}: ")?;
-        }
+        write_key(f, key.as_deref())?;
         match loss {
             Loss::Replaced { read } => write!(f, "acknowledged {operation} is gone: later {read}"),
             Loss::Missing { read } => write!(f, "acknowledged {operation} is gone: not in later {read}"),
