@@ -64,7 +64,6 @@ pub fn check(history: &History, budget: Budget) -> Report {
     let failed = history.operations.iter().filter(|operation| operation.failed()).count();
     let Tally { lost, count: lost_count, gists, .. } = lost;
     Report {
-        model: kind,
         keys,
         lost,
         lost_count,
@@ -73,7 +72,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
         operations: history.operations.len(),
         acknowledged,
         failed,
-        problems: history.problems(),
+        problems: history.problems,
     }
 }
 

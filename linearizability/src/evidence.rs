@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use everett_input::units::write_duration_ns;
 
 use super::operation::{Description, Moment};
 
 /// Verdict on the history of a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The history is linearizable.
     Fine,
@@ -24,19 +21,16 @@ pub enum Verdict {
 }
 
 /// Limit that a search exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Steps.
-    #[error("the search took more than {0} steps")]
     Steps(u64),
     /// Bytes of the visited configurations and of the choices that are still to be tried.
-    #[error("the search took more than {0} bytes")]
     Memory(u64),
 }
 
 /// Evidence that a key's history is not linearizable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,

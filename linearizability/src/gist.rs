@@ -1,14 +1,12 @@
 //! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves
 //! out values, lists, counts, keys, processes and times, because these differ between timelines with the same cause.
 
-use serde::Serialize;
-
 use super::evidence::Evidence;
 use super::problem::Wrong;
 use super::spec::ModelKind;
 
 /// All violations of a report that have the same cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gist<T> {
     /// Text that identifies the cause. It becomes the signature of a finding.
     pub cause: String,

@@ -15,7 +15,7 @@
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with
+//! - `check`: runs all checks; `evidence` and `report`: the results; `gist`: identifies findings with
 //!   the same cause
 //!
 //! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
@@ -59,7 +59,7 @@ pub use operation::{Description, Moment};
 pub use problem::{Problem, Problems, Wrong};
 pub use reader::{History, Reader};
 pub use report::{KeyReport, Report};
-pub use spec::{ModelKind, NoInitial, NoModel, Spec};
+pub use spec::Spec;
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use everett_input::units::write_duration_ns;
 
 use super::values::{NULL, V};
@@ -84,7 +82,7 @@ pub(super) enum Ending {
 }
 
 /// A place in a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     /// Number of the line, from 1; 0 if the line is unknown and may be before all others.
     pub line: u64,
@@ -132,7 +130,7 @@ impl Operation {
 }
 
 /// Description of an operation, with all that distinguishes it from others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// Name of the client process, as JSON.
     pub process: String,

@@ -37,31 +37,11 @@ pub struct History {
     keys: Vec<Option<String>>,
     /// Nodes and names of processes, by number.
     processes: Vec<(String, String)>,
-    problems: u64,
+    /// Number of problems in the lines.
+    pub(super) problems: u64,
 }
 
 impl History {
-    /// Returns the history of these lines, and the problems in them.
-    pub fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
-        let mut reader = Reader::new(spec);
-        for line in lines {
-            reader.push(&line);
-        }
-        reader.finish()
-    }
-
-    /// Returns the number of operations, including those of which only the completion could be read.
-    #[must_use]
-    pub fn operations(&self) -> usize {
-        self.operations.len()
-    }
-
-    /// Returns the number of problems in the lines.
-    #[must_use]
-    pub fn problems(&self) -> u64 {
-        self.problems
-    }
-
     /// Returns the number of keys. They are numbered from 0.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
@@ -206,12 +186,6 @@ impl Reader {
         let at = self.line;
         let (node, vtime_ns) = (short(&line.node), line.vtime_ns);
         self.problems.add(|| Problem { line: at, node, vtime_ns, what });
-    }
-
-    /// Returns the problems so far.
-    #[must_use]
-    pub fn problems(&self) -> &Problems {
-        &self.problems
     }
 
     /// Ends the history. Operations that are still open are of unknown outcome.

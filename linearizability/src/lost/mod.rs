@@ -16,8 +16,6 @@ mod set;
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::evidence::write_key;
 use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
@@ -27,7 +25,7 @@ use super::reader::History;
 use super::spec::ModelKind;
 
 /// Acknowledged write that is gone, or element that was dequeued too often.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
@@ -38,8 +36,7 @@ pub struct Lost {
 }
 
 /// Proof that a write is lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
     /// A later read shows another value, which no operation since the write can have written.
     Replaced {
