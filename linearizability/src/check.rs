@@ -60,7 +60,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
         let key = history.key(number).map(short);
         keys.push(KeyReport { key, operations: operations.len(), verdict });
     }
-    let acknowledged = by_key.iter().flatten().filter(|operation| operation.completed().is_some()).count();
+    let acknowledged = history.operations.iter().filter(|operation| operation.completed().is_some()).count();
     let failed = history.operations.iter().filter(|operation| operation.failed()).count();
     let Tally { lost, count: lost_count, gists, .. } = lost;
     Report {
