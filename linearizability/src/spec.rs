@@ -73,7 +73,8 @@ pub(super) enum NoInitial {
 }
 
 impl Spec {
-    /// Returns the model with this initial value in each key. Fails if the model has no initial value, or if the value has a number that is not exact.
+    /// Returns the model with this initial value in each key. Fails if the model has no initial value, or if the value
+    /// has a number that is not exact.
     pub(super) fn with_initial(model: ModelKind, mut initial: Value) -> Result<Spec, NoInitial> {
         if !initial.is_null() && !matches!(model, ModelKind::Register | ModelKind::Cas) {
             return Err(NoInitial::Model(model));
