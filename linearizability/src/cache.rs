@@ -34,7 +34,9 @@ impl Cache {
     /// Returns the name of a configuration given in words.
     pub(super) fn name(&mut self, words: &[u32]) -> Name {
         self.bytes.clear();
-        self.bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        for word in words {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
         *blake3::hash(&self.bytes).as_bytes()
     }
 

@@ -5,23 +5,20 @@ use super::gist::Violations;
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
-use super::model::{Lock, Queue, Register, Set};
-use super::operation::Operation;
 use super::partition;
 use super::problem::short;
 use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;
-use super::spec::ModelKind;
 
 /// Bounds on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Search steps of all parts together. Each part gets an equal share of the steps that earlier parts left over.
-    /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as many
-    /// steps again as its part had, and they do not count against this total.
+    /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as
+    /// many steps again as its part had, and they do not count against this total.
     pub steps: u64,
-    /// Bytes of the cache of visited search states. One search runs at a time.
+    /// Bytes of the visited configurations and of the choices that are still to be tried. One search runs at a time.
     pub cache_bytes: u64,
 }
 
@@ -48,12 +45,13 @@ pub fn check(history: &History, budget: Budget) -> Report {
             let steps = steps_left / parts_left.max(1);
             parts_left = parts_left.saturating_sub(1);
             let allowance = Allowance { steps, cache_bytes: budget.cache_bytes };
-            let (found, taken) = judge(history, part, allowance, violations < FOLLOWED_MAX);
+            let judge = Judge { history, part, allowance, follow: violations < FOLLOWED_MAX };
+            let (found, taken) = judge.verdict();
             steps_left = steps_left.saturating_sub(taken);
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
                 // If a write of the key is lost, the loss is reported already, and explains the violation.
-                if !lost.keys.contains(&number) {
+                if lost.keys.binary_search(&number).is_err() {
                     causes.add(kind, evidence);
                 }
             }
@@ -62,11 +60,10 @@ pub fn check(history: &History, budget: Budget) -> Report {
         let key = history.key(number).map(short);
         keys.push(KeyReport { key, operations: operations.len(), verdict });
     }
-    let acknowledged = by_key.iter().flatten().filter(|operation| operation.completed().is_some()).count();
+    let acknowledged = history.operations.iter().filter(|operation| operation.completed().is_some()).count();
     let failed = history.operations.iter().filter(|operation| operation.failed()).count();
     let Tally { lost, count: lost_count, gists, .. } = lost;
     Report {
-        model: kind,
         keys,
         lost,
         lost_count,
@@ -75,7 +72,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
         operations: history.operations.len(),
         acknowledged,
         failed,
-        problems: history.problems(),
+        problems: history.problems,
     }
 }
 
@@ -97,31 +94,5 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
         }
         (Verdict::Fine, other) => other,
         (one, _) => one,
-    }
-}
-
-fn judge<'h>(
-    history: &'h History,
-    part: &[&'h Operation],
-    allowance: Allowance,
-    follow: bool,
-) -> (Verdict, u64) {
-    match history.spec.kind() {
-        ModelKind::Register | ModelKind::Cas | ModelKind::Kv => {
-            let model = |_: &[_], open: &[_]| Register::of(history.initial, open);
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Queue => {
-            let model = |done: &[_], _: &[_]| Queue::of(done);
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Set => {
-            let model = |_: &[_], _: &[_]| Set;
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
-        ModelKind::Lock => {
-            let model = |_: &[_], _: &[_]| Lock;
-            Judge { history, part, model, allowance, follow }.verdict()
-        }
     }
 }

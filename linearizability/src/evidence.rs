@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use everett_input::units::write_duration_ns;
 
-use super::operation::{Moment, Told};
+use super::operation::{Description, Moment};
 
 /// Verdict on the history of a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The history is linearizable.
     Fine,
@@ -24,25 +21,22 @@ pub enum Verdict {
 }
 
 /// Limit that a search exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Steps.
-    #[error("the search took more than {0} steps")]
     Steps(u64),
-    /// Bytes of the cache of visited states.
-    #[error("the search took more than {0} bytes")]
+    /// Bytes of the visited configurations and of the choices that are still to be tried.
     Memory(u64),
 }
 
 /// Evidence that a key's history is not linearizable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
     /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together
     /// with it.
-    pub operation: Told,
+    pub operation: Description,
     /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`,
     /// and an earlier operation may be the first.
     pub earliest: bool,
@@ -61,20 +55,18 @@ pub struct Evidence {
     /// Number of operations that were ordered before the impossible one.
     pub placed: usize,
     /// The last of these operations, in a valid order.
-    pub order: Vec<Told>,
+    pub order: Vec<Description>,
     /// State of the object after this order.
     pub state: Option<String>,
     /// Operations that could have produced the value that the operation saw, at any time.
-    pub origins: Vec<Told>,
+    pub origins: Vec<Description>,
     /// Operations that were open at the same time.
-    pub concurrent: Vec<Told>,
+    pub concurrent: Vec<Description>,
 }
 
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(key) = &self.key {
-            write!(f, "key {key}: ")?;
-        }
+        write_key(f, self.key.as_deref())?;
         write!(f, "{} cannot be", self.operation)?;
         for (i, possible) in self.possible.iter().enumerate() {
             write!(f, "{}{possible}", if i == 0 { ": " } else { ", or " })?;
@@ -92,6 +84,11 @@ impl fmt::Display for Evidence {
     }
 }
 
+/// Writes the key that a text is about, unless the object has no keys.
+pub(super) fn write_key(f: &mut fmt::Formatter<'_>, key: Option<&str>) -> fmt::Result {
+    key.map_or(Ok(()), |key| write!(f, "key {key}: "))
+}
+
 impl Evidence {
     /// Returns the whole evidence as lines of text.
     #[must_use]
@@ -100,7 +97,7 @@ impl Evidence {
         if !self.earliest {
             lines.push("an earlier operation may be the first impossible one".to_owned());
         }
-        let mut list = |title: String, operations: &[Told]| {
+        let mut list = |title: String, operations: &[Description]| {
             if !operations.is_empty() {
                 lines.push(title);
                 lines.extend(operations.iter().map(|operation| format!("  {operation}")));

@@ -1,16 +1,12 @@
 //! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves
 //! out values, lists, counts, keys, processes and times, because these differ between timelines with the same cause.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-
 use super::evidence::Evidence;
 use super::problem::Wrong;
 use super::spec::ModelKind;
 
 /// All violations of a report that have the same cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gist<T> {
     /// Text that identifies the cause. It becomes the signature of a finding.
     pub cause: String,
@@ -20,27 +16,27 @@ pub struct Gist<T> {
     pub count: u64,
 }
 
-/// Gists by cause. Any history has only a few causes.
+/// Gists in the order of the causes' texts. An order by keys or elements would depend on values. Any history has only a
+/// few causes.
 #[derive(Debug)]
-pub(super) struct Gists<T>(BTreeMap<String, Gist<T>>);
+pub(super) struct Gists<T>(Vec<Gist<T>>);
 
 impl<T> Gists<T> {
     pub(super) fn new() -> Gists<T> {
-        Gists(BTreeMap::new())
+        Gists(Vec::new())
     }
 
     /// Counts a violation of a cause. `value` is called for the first violation of each cause.
     pub(super) fn add(&mut self, cause: String, value: impl FnOnce() -> T) {
-        if let Some(gist) = self.0.get_mut(&cause) {
-            gist.count += 1;
-        } else {
-            self.0.insert(cause.clone(), Gist { cause, first: value(), count: 1 });
+        let place = self.0.partition_point(|gist| gist.cause < cause);
+        match self.0.get_mut(place) {
+            Some(gist) if gist.cause == cause => gist.count += 1,
+            _ => self.0.insert(place, Gist { cause, first: value(), count: 1 }),
         }
     }
 
-    /// Returns the gists in the order of the causes' texts. An order by keys or elements would depend on values.
     pub(super) fn all(self) -> Vec<Gist<T>> {
-        self.0.into_values().collect()
+        self.0
     }
 }
 

@@ -2,19 +2,20 @@
 //! these results.
 //!
 //! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds
-//! the time and the node. A [`Reader`] reads the lines as they arrive, and [`check`](mod@check) determines for each
-//! key whether the history is linearizable and whether acknowledged writes are lost.
+//! the time and the node. A [`Reader`] reads the lines as they arrive, and [`check()`] determines for each key whether
+//! the history is linearizable and whether acknowledged writes are lost.
 //!
-//! - `limits`: every bound by name; `line`: one line; `problem`: possible problems with a line
+//! - [`limits`]: every bound by name; `line`: one line; `problem`: possible problems with a line
 //! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an
 //!   operation
 //! - `reader`: builds a [`History`] from lines
-//! - `spec`: names of models, and their initial values; `model`: the objects that servers implement, and the effect of each operation
+//! - `spec`: names of models, and their initial values; `model`: the objects that servers implement, and the effect of
+//!   each operation
 //! - `partition`: the parts of a history that can be judged alone
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: results as data and as text; `gist`: identifies findings with
+//! - `check`: runs all checks; `evidence` and `report`: the results; `gist`: identifies findings with
 //!   the same cause
 //!
 //! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
@@ -54,11 +55,11 @@ pub use evidence::{Evidence, Limit, Verdict};
 pub use gist::Gist;
 pub use line::Line;
 pub use lost::{Loss, Lost};
-pub use operation::{Moment, Told};
+pub use operation::{Description, Moment};
 pub use problem::{Problem, Problems, Wrong};
 pub use reader::{History, Reader};
 pub use report::{KeyReport, Report};
-pub use spec::{ModelKind, NoInitial, NoModel, Spec};
+pub use spec::Spec;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,10 @@
 //! Every bound on histories, by name.
 
-/// Maximum length of a line, in bytes. Code that splits a stream into lines cuts them to this length.
+/// Maximum length of a reported value or name, in characters.
+pub use everett_input::text::QUOTED_CHARS_MAX;
+
+/// Maximum length of a line, in bytes. The session cuts lines to `HISTORY_LINE_BYTES_MAX` of the protocol, which is the
+/// same.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of operations of a history. Later ones are not read.
 pub const OPERATIONS_MAX: usize = 1_000_000;
@@ -17,9 +21,7 @@ pub const FOLLOWED_MAX: usize = 64;
 pub const ORDER_SHOWN_MAX: usize = 8;
 /// Maximum number of possible states that evidence lists.
 pub const POSSIBLE_MAX: usize = 8;
-/// Maximum length of a reported value or name, in characters.
-pub const QUOTED_CHARS_MAX: usize = 48;
 /// Default number of search steps. It suffices for all histories except those with very many concurrent operations.
 pub const STEPS_MAX: u64 = 20_000_000;
-/// Default memory for the configurations that a search has visited, in bytes.
+/// Default memory for the configurations that a search has visited and the choices that it keeps, in bytes.
 pub const CACHE_BYTES_MAX: u64 = 256 << 20;

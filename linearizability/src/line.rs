@@ -100,12 +100,17 @@ pub(super) fn read(text: &str) -> Result<Event, Wrong> {
         Some(Value::Array(_) | Value::Object(_)) => {
             return Err(Wrong::Type { field: "key", expected: "a text, a number, true or false" });
         }
-        Some(key) => Some(exact(key).ok_or(Wrong::Inexact("key"))?.to_string()),
+        Some(mut key) => {
+            if !make_exact(&mut key) {
+                return Err(Wrong::Inexact("key"));
+            }
+            Some(key.to_string())
+        }
     };
-    let value = match fields.value {
-        None => None,
-        Some(value) => Some(exact(value).ok_or(Wrong::Inexact("value"))?),
-    };
+    let mut value = fields.value;
+    if !value.as_mut().is_none_or(make_exact) {
+        return Err(Wrong::Inexact("value"));
+    }
     Ok(Event { kind, process, f, key, value })
 }
 
@@ -116,25 +121,26 @@ fn reason(error: &serde_json::Error) -> String {
     format!("{what} at column {}", error.column())
 }
 
-/// Returns the value with each number in canonical form: 1.0 becomes 1. `None` if a number is too large to be exact,
-/// e.g. an integer beyond 64 bits.
+/// Brings each number of the value into canonical form: 1.0 becomes 1. Returns false if a number is too large to be
+/// exact, e.g. an integer beyond 64 bits.
 ///
 /// Only this function handles floating-point numbers. In the rest of a history, numbers are text.
-pub(super) fn exact(value: Value) -> Option<Value> {
-    Some(match value {
+pub(super) fn make_exact(value: &mut Value) -> bool {
+    match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {
-            let float = number.as_f64()?;
-            if float.abs() >= 9_007_199_254_740_992.0 {
-                return None;
+            let Some(float) = number.as_f64().filter(|float| float.abs() < 9_007_199_254_740_992.0) else {
+                return false;
+            };
+            if float.trunc() == float {
+                // Exact: an integer below 2^53.
+                #[expect(clippy::cast_possible_truncation, reason = "checked above")]
+                let integer = float as i64;
+                *value = Value::from(integer);
             }
-            // Exact: an integer below 2^53.
-            #[expect(clippy::cast_possible_truncation, reason = "checked above")]
-            if float.trunc() == float { Value::from(float as i64) } else { Value::Number(number) }
+            true
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(exact).collect::<Option<_>>()?),
-        Value::Object(fields) => Value::Object(
-            fields.into_iter().map(|(name, value)| Some((name, exact(value)?))).collect::<Option<_>>()?,
-        ),
-        other => other,
-    })
+        Value::Array(items) => items.iter_mut().all(make_exact),
+        Value::Object(fields) => fields.values_mut().all(make_exact),
+        _ => true,
+    }
 }

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
-use super::model::{Model, Op};
-use super::operation::{Answer, Call, Operation, Told};
+use super::operation::{Answer, Call, Description, Operation};
 use super::partition::until;
 use super::problem::short;
 use super::reader::History;
@@ -18,18 +17,16 @@ use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;
 use super::values::{NULL, V};
 
-/// Judges one part of a history.
-pub(super) struct Judge<'p, 'h, F> {
+/// Part of a history, with all that its judgement needs.
+pub(super) struct Judge<'p, 'h> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],
-    /// Builds the model from acknowledged and open operations.
-    pub(super) model: F,
     pub(super) allowance: Allowance,
     /// True if a violation is traced to the first impossible completion.
     pub(super) follow: bool,
 }
 
-impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
+impl<'h> Judge<'_, 'h> {
     /// Judges the part. Returns the verdict, and the number of steps without those of tracing a violation.
     pub(super) fn verdict(&self) -> (Verdict, u64) {
         let mut left = self.allowance.steps;
@@ -43,11 +40,10 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     }
 
     /// Searches the prefix of the part that ends with `line`.
-    fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h, M::State> {
+    fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h> {
         let (done, open) = until(self.part, line);
-        let model = (self.model)(&done, &open);
         let allowance = Allowance { steps: *left, ..self.allowance };
-        let mut search = Search::new(&model, self.history, &done, &open, suspect, allowance);
+        let mut search = Search::new(self.history, &done, &open, suspect, allowance);
         let outcome = search.run();
         *left = left.saturating_sub(search.steps);
         match outcome {
@@ -69,8 +65,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
         let Some(end) = first.completed().filter(|_| earliest) else { return evidence };
         let mut since = None;
         if let Outcome::Order(order, state) = self.search(end.line - 1, None, &mut left) {
-            let (done, open) = until(self.part, end.line - 1);
-            evidence.state = Some((self.model)(&done, &open).describe(&state, None, self.history));
+            evidence.state = Some(state);
             evidence.placed = order.len();
             let shown = order.iter().skip(order.len().saturating_sub(ORDER_SHOWN_MAX));
             evidence.order = shown.map(|operation| self.history.describe(operation)).collect();
@@ -95,7 +90,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             .iter()
             .filter_map(|operation| Some((operation.completed()?.line, *operation)))
             .collect();
-        ends.sort_by_key(|(line, _)| *line);
+        ends.sort_unstable_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
         // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has
         // none. In most cases the first probe finds the answer.
@@ -120,20 +115,14 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     /// Returns the part of an operation's evidence that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let describe = |operation: &Operation| self.history.describe(operation);
-        let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Told> {
+        let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Description> {
             let kept = self.part.iter().filter(|other| ***other != *operation && keep(other));
             kept.take(ORDER_SHOWN_MAX).map(|other| describe(other)).collect()
         };
-        let seen: BTreeSet<V> = match operation.answer() {
-            Some(Answer::Value(v)) => [*v].into(),
-            Some(Answer::Holds(true)) => match operation.call {
-                Call::Contains(v) => [v].into(),
-                _ => BTreeSet::new(),
-            },
-            _ => match operation.call {
-                Call::Cas(old, _) => [old].into(),
-                _ => BTreeSet::new(),
-            },
+        let seen = match (operation.call, operation.answer()) {
+            (_, Some(Answer::Value(v))) => Some(*v),
+            (Call::Contains(v), Some(Answer::Holds(true))) | (Call::Cas(v, _), _) => Some(v),
+            _ => None,
         };
         let end = operation.completed().map_or(u64::MAX, |moment| moment.line);
         Evidence {
@@ -147,7 +136,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             placed: 0,
             order: Vec::new(),
             state: None,
-            origins: some(&|other| leaves(other.call).is_some_and(|v| seen.contains(&v))),
+            origins: some(&|other| seen.is_some() && other.call.leaves() == seen),
             concurrent: some(&|other| {
                 // An operation that was never acknowledged is listed only if it may have changed the object.
                 !other.precedes(operation)
@@ -160,7 +149,7 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
     /// True if the operation saw a value that is not the initial one and that no operation of the part can have
     /// produced.
     fn is_foreign(&self, operation: &Operation) -> bool {
-        let left: BTreeSet<V> = self.part.iter().filter_map(|other| leaves(other.call)).collect();
+        let left: BTreeSet<V> = self.part.iter().filter_map(|other| other.call.leaves()).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);
         match (operation.call, operation.answer()) {
             (_, Some(Answer::Value(v))) => unknown(v),
@@ -168,14 +157,5 @@ impl<'h, M: Model, F: Fn(&[Op<'h>], &[Op<'h>]) -> M> Judge<'_, 'h, F> {
             (_, Some(Answer::Members(members))) => members.iter().any(unknown),
             _ => false,
         }
-    }
-}
-
-/// Returns the value that an operation writes or adds.
-fn leaves(call: Call) -> Option<V> {
-    match call {
-        Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
-        Call::Delete => Some(NULL),
-        _ => None,
     }
 }

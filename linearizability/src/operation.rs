@@ -3,11 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use everett_input::units::write_duration_ns;
 
-use super::values::V;
+use super::values::{NULL, V};
 
 /// A requested operation. `super::shape` lists the operations of each model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +42,15 @@ impl Call {
         }
     }
 
+    /// Returns the value that the operation writes or adds.
+    pub(super) fn leaves(self) -> Option<V> {
+        match self {
+            Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
+            Call::Delete => Some(NULL),
+            _ => None,
+        }
+    }
+
     /// True if the operation can change the object.
     pub(super) fn changes(self) -> bool {
         !matches!(self, Call::Read | Call::Contains(_) | Call::Members)
@@ -75,7 +82,7 @@ pub(super) enum Ending {
 }
 
 /// A place in a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     /// Number of the line, from 1; 0 if the line is unknown and may be before all others.
     pub line: u64,
@@ -123,8 +130,8 @@ impl Operation {
 }
 
 /// Description of an operation, with all that distinguishes it from others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
     /// Name of the client process, as JSON.
     pub process: String,
     /// Node of the client.
@@ -139,9 +146,9 @@ pub struct Told {
     pub completed: Option<Moment>,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { process, node, what, invoked, completed, .. } = self;
+        let Description { process, node, what, invoked, completed, .. } = self;
         write!(f, "{what} by process {process} of {node} ({} to ", write_duration_ns(invoked.vtime_ns))?;
         match completed {
             Some(Moment { line, vtime_ns }) => {

@@ -2,27 +2,22 @@
 //!
 //! A part holds the operations of one key, or, in a set that is never read as a whole, of one element.
 
-use std::collections::BTreeMap;
-
 use super::model::Op;
 use super::operation::{Call, Operation};
 use super::reader::History;
 use super::spec::ModelKind;
-use super::values::V;
+use super::values::ByValue;
 
 /// Returns, by number of the key, the operations that did not fail, in the order of invocations.
 pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
     let mut keys: Vec<Vec<&Operation>> = vec![Vec::new(); history.keys()];
-    for operation in &history.operations {
-        if let Some(key) = keys.get_mut(operation.key as usize)
-            && !operation.failed()
-        {
+    let all = || history.operations.iter().filter(|operation| !operation.failed());
+    // Operations without a known invocation were added at their completion, and may precede all others.
+    let stray = all().filter(|operation| operation.invoked.line == 0);
+    for operation in stray.chain(all().filter(|operation| operation.invoked.line > 0)) {
+        if let Some(key) = keys.get_mut(operation.key as usize) {
             key.push(operation);
         }
-    }
-    for key in &mut keys {
-        // Operations without a known invocation were added at their completion.
-        key.sort_by_key(|operation| operation.invoked.line);
     }
     keys
 }
@@ -34,21 +29,13 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
     if kind != ModelKind::Set || operations.iter().any(read_whole) {
         return vec![operations.to_vec()];
     }
-    let mut numbers: BTreeMap<V, usize> = BTreeMap::new();
-    let mut parts: Vec<Vec<&Operation>> = Vec::new();
+    let mut parts: ByValue<Vec<&Operation>> = ByValue::default();
     for operation in operations {
-        let (Call::Add(element) | Call::Remove(element) | Call::Contains(element)) = operation.call else {
-            continue;
-        };
-        let number = *numbers.entry(element).or_insert(parts.len());
-        if number == parts.len() {
-            parts.push(Vec::new());
-        }
-        if let Some(part) = parts.get_mut(number) {
-            part.push(operation);
+        if let Call::Add(element) | Call::Remove(element) | Call::Contains(element) = operation.call {
+            parts.of(element).push(operation);
         }
     }
-    parts
+    parts.items
 }
 
 /// Returns the prefix of the part that ends with `line`: the operations that are acknowledged there, and the open ones

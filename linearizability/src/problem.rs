@@ -1,6 +1,4 @@
-//! Problems with the lines of a history, one line of text for each.
-
-use std::fmt;
+//! Problems with the lines of a history.
 
 use everett_input::units::write_duration_ns;
 
@@ -20,24 +18,6 @@ impl Problems {
         self.count += 1;
         if self.first.len() < PROBLEMS_MAX {
             self.first.push(problem());
-        }
-    }
-
-    /// True if there is no problem.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-}
-
-impl fmt::Display for Problems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.first.iter().enumerate() {
-            write!(f, "{}{problem}", if i == 0 { "" } else { "\n" })?;
-        }
-        match self.count - self.first.len() as u64 {
-            0 => Ok(()),
-            more => write!(f, "\nand {more} more"),
         }
     }
 }

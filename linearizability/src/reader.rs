@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX};
+use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX, QUOTED_CHARS_MAX};
 use super::line::{self, Event, EventKind, Line};
-use super::operation::{Answer, Call, Ending, Moment, Operation, Told};
+use super::operation::{Answer, Call, Description, Ending, Moment, Operation};
 use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
 use super::spec::Spec;
@@ -37,37 +37,11 @@ pub struct History {
     keys: Vec<Option<String>>,
     /// Nodes and names of processes, by number.
     processes: Vec<(String, String)>,
-    problems: u64,
+    /// Number of problems in the lines.
+    pub(super) problems: u64,
 }
 
 impl History {
-    /// Returns the history of these lines, and the problems in them.
-    pub fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
-        let mut reader = Reader::new(spec);
-        for line in lines {
-            reader.push(&line);
-        }
-        reader.finish()
-    }
-
-    /// Returns the model of the history.
-    #[must_use]
-    pub fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    /// Returns the number of operations, including those of which only the completion could be read.
-    #[must_use]
-    pub fn operations(&self) -> usize {
-        self.operations.len()
-    }
-
-    /// Returns the number of problems in the lines.
-    #[must_use]
-    pub fn problems(&self) -> u64 {
-        self.problems
-    }
-
     /// Returns the number of keys. They are numbered from 0.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
@@ -94,7 +68,7 @@ impl History {
     }
 
     /// Describes an operation.
-    pub(super) fn describe(&self, operation: &Operation) -> Told {
+    pub(super) fn describe(&self, operation: &Operation) -> Description {
         let value = |v: V| self.value(v);
         let call = operation.call;
         let f = call.name();
@@ -114,14 +88,14 @@ impl History {
         };
         let (node, process) = self.process_of(operation.process);
         let (node, process) = (short(node), short(process));
-        Told { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
+        Description { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
     }
 
     /// Returns values as a list, shortened.
     pub(super) fn list(&self, values: impl Iterator<Item = V>) -> String {
         let mut text = "[".to_owned();
         for (i, v) in values.enumerate() {
-            if text.len() > super::limits::QUOTED_CHARS_MAX {
+            if text.chars().count() > QUOTED_CHARS_MAX {
                 text.push_str(", …");
                 break;
             }
@@ -151,7 +125,8 @@ pub struct Reader {
     bytes: u64,
     key_numbers: BTreeMap<Option<String>, u32>,
     process_numbers: BTreeMap<(String, String), u32>,
-    open: BTreeMap<u32, Open>,
+    /// Open operations by number of the process.
+    open: Vec<Option<Open>>,
     /// True if a bound was met. Further lines are not read.
     cut: bool,
 }
@@ -182,7 +157,7 @@ impl Reader {
             bytes: 0,
             key_numbers: BTreeMap::new(),
             process_numbers: BTreeMap::new(),
-            open: BTreeMap::new(),
+            open: Vec::new(),
             cut: false,
         }
     }
@@ -213,12 +188,6 @@ impl Reader {
         self.problems.add(|| Problem { line: at, node, vtime_ns, what });
     }
 
-    /// Returns the problems so far.
-    #[must_use]
-    pub fn problems(&self) -> &Problems {
-        &self.problems
-    }
-
     /// Ends the history. Operations that are still open are of unknown outcome.
     #[must_use]
     pub fn finish(mut self) -> (History, Problems) {
@@ -243,13 +212,15 @@ impl Reader {
     fn invoke(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
         let process = self.process(client);
         let name = &event.process;
-        let still_open = match self.open.remove(&process) {
+        let still_open = match self.take_open(process) {
             Some(Open { line, operation: Some(_) }) => Err(Wrong::StillOpen { process: short(name), line }),
             _ => Ok(()),
         };
         let started = self.start(process, event, now);
         let operation = started.as_ref().ok().copied();
-        self.open.insert(process, Open { line: now.line, operation });
+        if let Some(open) = self.open.get_mut(process as usize) {
+            *open = Some(Open { line: now.line, operation });
+        }
         // A problem of the invocation itself is reported before one with the open operation.
         started.and(still_open)
     }
@@ -271,8 +242,7 @@ impl Reader {
 
     fn complete(&mut self, client: (String, String), event: Event, now: Moment) -> Result<(), Wrong> {
         let process = self.process_numbers.get(&client).copied();
-        let Some((process, open)) = process.and_then(|number| Some((number, self.open.remove(&number)?)))
-        else {
+        let Some((process, open)) = process.and_then(|number| Some((number, self.take_open(number)?))) else {
             return Err(self.stray(client, event));
         };
         let Some((index, word)) = open.operation else { return Ok(()) };
@@ -316,6 +286,10 @@ impl Reader {
         wrong
     }
 
+    fn take_open(&mut self, process: u32) -> Option<Open> {
+        self.open.get_mut(process as usize)?.take()
+    }
+
     fn process(&mut self, client: (String, String)) -> u32 {
         if let Some(number) = self.process_numbers.get(&client) {
             return *number;
@@ -323,6 +297,7 @@ impl Reader {
         let number = count(self.history.processes.len());
         self.bytes = self.bytes.saturating_add(ENTRY_BYTES + 2 * (client.0.len() + client.1.len()) as u64);
         self.history.processes.push(client.clone());
+        self.open.push(None);
         self.process_numbers.insert(client, number);
         number
     }

@@ -9,13 +9,13 @@
 //! Not here: the partition of operations (`super::partition`), and the first impossible completion
 //! (`super::minimise`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::bits::Bits;
 use super::cache::{Cache, Name};
 use super::evidence::Limit;
 use super::limits::POSSIBLE_MAX;
-use super::model::{Model, Op};
+use super::model::{self, Model, Op, Undo};
 use super::operation::{Call, Operation};
 use super::reader::History;
 use super::window::{Next, Window};
@@ -29,16 +29,16 @@ pub(super) struct Allowance {
 
 /// Result of a search.
 #[derive(Debug)]
-pub(super) enum Outcome<'h, S> {
-    /// A valid order, without the open operations that do not happen in it, and the state after it.
-    Order(Vec<&'h Operation>, S),
+pub(super) enum Outcome<'h> {
+    /// A valid order, without the open operations that do not happen in it, and the description of the state after it.
+    Order(Vec<&'h Operation>, String),
     /// No valid order exists.
     None {
         /// Operation at whose end the farthest order stopped.
         stuck: &'h Operation,
-        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect.
-        /// Empty without a suspect.
-        possible: BTreeSet<String>,
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect, in
+        /// the order of their texts. At most one more than [`POSSIBLE_MAX`]. Empty without a suspect.
+        possible: Vec<String>,
     },
     /// The search met a limit.
     Spent(Limit),
@@ -58,8 +58,8 @@ struct Choice {
 }
 
 /// A configuration, the choice that led to it, and the choices that were tried from it.
-struct Frame<U> {
-    came_by: Option<(Who, U)>,
+struct Frame {
+    came_by: Option<(Who, Undo)>,
     name: Name,
     aim: Option<usize>,
     choices: Vec<Choice>,
@@ -75,8 +75,8 @@ struct Frame<U> {
 }
 
 /// A search in progress.
-pub(super) struct Search<'m, 'h, M: Model> {
-    model: &'m M,
+pub(super) struct Search<'m, 'h> {
+    model: Box<dyn Model>,
     history: &'h History,
     done: &'m [Op<'h>],
     open: &'m [Op<'h>],
@@ -86,27 +86,32 @@ pub(super) struct Search<'m, 'h, M: Model> {
     allowance: Allowance,
     pub(super) steps: u64,
     window: Window,
+    /// Number of acknowledged operations that are not placed.
     left: usize,
+    /// Acknowledged operations in the current order.
     placed: Bits,
+    /// Open operations in the current order.
     used: Bits,
-    state: M::State,
     cache: Cache,
+    /// Memory of the choices in all frames, in bytes.
+    choice_bytes: u64,
     words: Vec<u32>,
+    /// Of the configuration that got farthest: line of its first remaining end, and rank of the operation that ends
+    /// there.
     farthest: (u64, usize),
-    possible: BTreeSet<String>,
+    possible: Vec<String>,
 }
 
-impl<'m, 'h, M: Model> Search<'m, 'h, M> {
+impl<'m, 'h> Search<'m, 'h> {
     /// Returns a search over these operations, each list in the order of invocations. The suspect is one of the
     /// acknowledged ones.
     pub(super) fn new(
-        model: &'m M,
         history: &'h History,
         done: &'m [Op<'h>],
         open: &'m [Op<'h>],
         suspect: Option<&Operation>,
         allowance: Allowance,
-    ) -> Search<'m, 'h, M> {
+    ) -> Search<'m, 'h> {
         let mut last: BTreeMap<(Call, Option<u32>), usize> = BTreeMap::new();
         let twins = open.iter().enumerate().map(|(i, op)| {
             let by = matches!(op.call(), Call::Acquire | Call::Release).then_some(op.operation.process);
@@ -114,7 +119,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         });
         Search {
             twins: twins.collect(),
-            model,
+            model: model::object(history, done, open),
             history,
             done,
             open,
@@ -125,25 +130,25 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             left: done.len(),
             placed: Bits::none(done.len()),
             used: Bits::none(open.len()),
-            state: model.start(),
             cache: Cache::default(),
+            choice_bytes: 0,
             words: Vec::new(),
             farthest: (0, 0),
-            possible: BTreeSet::new(),
+            possible: Vec::new(),
         }
     }
 
     /// Runs the search.
-    pub(super) fn run(&mut self) -> Outcome<'h, M::State> {
-        let mut stack: Vec<Frame<M::Undo>> = Vec::new();
-        let Some(next) = self.window.next() else { return Outcome::Order(Vec::new(), self.state.clone()) };
+    pub(super) fn run(&mut self) -> Outcome<'h> {
+        let mut stack: Vec<Frame> = Vec::new();
+        let Some(next) = self.window.next() else { return self.order(Vec::new()) };
         let name = self.name(&next, None);
         stack.push(self.frame(None, name, None, next));
         while let Some(frame) = stack.last_mut() {
             if self.steps > self.allowance.steps {
                 return Outcome::Spent(Limit::Steps(self.allowance.steps));
             }
-            if self.cache.bytes() > self.allowance.cache_bytes {
+            if self.bytes() > self.allowance.cache_bytes {
                 return Outcome::Spent(Limit::Memory(self.allowance.cache_bytes));
             }
             if let Some(choice) = self.choose(frame) {
@@ -152,7 +157,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
                     let ways = stack.iter().filter_map(|frame| frame.came_by.as_ref().map(|(who, _)| *who));
                     let order =
                         ways.chain([choice.who]).filter_map(|who| self.op(who)).map(|op| op.operation);
-                    return Outcome::Order(order.collect(), self.state.clone());
+                    return self.order(order.collect());
                 };
                 let name = self.name(&next, choice.aim);
                 let used = self.used();
@@ -169,6 +174,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
                     }
                 }
             } else if let Some(frame) = stack.pop() {
+                self.choice_bytes -= bytes_of(frame.choices.len());
                 self.leave(&frame);
                 if let Some((who, undo)) = frame.came_by {
                     self.take_back(who, undo);
@@ -180,8 +186,17 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
         match self.done.get(self.farthest.1) {
             Some(op) => Outcome::None { stuck: op.operation, possible: std::mem::take(&mut self.possible) },
-            None => Outcome::Order(Vec::new(), self.state.clone()),
+            None => self.order(Vec::new()),
         }
+    }
+
+    /// Returns the approximate memory of the search, in bytes.
+    fn bytes(&self) -> u64 {
+        self.cache.bytes() + self.choice_bytes
+    }
+
+    fn order(&self, order: Vec<&'h Operation>) -> Outcome<'h> {
+        Outcome::Order(order, self.model.describe(None, self.history))
     }
 
     fn op(&self, who: Who) -> Option<Op<'h>> {
@@ -191,24 +206,20 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         }
     }
 
-    fn frame(
-        &mut self,
-        came_by: Option<(Who, M::Undo)>,
-        name: Name,
-        aim: Option<usize>,
-        next: Next,
-    ) -> Frame<M::Undo> {
+    fn frame(&mut self, came_by: Option<(Who, Undo)>, name: Name, aim: Option<usize>, next: Next) -> Frame {
         let used = self.used();
         self.cache.put(name, &used, false);
         self.farthest = self.farthest.max((next.first_end, next.ends));
         let full = self.left == 1 && self.suspect.is_some_and(|suspect| !self.placed.has(suspect));
         let ranks = aim.map_or(next.started, |aim| vec![aim]);
-        let choices = ranks.into_iter().map(|rank| Choice { who: Who::Done(rank), aim: None }).collect();
+        let choices: Vec<_> = ranks.iter().map(|rank| Choice { who: Who::Done(*rank), aim: None }).collect();
+        self.choice_bytes += bytes_of(choices.len());
+        self.steps += (choices.len() / 64) as u64;
         let (first_end, cannot) = (next.first_end, Vec::new());
         Frame { came_by, name, aim, choices, tried: 0, first_end, cannot, extended: false, full }
     }
 
-    fn choose(&mut self, frame: &mut Frame<M::Undo>) -> Option<Choice> {
+    fn choose(&mut self, frame: &mut Frame) -> Option<Choice> {
         if frame.tried == frame.choices.len() && !frame.extended {
             frame.extended = true;
             self.extend(frame);
@@ -218,22 +229,29 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         choice
     }
 
-    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise.
-    fn extend(&mut self, frame: &mut Frame<M::Undo>) {
+    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise. Stops
+    /// early if the choices exceed the memory; the search then ends.
+    fn extend(&mut self, frame: &mut Frame) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
         for &rank in &frame.cannot {
+            if self.bytes() > self.allowance.cache_bytes {
+                return;
+            }
             let Some(target) = self.done.get(rank) else { continue };
-            let helpful = open
-                .iter()
-                .filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(&self.state, op, target)));
-            let most = if M::FIRST_HELP_DOES { 1 } else { usize::MAX };
+            let helpful =
+                open.iter().filter(|i| self.open.get(**i).is_some_and(|op| self.model.helps(op, target)));
+            let most = if self.model.first_help_does() { 1 } else { usize::MAX };
             let choice = |i: &usize| Choice { who: Who::Open(*i), aim: Some(rank) };
+            let before = frame.choices.len();
             frame.choices.extend(helpful.take(most).map(choice));
+            self.choice_bytes += bytes_of(frame.choices.len() - before);
         }
         if frame.aim.is_none() {
             let eager = open.iter().filter(|i| self.open.get(**i).is_some_and(|op| self.model.eager(op)));
+            let before = frame.choices.len();
             frame.choices.extend(eager.map(|i| Choice { who: Who::Open(*i), aim: None }));
+            self.choice_bytes += bytes_of(frame.choices.len() - before);
         }
     }
 
@@ -246,10 +264,10 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
     }
 
     /// Applies an operation. Returns `None` if it cannot happen.
-    fn place(&mut self, choice: Choice, frame: &mut Frame<M::Undo>) -> Option<M::Undo> {
+    fn place(&mut self, choice: Choice, frame: &mut Frame) -> Option<Undo> {
         self.steps += 1;
         let op = self.op(choice.who)?;
-        let undo = self.model.apply(&mut self.state, &op);
+        let undo = self.model.apply(&op);
         match (choice.who, &undo) {
             (Who::Done(rank), None) => frame.cannot.push(rank),
             (Who::Done(rank), Some(_)) => {
@@ -263,8 +281,8 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         undo
     }
 
-    fn take_back(&mut self, who: Who, undo: M::Undo) {
-        self.model.undo(&mut self.state, undo);
+    fn take_back(&mut self, who: Who, undo: Undo) {
+        self.model.undo(undo);
         match who {
             Who::Done(rank) => {
                 self.window.put_back(rank);
@@ -286,7 +304,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
         let word = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         words.extend([word(from), word(to), aim.map_or(u32::MAX, word)]);
         self.placed.halves(from, to, &mut words);
-        self.model.digest(&self.state, &mut words);
+        self.model.digest(&mut words);
         self.steps += (words.len() / 64) as u64;
         let name = self.cache.name(&words);
         self.words = words;
@@ -300,7 +318,7 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
     }
 
     /// Leaves a configuration whose choices are exhausted.
-    fn leave(&mut self, frame: &Frame<M::Undo>) {
+    fn leave(&mut self, frame: &Frame) {
         if !frame.full {
             return;
         }
@@ -312,23 +330,32 @@ impl<'m, 'h, M: Model> Search<'m, 'h, M> {
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
             // For a set, the report shows the difference that remains after all helpful operations have happened.
-            if !open.iter().any(|op| self.model.helps(&self.state, op, &suspect)) {
+            if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }
             return;
         }
         self.note(&suspect);
         for op in open {
-            if let Some(undo) = self.model.apply(&mut self.state, &op) {
+            if let Some(undo) = self.model.apply(&op) {
                 self.note(&suspect);
-                self.model.undo(&mut self.state, undo);
+                self.model.undo(undo);
             }
         }
     }
 
     fn note(&mut self, suspect: &Op<'_>) {
-        if self.possible.len() <= POSSIBLE_MAX {
-            self.possible.insert(self.model.describe(&self.state, Some(suspect), self.history));
+        if self.possible.len() > POSSIBLE_MAX {
+            return;
+        }
+        let state = self.model.describe(Some(suspect), self.history);
+        if let Err(place) = self.possible.binary_search(&state) {
+            self.possible.insert(place, state);
         }
     }
+}
+
+/// Returns the memory of this number of choices, in bytes.
+fn bytes_of(choices: usize) -> u64 {
+    (choices * size_of::<Choice>()) as u64
 }

@@ -97,7 +97,7 @@ pub(super) fn call(word: Word, value: Option<Value>, values: &mut Values) -> Res
             Some(value) => Call::Write(number(&value, values)),
             None => return Err(Wrong::Value { f: "write", expected: "what is written" }),
         },
-        Word::Cas => match value.as_ref().and_then(Value::as_array).map(Vec::as_slice) {
+        Word::Cas => match items(value.as_ref()) {
             Some([old, new]) => Call::Cas(number(old, values), number(new, values)),
             _ => return Err(Wrong::Value { f: "cas", expected: "[old, new]" }),
         },
@@ -112,7 +112,7 @@ pub(super) fn call(word: Word, value: Option<Value>, values: &mut Values) -> Res
 pub(super) fn answer(call: Call, value: Option<Value>, values: &mut Values) -> Result<Answer, Wrong> {
     Ok(match call {
         Call::Read | Call::Dequeue => Answer::Value(number(&value.unwrap_or_default(), values)),
-        Call::Contains(element) => match value.as_ref().and_then(Value::as_array).map(Vec::as_slice) {
+        Call::Contains(element) => match items(value.as_ref()) {
             Some([of, Value::Bool(holds)]) if number(of, values) == element => Answer::Holds(*holds),
             _ => {
                 let expected = "[value, true or false], with the value of the invocation";
@@ -121,7 +121,7 @@ pub(super) fn answer(call: Call, value: Option<Value>, values: &mut Values) -> R
         },
         Call::Members => {
             let expected = "an array of the members, each once";
-            let Some(Value::Array(items)) = value else {
+            let Some(items) = items(value.as_ref()) else {
                 return Err(Wrong::Value { f: "read", expected });
             };
             let mut members: Vec<V> = items.iter().map(|item| number(item, values)).collect();
@@ -133,6 +133,10 @@ pub(super) fn answer(call: Call, value: Option<Value>, values: &mut Values) -> R
         }
         _ => Answer::Done,
     })
+}
+
+fn items(value: Option<&Value>) -> Option<&[Value]> {
+    value?.as_array().map(Vec::as_slice)
 }
 
 fn number(value: &Value, values: &mut Values) -> V {

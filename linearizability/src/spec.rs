@@ -1,18 +1,16 @@
 //! Names of models, and their initial values.
 
 use std::fmt;
-use std::str::FromStr;
 
-use everett_input::text::quoted;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::line::exact;
+use super::line::make_exact;
 
 /// Model of the object behind each key of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ModelKind {
+pub(super) enum ModelKind {
     /// A single value with read and write.
     Register,
     /// A register with compare-and-set.
@@ -28,12 +26,8 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// All models.
-    pub const ALL: [ModelKind; 6] = [Self::Register, Self::Cas, Self::Kv, Self::Queue, Self::Set, Self::Lock];
-
     /// Returns the name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             ModelKind::Register => "register",
             ModelKind::Cas => "cas",
@@ -51,21 +45,8 @@ impl fmt::Display for ModelKind {
     }
 }
 
-/// Error: no model has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model {0}; the models are register, cas, kv, queue, set and lock")]
-pub struct NoModel(String);
-
-impl FromStr for ModelKind {
-    type Err = NoModel;
-
-    fn from_str(name: &str) -> Result<ModelKind, NoModel> {
-        ModelKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| NoModel(quoted(name)))
-    }
-}
-
 /// A model, with the initial value of its keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Form")]
 pub struct Spec {
     model: ModelKind,
@@ -82,7 +63,7 @@ struct Form {
 
 /// Error: an initial value that the model cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoInitial {
+pub(super) enum NoInitial {
     /// The model has no initial value.
     #[error("a {0} has no initial value; only a register and a cas have one")]
     Model(ModelKind),
@@ -92,32 +73,25 @@ pub enum NoInitial {
 }
 
 impl Spec {
-    /// Returns the model with its default initial value: null, or empty.
-    #[must_use]
-    pub fn new(model: ModelKind) -> Spec {
-        Spec { model, initial: Value::Null }
-    }
-
-    /// Returns the model with this initial value in each key.
-    ///
-    /// # Errors
-    /// Returns an error if the model has no initial value, or if the value has a number that is not exact.
-    pub fn with_initial(model: ModelKind, initial: Value) -> Result<Spec, NoInitial> {
+    /// Returns the model with this initial value in each key. Fails if the model has no initial value, or if the value
+    /// has a number that is not exact.
+    pub(super) fn with_initial(model: ModelKind, mut initial: Value) -> Result<Spec, NoInitial> {
         if !initial.is_null() && !matches!(model, ModelKind::Register | ModelKind::Cas) {
             return Err(NoInitial::Model(model));
         }
-        Ok(Spec { model, initial: exact(initial).ok_or(NoInitial::Inexact)? })
+        if !make_exact(&mut initial) {
+            return Err(NoInitial::Inexact);
+        }
+        Ok(Spec { model, initial })
     }
 
     /// Returns the model.
-    #[must_use]
-    pub fn kind(&self) -> ModelKind {
+    pub(super) fn kind(&self) -> ModelKind {
         self.model
     }
 
     /// Returns the initial value of each key.
-    #[must_use]
-    pub fn initial(&self) -> &Value {
+    pub(super) fn initial(&self) -> &Value {
         &self.initial
     }
 }

@@ -10,8 +10,33 @@ pub(super) struct V(pub(super) u32);
 /// JSON's null.
 pub(super) const NULL: V = V(0);
 
-/// Approximate memory of an entry, besides twice the length of its text, in bytes.
+/// Approximate memory of an entry besides its text, in bytes.
 const ENTRY_BYTES: u64 = 64;
+
+/// One item for each of some values.
+#[derive(Debug, Default)]
+pub(super) struct ByValue<T> {
+    /// Places of the values in `items`.
+    places: BTreeMap<V, usize>,
+    /// Items in the order in which their values were first asked for.
+    pub(super) items: Vec<T>,
+}
+
+impl<T: Default> ByValue<T> {
+    /// Returns the item of a value, adding it if needed.
+    pub(super) fn of(&mut self, v: V) -> &mut T {
+        let place = *self.places.entry(v).or_insert(self.items.len());
+        if place == self.items.len() {
+            self.items.push(T::default());
+        }
+        &mut self.items[place]
+    }
+
+    /// Returns the values with their items, in the order of the values' numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (V, &T)> {
+        self.places.iter().filter_map(|(v, place)| Some((*v, self.items.get(*place)?)))
+    }
+}
 
 /// Table of texts and their numbers. Texts are JSON in one canonical form.
 #[derive(Debug, Clone)]

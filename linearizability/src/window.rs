@@ -28,7 +28,7 @@ pub(super) struct Window {
 const HEAD: usize = 0;
 
 impl Window {
-    /// Returns a list of all these operations, which are in the order of invocations.
+    /// Returns the list of the starts and ends of these operations, which are in the order of invocations.
     pub(super) fn of(done: &[Op<'_>]) -> Window {
         let mut events = Vec::with_capacity(done.len() * 2);
         for (rank, op) in done.iter().enumerate() {

@@ -14,47 +14,44 @@ mod queue;
 mod register;
 mod set;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
-
+use super::evidence::write_key;
 use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
-use super::operation::{Operation, Told};
+use super::operation::{Description, Operation};
 use super::problem::short;
 use super::reader::History;
 use super::spec::ModelKind;
 
 /// Acknowledged write that is gone, or element that was dequeued too often.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// The key as JSON, shortened; `None` if the object has no keys.
     pub key: Option<String>,
     /// The acknowledged operation. For an element that was dequeued too often, the last dequeue of it.
-    pub operation: Told,
+    pub operation: Description,
     /// Proof of the loss.
     pub loss: Loss,
 }
 
 /// Proof that a write is lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
     /// A later read shows another value, which no operation since the write can have written.
     Replaced {
         /// The read.
-        read: Told,
+        read: Description,
     },
     /// A later read does not show the element, which no operation since the add can have removed.
     Missing {
         /// The read.
-        read: Told,
+        read: Description,
     },
     /// The queue is empty and the element was never dequeued.
     Stuck {
         /// The dequeue that found the queue empty.
-        empty: Told,
+        empty: Description,
         /// Number of elements that are missing in all.
         missing: u64,
         /// Number of missing elements that dequeues of unknown outcome may have taken.
@@ -72,9 +69,7 @@ pub enum Loss {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Lost { key, operation, loss } = self;
-        if let Some(key) = key {
-            write!(f, "key {key}: ")?;
-        }
+        write_key(f, key.as_deref())?;
         match loss {
             Loss::Replaced { read } => write!(f, "acknowledged {operation} is gone: later {read}"),
             Loss::Missing { read } => write!(f, "acknowledged {operation} is gone: not in later {read}"),
@@ -100,7 +95,7 @@ impl fmt::Display for Lost {
 
 /// Finds the losses of a history, in the order of keys.
 pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
-    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: BTreeSet::new(), gists: Gists::new() };
+    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: Vec::new(), gists: Gists::new() };
     for operations in by_key {
         match history.spec.kind() {
             ModelKind::Register | ModelKind::Cas | ModelKind::Kv => register::find(operations, &mut tally),
@@ -119,8 +114,8 @@ pub(super) struct Tally<'h> {
     pub(super) lost: Vec<Lost>,
     /// Number of all losses.
     pub(super) count: u64,
-    /// Numbers of the keys with a loss.
-    pub(super) keys: BTreeSet<u32>,
+    /// Numbers of the keys with a loss, in ascending order.
+    pub(super) keys: Vec<u32>,
     /// One loss for each cause.
     pub(super) gists: Gists<Lost>,
 }
@@ -128,7 +123,9 @@ pub(super) struct Tally<'h> {
 impl Tally<'_> {
     fn add(&mut self, kind: LossKind, operation: &Operation, loss: impl Fn(&History) -> Loss) {
         self.count += 1;
-        self.keys.insert(operation.key);
+        if self.keys.last() != Some(&operation.key) {
+            self.keys.push(operation.key);
+        }
         let history = self.history;
         let lost = || Lost {
             key: history.key(operation.key).map(short),

@@ -5,12 +5,10 @@
 //! after the end of every acknowledged enqueue found the queue empty, and if there are more elements without a
 //! dequeue than dequeues of unknown outcome.
 
-use std::collections::BTreeMap;
-
 use super::{Loss, Tally};
 use crate::gist::LossKind;
 use crate::operation::{Answer, Call, Operation};
-use crate::values::{NULL, V};
+use crate::values::{ByValue, NULL};
 
 #[derive(Default)]
 struct Element<'h> {
@@ -24,13 +22,13 @@ struct Element<'h> {
 }
 
 pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
-    let mut elements: BTreeMap<V, Element<'_>> = BTreeMap::new();
+    let mut elements: ByValue<Element<'_>> = ByValue::default();
     let (mut over, mut excused, mut empty) = (0, 0, None);
     for operation in operations {
         match (operation.call, operation.answer()) {
-            (Call::Enqueue(v), None) => elements.entry(v).or_default().unknown += 1,
+            (Call::Enqueue(v), None) => elements.of(v).unknown += 1,
             (Call::Enqueue(v), Some(_)) => {
-                let element = elements.entry(v).or_default();
+                let element = elements.of(v);
                 element.acknowledged += 1;
                 element.enqueue = Some(operation);
                 over = over.max(operation.completed().map_or(0, |moment| moment.line));
@@ -38,7 +36,7 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
             (Call::Dequeue, None) => excused += 1,
             (Call::Dequeue, Some(Answer::Value(NULL))) => empty = Some(*operation),
             (Call::Dequeue, Some(Answer::Value(v))) => {
-                let element = elements.entry(*v).or_default();
+                let element = elements.of(*v);
                 element.dequeued += 1;
                 element.dequeue = Some(operation);
             }
@@ -46,9 +44,9 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
         }
     }
     let stuck = |element: &Element<'_>| element.acknowledged.saturating_sub(element.dequeued);
-    let missing: u64 = elements.values().map(stuck).sum();
+    let missing: u64 = elements.items.iter().map(stuck).sum();
     let empty = empty.filter(|empty| empty.invoked.line > over && missing > excused);
-    for element in elements.values() {
+    for (_, element) in elements.iter() {
         let enqueued = element.acknowledged + element.unknown;
         if let Some(dequeue) = element.dequeue.filter(|_| element.dequeued > enqueued) {
             let dequeued = element.dequeued;

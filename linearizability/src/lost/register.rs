@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 
 use super::{Loss, Tally};
 use crate::gist::LossKind;
-use crate::operation::{Answer, Call, Operation};
-use crate::values::{NULL, V};
+use crate::operation::{Answer, Operation};
+use crate::values::V;
 
 pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
-    let writes = || operations.iter().filter_map(|operation| Some((*operation, written(operation.call)?)));
+    let writes = || operations.iter().filter_map(|operation| Some((*operation, operation.call.leaves()?)));
     let acknowledged = || writes().filter_map(|(write, v)| Some((write, v, write.completed()?.line)));
     let Some((last, ..)) = acknowledged().max_by_key(|(write, ..)| write.invoked.line) else { return };
     let over = acknowledged().map(|(.., end)| end).max().unwrap_or(0);
@@ -31,13 +31,5 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
             tally.add(LossKind::Gone, last, |history| Loss::Replaced { read: history.describe(read) });
             return;
         }
-    }
-}
-
-fn written(call: Call) -> Option<V> {
-    match call {
-        Call::Write(v) | Call::Cas(_, v) => Some(v),
-        Call::Delete => Some(NULL),
-        _ => None,
     }
 }

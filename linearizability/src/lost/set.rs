@@ -5,12 +5,10 @@
 //! is absent. Such a read counts only if it was invoked after the end of every acknowledged add and remove of the
 //! element.
 
-use std::collections::BTreeMap;
-
 use super::{Loss, Tally};
 use crate::gist::LossKind;
 use crate::operation::{Answer, Call, Operation};
-use crate::values::V;
+use crate::values::ByValue;
 
 #[derive(Default)]
 struct Element<'h> {
@@ -25,31 +23,31 @@ struct Element<'h> {
 }
 
 pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
-    let mut elements: BTreeMap<V, Element<'_>> = BTreeMap::new();
+    let mut elements: ByValue<Element<'_>> = ByValue::default();
     let mut whole = None;
     for operation in operations {
         let end = operation.completed().map(|moment| moment.line);
         match (operation.call, operation.answer()) {
             (Call::Add(v), answer) => {
-                let element = elements.entry(v).or_default();
+                let element = elements.of(v);
                 if answer.is_some() {
                     element.add = Some(operation);
                     element.over = element.over.max(end.unwrap_or(0));
                 }
             }
             (Call::Remove(v), _) => {
-                let element = elements.entry(v).or_default();
+                let element = elements.of(v);
                 element.removed = element.removed.max(end.unwrap_or(u64::MAX));
                 element.over = element.over.max(end.unwrap_or(0));
             }
             (Call::Contains(v), Some(Answer::Holds(false))) => {
-                elements.entry(v).or_default().absent = Some(operation);
+                elements.of(v).absent = Some(operation);
             }
             (Call::Members, Some(Answer::Members(members))) => whole = Some((*operation, members)),
             _ => {}
         }
     }
-    for (v, element) in elements {
+    for (v, element) in elements.iter() {
         let Some(add) = element.add.filter(|add| add.invoked.line > element.removed) else { continue };
         let is_final = |read: &&Operation| read.invoked.line > element.over;
         let not_in = whole.filter(|(_, members)| members.binary_search(&v).is_err()).map(|(read, _)| read);

@@ -4,46 +4,45 @@
 //! operations can be put off: an open acquire until right before its process's release, an open release until right
 //! before the next acquire.
 
-use super::{Model, Op};
+use super::{Model, Op, Undo};
 use crate::operation::Call;
 use crate::reader::History;
 
-pub(crate) struct Lock;
+#[derive(Default)]
+pub(super) struct Lock {
+    holder: Option<u32>,
+}
 
 impl Model for Lock {
-    /// The process that holds the lock.
-    type State = Option<u32>;
-    type Undo = Option<u32>;
-
     // In each state, the operations of exactly one process help.
-    const FIRST_HELP_DOES: bool = true;
-
-    fn start(&self) -> Option<u32> {
-        None
+    fn first_help_does(&self) -> bool {
+        true
     }
 
-    fn apply(&self, state: &mut Option<u32>, op: &Op<'_>) -> Option<Option<u32>> {
+    fn apply(&mut self, op: &Op<'_>) -> Option<Undo> {
         let process = Some(op.operation.process);
-        let before = *state;
+        let before = self.holder;
         match op.call() {
-            Call::Acquire if before.is_none() => *state = process,
-            Call::Release if before == process => *state = None,
+            Call::Acquire if before.is_none() => self.holder = process,
+            Call::Release if before == process => self.holder = None,
             _ => return None,
         }
-        Some(before)
+        Some(Undo::Holder(before))
     }
 
-    fn undo(&self, state: &mut Option<u32>, undo: Option<u32>) {
-        *state = undo;
+    fn undo(&mut self, undo: Undo) {
+        if let Undo::Holder(before) = undo {
+            self.holder = before;
+        }
     }
 
-    fn digest(&self, state: &Option<u32>, words: &mut Vec<u32>) {
-        words.extend(*state);
+    fn digest(&self, words: &mut Vec<u32>) {
+        words.extend(self.holder);
     }
 
-    fn helps(&self, state: &Option<u32>, open: &Op<'_>, target: &Op<'_>) -> bool {
-        match (state, open.call()) {
-            (Some(holder), Call::Release) => open.operation.process == *holder,
+    fn helps(&self, open: &Op<'_>, target: &Op<'_>) -> bool {
+        match (self.holder, open.call()) {
+            (Some(holder), Call::Release) => open.operation.process == holder,
             (None, Call::Acquire) => {
                 target.call() == Call::Release && open.operation.process == target.operation.process
             }
@@ -51,13 +50,9 @@ impl Model for Lock {
         }
     }
 
-    fn eager(&self, _: &Op<'_>) -> bool {
-        false
-    }
-
-    fn describe(&self, state: &Option<u32>, _: Option<&Op<'_>>, history: &History) -> String {
-        match state {
-            Some(process) => format!("{} held it", history.process(*process)),
+    fn describe(&self, _: Option<&Op<'_>>, history: &History) -> String {
+        match self.holder {
+            Some(process) => format!("{} held it", history.process(process)),
             None => "it was free".to_owned(),
         }
     }

@@ -6,59 +6,56 @@
 
 use std::collections::BTreeSet;
 
-use super::{Model, Op};
+use super::{Model, Op, Undo};
 use crate::operation::{Answer, Call};
 use crate::reader::History;
 use crate::values::{NULL, V};
 
-pub(crate) struct Register {
-    initial: V,
+pub(super) struct Register {
+    held: V,
     /// Values that an open cas can replace with another value.
     chained: BTreeSet<V>,
 }
 
 impl Register {
-    pub(crate) fn of(initial: V, ops: &[Op<'_>]) -> Register {
-        let chained = ops.iter().filter(|op| op.open).filter_map(|op| match op.call() {
+    pub(super) fn new(initial: V, open: &[Op<'_>]) -> Register {
+        let chained = open.iter().filter(|op| op.open).filter_map(|op| match op.call() {
             Call::Cas(old, _) => Some(old),
             _ => None,
         });
-        Register { initial, chained: chained.collect() }
+        Register { held: initial, chained: chained.collect() }
     }
 }
 
 impl Model for Register {
-    type State = V;
-    type Undo = V;
-
     // A write and a cas may lead to the same value, and one of them may be more useful later.
-    const FIRST_HELP_DOES: bool = false;
-
-    fn start(&self) -> V {
-        self.initial
+    fn first_help_does(&self) -> bool {
+        false
     }
 
-    fn apply(&self, state: &mut V, op: &Op<'_>) -> Option<V> {
-        let before = *state;
+    fn apply(&mut self, op: &Op<'_>) -> Option<Undo> {
+        let before = self.held;
         match (op.call(), op.answer()) {
             (Call::Read, Some(Answer::Value(v))) if *v == before => {}
-            (Call::Write(v), _) => *state = v,
-            (Call::Delete, _) => *state = NULL,
-            (Call::Cas(old, new), _) if old == before => *state = new,
+            (Call::Write(v), _) => self.held = v,
+            (Call::Delete, _) => self.held = NULL,
+            (Call::Cas(old, new), _) if old == before => self.held = new,
             _ => return None,
         }
-        Some(before)
+        Some(Undo::Held(before))
     }
 
-    fn undo(&self, state: &mut V, undo: V) {
-        *state = undo;
+    fn undo(&mut self, undo: Undo) {
+        if let Undo::Held(before) = undo {
+            self.held = before;
+        }
     }
 
-    fn digest(&self, state: &V, words: &mut Vec<u32>) {
-        words.push(state.0);
+    fn digest(&self, words: &mut Vec<u32>) {
+        words.push(self.held.0);
     }
 
-    fn helps(&self, state: &V, open: &Op<'_>, target: &Op<'_>) -> bool {
+    fn helps(&self, open: &Op<'_>, target: &Op<'_>) -> bool {
         let needed = match (target.call(), target.answer()) {
             (Call::Read, Some(Answer::Value(v))) => *v,
             (Call::Cas(old, _), _) => old,
@@ -68,16 +65,12 @@ impl Model for Register {
         match open.call() {
             Call::Write(v) => leads(v),
             Call::Delete => leads(NULL),
-            Call::Cas(old, new) => old == *state && leads(new),
+            Call::Cas(old, new) => old == self.held && leads(new),
             _ => false,
         }
     }
 
-    fn eager(&self, _: &Op<'_>) -> bool {
-        false
-    }
-
-    fn describe(&self, state: &V, _: Option<&Op<'_>>, history: &History) -> String {
-        format!("it held {}", history.value(*state))
+    fn describe(&self, _: Option<&Op<'_>>, history: &History) -> String {
+        format!("it held {}", history.value(self.held))
     }
 }

@@ -6,94 +6,83 @@
 
 use std::collections::BTreeSet;
 
-use super::{Model, Op};
+use super::{Model, Op, Undo};
 use crate::operation::{Answer, Call};
 use crate::reader::History;
 use crate::values::V;
 
-pub(crate) struct Set;
-
-pub(crate) enum Undo {
-    Nothing,
-    Added(V),
-    Removed(V),
+#[derive(Default)]
+pub(super) struct Set {
+    items: BTreeSet<V>,
 }
 
 impl Model for Set {
-    type State = BTreeSet<V>;
-    type Undo = Undo;
-
     // Each element that differs needs one open operation. All of these operations are needed in any case, and their
     // order does not matter.
-    const FIRST_HELP_DOES: bool = true;
-
-    fn start(&self) -> BTreeSet<V> {
-        BTreeSet::new()
+    fn first_help_does(&self) -> bool {
+        true
     }
 
-    fn apply(&self, state: &mut BTreeSet<V>, op: &Op<'_>) -> Option<Undo> {
+    fn apply(&mut self, op: &Op<'_>) -> Option<Undo> {
+        let items = &mut self.items;
         match (op.call(), op.answer()) {
-            (Call::Add(v), _) => Some(if state.insert(v) { Undo::Added(v) } else { Undo::Nothing }),
-            (Call::Remove(v), _) => Some(if state.remove(&v) { Undo::Removed(v) } else { Undo::Nothing }),
-            (Call::Contains(v), Some(Answer::Holds(holds))) if state.contains(&v) == *holds => {
+            (Call::Add(v), _) => Some(if items.insert(v) { Undo::Added(v) } else { Undo::Nothing }),
+            (Call::Remove(v), _) => Some(if items.remove(&v) { Undo::Removed(v) } else { Undo::Nothing }),
+            (Call::Contains(v), Some(Answer::Holds(holds))) if items.contains(&v) == *holds => {
                 Some(Undo::Nothing)
             }
             (Call::Members, Some(Answer::Members(members))) => {
-                (state.len() == members.len() && state.iter().eq(members.iter())).then_some(Undo::Nothing)
+                (items.len() == members.len() && items.iter().eq(members.iter())).then_some(Undo::Nothing)
             }
             _ => None,
         }
     }
 
-    fn undo(&self, state: &mut BTreeSet<V>, undo: Undo) {
+    fn undo(&mut self, undo: Undo) {
         match undo {
-            Undo::Nothing => {}
-            Undo::Added(v) => drop(state.remove(&v)),
-            Undo::Removed(v) => drop(state.insert(v)),
+            Undo::Added(v) => drop(self.items.remove(&v)),
+            Undo::Removed(v) => drop(self.items.insert(v)),
+            _ => {}
         }
     }
 
-    fn digest(&self, state: &BTreeSet<V>, words: &mut Vec<u32>) {
-        words.extend(state.iter().map(|v| v.0));
+    fn digest(&self, words: &mut Vec<u32>) {
+        words.extend(self.items.iter().map(|v| v.0));
     }
 
-    fn helps(&self, state: &BTreeSet<V>, open: &Op<'_>, target: &Op<'_>) -> bool {
+    fn helps(&self, open: &Op<'_>, target: &Op<'_>) -> bool {
         let wanted = |v: &V| match (target.call(), target.answer()) {
             (Call::Contains(of), Some(Answer::Holds(holds))) if of == *v => Some(*holds),
             (Call::Members, Some(Answer::Members(members))) => Some(members.binary_search(v).is_ok()),
             _ => None,
         };
         match open.call() {
-            Call::Add(v) => !state.contains(&v) && wanted(&v) == Some(true),
-            Call::Remove(v) => state.contains(&v) && wanted(&v) == Some(false),
+            Call::Add(v) => !self.items.contains(&v) && wanted(&v) == Some(true),
+            Call::Remove(v) => self.items.contains(&v) && wanted(&v) == Some(false),
             _ => false,
         }
     }
 
-    fn eager(&self, _: &Op<'_>) -> bool {
-        false
-    }
-
-    fn describe(&self, state: &BTreeSet<V>, op: Option<&Op<'_>>, history: &History) -> String {
+    fn describe(&self, op: Option<&Op<'_>>, history: &History) -> String {
         match op.map(|op| (op.call(), op.answer())) {
             Some((Call::Contains(v), _)) => {
                 format!(
                     "it {} {}",
-                    if state.contains(&v) { "held" } else { "did not hold" },
+                    if self.items.contains(&v) { "held" } else { "did not hold" },
                     history.value(v)
                 )
             }
             // Sets are long, so only the difference is reported.
             Some((Call::Members, Some(Answer::Members(members)))) => {
-                let missing = state.iter().copied().filter(|v| members.binary_search(v).is_err());
-                let foreign = members.iter().copied().filter(|v| !state.contains(v));
+                let missing = self.items.iter().copied().filter(|v| members.binary_search(v).is_err());
+                let foreign = members.iter().copied().filter(|v| !self.items.contains(v));
                 match (history.list(missing).as_str(), history.list(foreign).as_str()) {
                     (missing, "[]") => format!("it held {missing} as well"),
                     ("[]", foreign) => format!("it did not hold {foreign}"),
                     (missing, foreign) => format!("it held {missing} as well and did not hold {foreign}"),
                 }
             }
-            _ => format!("it held {}", history.list(state.iter().copied())),
+            _ => format!("it held {}", history.list(self.items.iter().copied())),
         }
     }
 }

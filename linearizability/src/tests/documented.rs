@@ -28,7 +28,7 @@ fn the_manual_lists_all_models_and_operations() {
         }
         models.entry(model.clone()).or_default().extend(words);
     }
-    let known = ModelKind::ALL
+    let known = MODELS
         .into_iter()
         .map(|kind| (kind.name().to_owned(), shape::words(kind).map(|(name, _)| name.to_owned()).collect()));
     assert_eq!(models, known.collect());

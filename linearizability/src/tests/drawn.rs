@@ -107,7 +107,7 @@ fn spoil(kind: ModelKind, operations: &mut [Naive], which: usize, what: u8) {
 }
 
 fn checked(kind: ModelKind, operations: &[Naive]) -> Report {
-    report_on(Spec::new(kind), lines(operations))
+    report_on(spec(kind), lines(operations))
 }
 
 /// Compares a check with the oracle. The verdicts must agree, and the evidence must name the completion at which the
@@ -116,11 +116,11 @@ fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     let report = checked(kind, operations);
     let expected = linearizable(kind, operations);
     let is_fine = report.keys.iter().all(|key| key.verdict == Verdict::Fine);
-    prop_assert_eq!(is_fine, expected, "{:?}", report.lines());
+    prop_assert_eq!(is_fine, expected, "{:?}", report);
     prop_assert_eq!(report.unknown().count(), 0);
     // A lost write is always a violation, too.
-    prop_assert!(report.lost.is_empty() || !expected, "{:?}", report.lines());
-    for evidence in report.violations() {
+    prop_assert!(report.lost.is_empty() || !expected, "{:?}", report);
+    for evidence in violations(&report) {
         prop_assert!(evidence.earliest);
         // The evidence counts lines from 1, the oracle from 0.
         let end = evidence.operation.completed.unwrap().line as usize - 1;
@@ -150,7 +150,7 @@ fn possible(evidence: &Evidence, operations: &[Naive], end: usize) -> Result<(),
 }
 
 fn kinds() -> impl Strategy<Value = ModelKind> {
-    prop::sample::select(ModelKind::ALL.to_vec())
+    prop::sample::select(MODELS.to_vec())
 }
 
 proptest! {
@@ -159,7 +159,8 @@ proptest! {
     #[test]
     fn histories_of_a_correct_object_are_fine(kind in kinds(), steps in steps(40)) {
         let operations = seen(kind, &steps);
-        prop_assert!(checked(kind, &operations).is_fine(), "{:?}", checked(kind, &operations).lines());
+        let report = checked(kind, &operations);
+        prop_assert!(is_fine(&report), "{:?}", report);
     }
 
     #[test]
@@ -207,21 +208,18 @@ proptest! {
         spoil(kind, &mut other, spoilt.0, spoilt.1);
         let mut mixed = Vec::new();
         for (operations, key) in [(&one, "a"), (&other, "b")] {
-            for (i, mut line) in lines(operations).into_iter().enumerate() {
-                let mut object: Value = serde_json::from_str(&line.text).unwrap();
-                object["key"] = json!(key);
+            for (i, mut line) in of_key(key, lines(operations)).into_iter().enumerate() {
                 // Each key has its own clients.
                 line.node = key.to_owned();
-                line.text = object.to_string();
                 mixed.push((i, line));
             }
         }
         mixed.sort_by_key(|(i, _)| *i);
-        let report = report_on(Spec::new(kind), mixed.into_iter().map(|(_, line)| line).collect());
+        let report = report_on(spec(kind), mixed.into_iter().map(|(_, line)| line).collect());
         for (operations, name) in [(&one, "\"a\""), (&other, "\"b\"")] {
             let found = report.keys.iter().find(|key| key.key.as_deref() == Some(name));
             let is_fine = found.is_none_or(|key| key.verdict == Verdict::Fine);
-            prop_assert_eq!(is_fine, linearizable(kind, operations), "{:?}", report.lines());
+            prop_assert_eq!(is_fine, linearizable(kind, operations), "{:?}", report);
         }
     }
 }
@@ -232,7 +230,7 @@ fn histories_with_and_without_an_order_are_drawn() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
-    for kind in ModelKind::ALL {
+    for kind in MODELS {
         let mut right = 0;
         for _ in 0..200 {
             let steps = steps(40).new_tree(&mut runner).unwrap().current();

@@ -114,19 +114,9 @@ fn causes_distinguish_operations_and_roles() {
 }
 
 /// Returns a history of several keys, from lines `key process type f value`.
-fn keyed(kind: ModelKind, text: &str) -> Vec<Line> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate();
-    lines
-        .map(|(i, line)| {
-            let (key, line) = line.split_once(' ').unwrap();
-            let mut line = written(line).remove(0);
-            let mut object: serde_json::Value = serde_json::from_str(&line.text).unwrap();
-            object["key"] = key.into();
-            (line.text, line.vtime_ns) = (object.to_string(), i as u64 + 1);
-            assert_ne!(kind, ModelKind::Lock, "a lock has no key here");
-            line
-        })
-        .collect()
+fn keyed(text: &str) -> Vec<Line> {
+    let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
+    lines.flat_map(|(key, line)| of_key(key, written(line))).collect()
 }
 
 const LOST: &str = "lost 1 invoke write 1\nlost 1 ok write\nlost 2 invoke write 2\nlost 2 ok write\n\
@@ -139,7 +129,7 @@ const FOREIGN: &str =
 /// A loss or a violation on one key does not hide those on other keys, and a loss is not also reported as a violation.
 #[test]
 fn each_cause_is_reported() {
-    let causes = |text: &str| causes_of(&report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, text)));
+    let causes = |text: &str| causes_of(&report_on(spec(ModelKind::Kv), keyed(text)));
     let lost = vec!["kv: acknowledged write is gone".to_owned()];
     let (stale, foreign) =
         ("kv: read cannot be".to_owned(), "kv: cas of what nothing left behind cannot be".to_owned());
@@ -152,7 +142,7 @@ fn each_cause_is_reported() {
     }
     // A cause that shows on two keys is reported once, with a count of 2.
     let twice = LOST.to_owned() + STALE + &LOST.replace("lost", "gone") + &STALE.replace("stale", "old");
-    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &twice));
+    let report = report_on(spec(ModelKind::Kv), keyed(&twice));
     let counts = (report.losses[0].count, report.causes[0].count);
     assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
 }
@@ -166,7 +156,7 @@ fn many_losses_of_one_cause_hide_no_other() {
     text += "a 9 invoke dequeue\na 9 ok dequeue null\nb 9 invoke dequeue\nb 9 ok dequeue 5\n";
     text += "c 1 invoke enqueue 1\nc 1 ok enqueue\nc 2 invoke enqueue 2\nc 2 ok enqueue\n";
     text += "c 3 invoke dequeue\nc 3 ok dequeue 2\n";
-    let report = report_on(Spec::new(ModelKind::Queue), keyed(ModelKind::Queue, &text));
+    let report = report_on(spec(ModelKind::Queue), keyed(&text));
     let lost = ["queue: acknowledged enqueue is gone", "queue: dequeue of what never went in"];
     assert_eq!(
         causes_of(&report),
@@ -178,7 +168,7 @@ fn many_losses_of_one_cause_hide_no_other() {
     );
     // A loss replaces the violation of its key, even if the loss is only counted and not listed.
     let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
-    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &lost));
+    let report = report_on(spec(ModelKind::Kv), keyed(&lost));
     assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
 }
 
@@ -192,17 +182,17 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
     // The violations of the first keys, stale reads, are traced, so their cause is certain. That of the last key is
     // not.
     keys += FOREIGN;
-    let report = report_on(Spec::new(ModelKind::Kv), keyed(ModelKind::Kv, &keys));
-    assert_eq!(report.violations().filter(|evidence| !evidence.earliest).count(), 1);
+    let report = report_on(spec(ModelKind::Kv), keyed(&keys));
+    assert_eq!(violations(&report).filter(|evidence| !evidence.earliest).count(), 1);
     assert_eq!(causes_of(&report).1, ["kv: read cannot be"]);
-    let mut violations = crate::gist::Violations::new();
-    for evidence in report.violations().filter(|evidence| !evidence.earliest) {
+    let mut uncertain = crate::gist::Violations::new();
+    for evidence in violations(&report).filter(|evidence| !evidence.earliest) {
         let mut other = evidence.clone();
         other.foreign = false;
-        violations.add(ModelKind::Kv, evidence);
-        violations.add(ModelKind::Kv, &other);
+        uncertain.add(ModelKind::Kv, evidence);
+        uncertain.add(ModelKind::Kv, &other);
     }
-    let causes: Vec<String> = violations.all().into_iter().map(|gist| gist.cause).collect();
+    let causes: Vec<String> = uncertain.all().into_iter().map(|gist| gist.cause).collect();
     assert_eq!(causes, ["kv: cas cannot be"]);
 }
 
@@ -210,8 +200,7 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
 #[test]
 fn causes_of_problems_leave_out_places_and_processes() {
     let cause = |text: &str| {
-        let line = Line { vtime_ns: 1, node: "n1".to_owned(), text: text.to_owned() };
-        let (_, problems) = History::read(Spec::new(ModelKind::Queue), [line]);
+        let (_, problems) = read(spec(ModelKind::Queue), [line(1, text)]);
         problems.first[0].what.cause()
     };
     let whole = r#"{"process":1,"type":"invoke","f":"enqueue","value":"a text"}"#;

@@ -13,7 +13,21 @@ mod naive;
 
 use serde_json::{Value, json};
 
+use super::spec::ModelKind;
 use super::*;
+
+const MODELS: [ModelKind; 6] =
+    [ModelKind::Register, ModelKind::Cas, ModelKind::Kv, ModelKind::Queue, ModelKind::Set, ModelKind::Lock];
+
+/// Returns a model with its default initial value: null, or empty.
+fn spec(model: ModelKind) -> Spec {
+    Spec::with_initial(model, Value::Null).unwrap()
+}
+
+/// Returns a line of node n1.
+fn line(vtime_ns: u64, text: impl ToString) -> Line {
+    Line { vtime_ns, node: "n1".to_owned(), text: text.to_string() }
+}
 
 /// Parses a short notation, one line each: `process type f value`, with the value as JSON without spaces, or without a
 /// value. Each line is 100 ms after the one before it.
@@ -21,37 +35,74 @@ fn written(text: &str) -> Vec<Line> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
         .enumerate()
-        .map(|(i, line)| {
-            let words: Vec<&str> = line.split_whitespace().collect();
+        .map(|(i, text)| {
+            let words: Vec<&str> = text.split_whitespace().collect();
             let mut object =
                 json!({"process": words[0].parse::<u64>().unwrap(), "type": words[1], "f": words[2]});
             if let Some(value) = words.get(3) {
                 object["value"] = serde_json::from_str(value).unwrap();
             }
-            Line { vtime_ns: (i as u64 + 1) * 100_000_000, node: "n1".to_owned(), text: object.to_string() }
+            line((i as u64 + 1) * 100_000_000, object)
         })
         .collect()
 }
 
+/// Returns lines with this key in their events.
+fn of_key(key: &str, mut lines: Vec<Line>) -> Vec<Line> {
+    for line in &mut lines {
+        let mut object: Value = serde_json::from_str(&line.text).unwrap();
+        object["key"] = key.into();
+        line.text = object.to_string();
+    }
+    lines
+}
+
+/// Returns the history of these lines, and the problems in them.
+fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
+    let mut reader = Reader::new(spec);
+    lines.into_iter().for_each(|line| reader.push(&line));
+    reader.finish()
+}
+
+/// Returns the history of lines without problems.
+fn read_all(spec: Spec, lines: impl IntoIterator<Item = Line>) -> History {
+    let (history, problems) = read(spec, lines);
+    assert_eq!(problems, Problems::default());
+    history
+}
+
 /// Returns the report on lines without problems.
 fn report_on(spec: Spec, lines: Vec<Line>) -> Report {
-    let (history, problems) = History::read(spec, lines);
-    assert!(problems.is_empty(), "{problems}");
-    check(&history, Budget::default())
+    check(&read_all(spec, lines), Budget::default())
 }
 
 fn report(kind: ModelKind, text: &str) -> Report {
-    report_on(Spec::new(kind), written(text))
+    report_on(spec(kind), written(text))
+}
+
+/// Returns the violations, by key.
+fn violations(report: &Report) -> impl Iterator<Item = &Evidence> {
+    report.keys.iter().filter_map(|key| match &key.verdict {
+        Verdict::Violation(evidence) => Some(&**evidence),
+        Verdict::Fine | Verdict::Unknown { .. } => None,
+    })
+}
+
+/// True if nothing is lost, no line had a problem, and every key is known to be linearizable.
+fn is_fine(report: &Report) -> bool {
+    report.lost_count == 0
+        && report.problems == 0
+        && report.keys.iter().all(|key| key.verdict == Verdict::Fine)
 }
 
 /// Returns the text of the only key's violation; empty if the key is fine.
 fn said(kind: ModelKind, text: &str) -> String {
     let report = report(kind, text);
-    assert_eq!(report.keys.len(), 1, "{report}");
+    assert_eq!(report.keys.len(), 1, "{report:?}");
     match &report.keys[0].verdict {
         Verdict::Fine => String::new(),
         Verdict::Violation(evidence) => evidence.to_string(),
-        Verdict::Unknown { why } => panic!("{why}"),
+        Verdict::Unknown { why } => panic!("{why:?}"),
     }
 }
 

@@ -125,10 +125,7 @@ pub(super) fn lines(operations: &[Naive]) -> Vec<Line> {
         }
     }
     events.sort_by_key(|(line, _)| *line);
-    events
-        .into_iter()
-        .map(|(line, event)| Line { vtime_ns: line as u64, node: "n1".to_owned(), text: event.to_string() })
-        .collect()
+    events.into_iter().map(|(at, event)| line(at as u64, event)).collect()
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes
 //! them.
 
+use everett_linearizability::limits::LINE_BYTES_MAX;
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ const STRETCH_NS: u64 = 100_000_000;
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 /// Size charged for a line besides its text, in bytes, so that many short lines cannot evade the bound.
 const LINE_OVERHEAD_BYTES: u64 = 256;
+
+// The reader of histories refuses lines that are longer than its own bound.
+const _: () = assert!(HISTORY_LINE_BYTES_MAX == LINE_BYTES_MAX);
 
 /// Error of an interval whose lines exceed [`STRETCH_BYTES_MAX`].
 #[derive(Debug, PartialEq, Eq)]
