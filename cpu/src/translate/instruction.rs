@@ -98,7 +98,7 @@ impl Emitter<'_> {
     /// encoding, as every chosen instruction does.
     pub(super) fn encode(&mut self, i: &Instruction) -> bool {
         let encoded = self.encoder.encode(i, 0).is_ok();
-        debug_assert!(encoded, "{i} has no encoding");
+        debug_assert!(encoded, "{i:?} has no encoding");
         if !encoded {
             self.encoder = Encoder::new(64);
         }
