@@ -7,8 +7,8 @@
 //!   `instruments`: `--watch` and `--edges`
 //! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
 //!   finding or a branch; `age`
-//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo; `demo_agent`: the
-//!   agent with which its figures were seen
+//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo;
+//!   `demo_agent`: the agent with which its figures were seen
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
 //!   feature. `prune_args`: the arguments of `runs prune`
 //! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports

@@ -11,6 +11,30 @@ const REVISION: u8 = 6;
 const MINOR_REVISION: u8 = 5;
 const LENGTH: usize = 276;
 
+/// Offsets of the fields that are not 0 (ACPI 5.2.9, table 5.9).
+mod offset {
+    pub(super) const SCI_INT: usize = 46;
+    pub(super) const PM1A_EVT_BLK: usize = 56;
+    pub(super) const PM1A_CNT_BLK: usize = 64;
+    pub(super) const PM_TMR_BLK: usize = 76;
+    pub(super) const PM1_EVT_LEN: usize = 88;
+    pub(super) const PM1_CNT_LEN: usize = 89;
+    pub(super) const PM_TMR_LEN: usize = 91;
+    pub(super) const CENTURY: usize = 108;
+    pub(super) const IAPC_BOOT_ARCH: usize = 109;
+    pub(super) const FLAGS: usize = 112;
+    pub(super) const RESET_REG: usize = 116;
+    pub(super) const RESET_VALUE: usize = 128;
+    pub(super) const MINOR_VERSION: usize = 131;
+    pub(super) const X_DSDT: usize = 140;
+    pub(super) const X_PM1A_EVT_BLK: usize = 148;
+    pub(super) const X_PM1A_CNT_BLK: usize = 172;
+    pub(super) const X_PM_TMR_BLK: usize = 208;
+    pub(super) const SLEEP_CONTROL_REG: usize = 244;
+    pub(super) const SLEEP_STATUS_REG: usize = 256;
+    pub(super) const HYPERVISOR_VENDOR: usize = 268;
+}
+
 /// Flags (ACPI 5.2.9, table 5.10).
 mod flag {
     pub(super) const WBINVD: u32 = 1;
@@ -39,29 +63,29 @@ pub(super) fn table(dsdt: u64, legacy: bool) -> Vec<u8> {
     let mut fadt = Table::new(*b"FACP", REVISION).zeroes(LENGTH);
     let mut flags = flag::WBINVD | flag::PWR_BUTTON | flag::SLP_BUTTON | flag::RESET_REG_SUP | flag::HEADLESS;
     if legacy {
-        fadt.set(46, u16::from(SCI_GSI).to_le_bytes());
-        fadt.set(56, u32::from(PM1_EVENT_PORT).to_le_bytes());
-        fadt.set(64, u32::from(PM1_CONTROL_PORT).to_le_bytes());
-        fadt.set(88, [4]); // PM1_EVT_LEN
-        fadt.set(89, [2]); // PM1_CNT_LEN
-        fadt.set(148, port(PM1_EVENT_PORT, 32, Access::Word));
-        fadt.set(172, port(PM1_CONTROL_PORT, 16, Access::Word));
+        fadt.set(offset::SCI_INT, u16::from(SCI_GSI).to_le_bytes());
+        fadt.set(offset::PM1A_EVT_BLK, u32::from(PM1_EVENT_PORT).to_le_bytes());
+        fadt.set(offset::PM1A_CNT_BLK, u32::from(PM1_CONTROL_PORT).to_le_bytes());
+        fadt.set(offset::PM1_EVT_LEN, [4]);
+        fadt.set(offset::PM1_CNT_LEN, [2]);
+        fadt.set(offset::X_PM1A_EVT_BLK, port(PM1_EVENT_PORT, 32, Access::Word));
+        fadt.set(offset::X_PM1A_CNT_BLK, port(PM1_CONTROL_PORT, 16, Access::Word));
     } else {
         flags |= flag::HW_REDUCED_ACPI;
     }
-    fadt.set(76, u32::from(PM_TIMER_PORT).to_le_bytes());
-    fadt.set(91, [4]); // PM_TMR_LEN
-    fadt.set(108, [CENTURY]);
-    fadt.set(109, (BOOT_NO_VGA | BOOT_NO_ASPM).to_le_bytes());
-    fadt.set(112, flags.to_le_bytes());
-    fadt.set(116, port(RESET_PORT, 8, Access::Byte));
-    fadt.set(128, [RESET_VALUE]);
-    fadt.set(131, [MINOR_REVISION]);
-    fadt.set(140, dsdt.to_le_bytes());
-    fadt.set(208, port(PM_TIMER_PORT, 32, Access::Dword));
-    fadt.set(244, port(SLEEP_CONTROL_PORT, 8, Access::Byte));
-    fadt.set(256, port(SLEEP_STATUS_PORT, 8, Access::Byte));
-    fadt.set(268, *b"Everett\0"); // the hypervisor's vendor
+    fadt.set(offset::PM_TMR_BLK, u32::from(PM_TIMER_PORT).to_le_bytes());
+    fadt.set(offset::PM_TMR_LEN, [4]);
+    fadt.set(offset::CENTURY, [CENTURY]);
+    fadt.set(offset::IAPC_BOOT_ARCH, (BOOT_NO_VGA | BOOT_NO_ASPM).to_le_bytes());
+    fadt.set(offset::FLAGS, flags.to_le_bytes());
+    fadt.set(offset::RESET_REG, port(RESET_PORT, 8, Access::Byte));
+    fadt.set(offset::RESET_VALUE, [RESET_VALUE]);
+    fadt.set(offset::MINOR_VERSION, [MINOR_REVISION]);
+    fadt.set(offset::X_DSDT, dsdt.to_le_bytes());
+    fadt.set(offset::X_PM_TMR_BLK, port(PM_TIMER_PORT, 32, Access::Dword));
+    fadt.set(offset::SLEEP_CONTROL_REG, port(SLEEP_CONTROL_PORT, 8, Access::Byte));
+    fadt.set(offset::SLEEP_STATUS_REG, port(SLEEP_STATUS_PORT, 8, Access::Byte));
+    fadt.set(offset::HYPERVISOR_VENDOR, *b"Everett\0");
     fadt.finish()
 }
 

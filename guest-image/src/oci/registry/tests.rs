@@ -107,17 +107,22 @@ fn a_redirection_of_a_request_for_a_token_is_not_followed() {
     assert_eq!(other.heads(), "");
 }
 
-#[test]
-fn the_registry_itself_gets_the_credentials() {
-    let registry = Server::start(|own, head| {
-        if head.starts_with("GET /token") {
+/// Starts a registry without images. It gives a token to a request that begins so, and demands one for all others.
+fn empty_registry(request: &'static str) -> Server {
+    Server::start(move |own, head| {
+        if head.starts_with(request) {
             token(own, head)
         } else if head.to_ascii_lowercase().contains("authorization: bearer t") {
             format!("HTTP/1.1 404 Not Found\r\n{CLOSE} 0\r\n\r\n")
         } else {
             demand(&format!("http://{own}/token"))
         }
-    });
+    })
+}
+
+#[test]
+fn the_registry_itself_gets_the_credentials() {
+    let registry = empty_registry("GET /token");
     let said = registry.refuses();
     assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
     assert!(registry.heads().contains(SECRET), "{}", registry.heads());
@@ -125,15 +130,7 @@ fn the_registry_itself_gets_the_credentials() {
 
 #[test]
 fn an_identity_token_is_sent_in_a_form() {
-    let registry = Server::start(|own, head| {
-        if head.starts_with("POST /token") {
-            token(own, head)
-        } else if head.to_ascii_lowercase().contains("authorization: bearer t") {
-            format!("HTTP/1.1 404 Not Found\r\n{CLOSE} 0\r\n\r\n")
-        } else {
-            demand(&format!("http://{own}/token"))
-        }
-    });
+    let registry = empty_registry("POST /token");
     let said = registry.refuses_with(|_| Some(DockerCredential::IdentityToken("i&d =1".to_owned())));
     assert!(said.contains("it has no such image (404 Not Found)"), "{said}");
     let heads = registry.heads.lock().unwrap();
