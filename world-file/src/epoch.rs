@@ -7,7 +7,7 @@ pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
     let (Some(day), Some(time), Some(offset)) = (date.date, date.time, date.offset) else {
         return Err(bad());
     };
-    if time.nanosecond != 0 {
+    if time.nanosecond.is_some_and(|nanosecond| nanosecond != 0) {
         return Err("the epoch must be a whole second".to_owned());
     }
     let offset_minutes = match offset {
@@ -15,9 +15,11 @@ pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
         toml::value::Offset::Custom { minutes } => i64::from(minutes),
     };
     let days = days_from_civil(i64::from(day.year), i64::from(day.month), i64::from(day.day));
-    let seconds =
-        days * 86_400 + i64::from(time.hour) * 3_600 + i64::from(time.minute) * 60 + i64::from(time.second)
-            - offset_minutes * 60;
+    // A time without seconds is of a whole minute.
+    let of_day = i64::from(time.hour) * 3_600
+        + i64::from(time.minute) * 60
+        + i64::from(time.second.unwrap_or_default());
+    let seconds = days * 86_400 + of_day - offset_minutes * 60;
     // The guest's RTC has two digits for the year, which its kernel reads as 1970 to 2069.
     u64::try_from(seconds)
         .ok()
@@ -45,6 +47,7 @@ mod tests {
         assert_eq!(parse_unix_s("2000-02-29T12:00:00Z"), Ok(951_825_600));
         assert_eq!(parse_unix_s("2026-01-01T00:00:00Z"), Ok(1_767_225_600));
         assert_eq!(parse_unix_s("2026-01-01T02:00:00+02:00"), Ok(1_767_225_600));
+        assert_eq!(parse_unix_s("2000-02-29T12:00Z"), Ok(951_825_600));
     }
 
     #[test]

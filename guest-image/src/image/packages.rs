@@ -12,8 +12,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// Number of packages that are downloaded at a time; small enough for progress to be visible.
-const BATCH: usize = 8;
+/// Number of bytes after which a batch of downloads ends. apt takes a quarter of a second to start, and shows progress only
+/// between batches.
+const BATCH_BYTES: u64 = 8 << 20;
 
 /// A package whose file is in the cache.
 #[derive(Debug, Clone)]
@@ -160,7 +161,7 @@ impl<'a> Packages<'a> {
         let total = remotes.iter().map(|remote| remote.bytes).sum();
         let mut done = 0;
         let provider = self.provider(progress)?;
-        for batch in remotes.chunks(BATCH) {
+        for batch in batches(remotes) {
             progress.at(Stage::Download, done, total);
             let mut arrived = |bytes| progress.at(Stage::Download, done + bytes, total);
             provider.download(batch, into.path(), &mut arrived)?;
@@ -178,6 +179,21 @@ impl<'a> Packages<'a> {
         progress.at(Stage::Download, total, total);
         Ok(())
     }
+}
+
+/// Divides packages into batches of at least [`BATCH_BYTES`], except the last.
+fn batches(mut remotes: &[Remote]) -> impl Iterator<Item = &[Remote]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0_u64;
+        let is_last = |remote: &Remote| {
+            bytes = bytes.saturating_add(remote.bytes);
+            bytes >= BATCH_BYTES
+        };
+        let length = remotes.iter().position(is_last).map_or(remotes.len(), |last| last + 1);
+        let (batch, rest) = remotes.split_at(length);
+        remotes = rest;
+        (!batch.is_empty()).then_some(batch)
+    })
 }
 
 /// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without
@@ -199,4 +215,25 @@ fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {
     }
     let Locked { name, version, sha256 } = locked.clone();
     Err(lock::Error::Mismatch { package: name, version, expected: sha256, found: found.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(bytes: &[u64]) -> Vec<usize> {
+        let remote = |&bytes: &u64| {
+            let package = Exact { name: String::new(), version: String::new() };
+            Remote { package, file: String::new(), bytes, sha256: String::new() }
+        };
+        let remotes: Vec<Remote> = bytes.iter().map(remote).collect();
+        batches(&remotes).map(<[Remote]>::len).collect()
+    }
+
+    #[test]
+    fn a_batch_ends_with_the_package_that_fills_it() {
+        assert_eq!(lengths(&[]), [] as [usize; 0]);
+        assert_eq!(lengths(&[1]), [1]);
+        assert_eq!(lengths(&[BATCH_BYTES - 1, 1, 0, u64::MAX, BATCH_BYTES, 3]), [2, 2, 1, 1]);
+    }
 }
