@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use everett_assembler::{Assembler, Error, al, qword_ptr, r8, r9, r10, rax, rbx, rcx};
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
-use iced_x86::IcedError;
-use iced_x86::code_asm::{CodeAssembler, al, qword_ptr, r8, r9, r10, rax, rbx, rcx};
 
 /// Number of the first page that the guest dirties. It is above the code, so that all dirtied pages are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
@@ -15,13 +14,13 @@ pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 /// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that it selects. `pages` must
 /// be a power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
 /// zero.
-fn code(pages: u64, batches: bool) -> Result<Vec<u8>, IcedError> {
-    let mut a = CodeAssembler::new(64)?;
-    let mut top = a.create_label();
+fn code(pages: u64, batches: bool) -> Result<Vec<u8>, Error> {
+    let mut a = Assembler::new();
+    let top = a.create_label();
     a.mov(rax, 0x9e37_79b9_7f4a_7c15u64)?;
     a.mov(r8, FIRST_PAGE << 12)?;
     a.mov(r9, pages - 1)?;
-    a.set_label(&mut top)?;
+    a.set_label(top)?;
     a.mov(r10, rax)?;
     a.shl(r10, 13)?;
     a.xor(rax, r10)?;
@@ -58,7 +57,7 @@ pub fn kernel_in_batches(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, true))
 }
 
-fn file(folder: &Path, code: Result<Vec<u8>, IcedError>) -> Result<PathBuf, String> {
+fn file(folder: &Path, code: Result<Vec<u8>, Error>) -> Result<PathBuf, String> {
     let code = code.map_err(|error| error.to_string())?;
     let path = folder.join("vmlinux");
     std::fs::write(&path, small_kernel(&code, 0)).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -436,18 +436,30 @@ impl Asm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+    use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
 
     /// Returns the disassembly of code.
     fn text(code: &[u8]) -> String {
-        let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
-        let mut formatter = IntelFormatter::new();
-        let mut text = String::new();
-        while decoder.can_decode() {
-            formatter.format(&decoder.decode(), &mut text);
-            text.push('\n');
+        let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+        let line = |i: Instruction| {
+            let operands: Vec<String> = (0..i.op_count()).map(|at| operand(&i, at)).collect();
+            format!("{:?} {}", i.mnemonic(), operands.join(",")).trim_end().to_lowercase() + "\n"
+        };
+        decoder.into_iter().map(line).collect()
+    }
+
+    fn operand(i: &Instruction, at: u32) -> String {
+        match i.op_kind(at) {
+            OpKind::Register => format!("{:?}", i.op_register(at)),
+            OpKind::Memory => {
+                let index = match i.memory_index() {
+                    Register::None => String::new(),
+                    index => format!("+{index:?}*{}", i.memory_index_scale()),
+                };
+                format!("[{:?}{index}{:+}]", i.memory_base(), i.memory_displacement64() as i64)
+            }
+            _ => i.near_branch64().to_string(),
         }
-        text
     }
 
     #[test]
@@ -471,10 +483,10 @@ mod tests {
                 }
                 let (a, b) = (name(a), name(b));
                 let mut lines = vec![
-                    format!("mov {a},[{b}+10h]"),
-                    format!("mov [{b}-1000h],{a}"),
+                    format!("mov {a},[{b}+16]"),
+                    format!("mov [{b}-4096],{a}"),
                     format!("cmp {a},{b}"),
-                    format!("add {a},[{b}]"),
+                    format!("add {a},[{b}+0]"),
                     format!("mov {a},{b}"),
                     format!("movsxd {a},{}", narrow(&b)),
                 ];

@@ -3,14 +3,13 @@
 
 use super::harness::{Outcome, check};
 use super::image::*;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 /// The first bytes of a page of data. The page below has code that was executed.
 const EDGE: u64 = DATA + 0x2000;
 const FUNCTION: u64 = EDGE - 0x800;
 
-fn run(mut g: Guest, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Outcome {
+fn run(mut g: Guest, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Outcome {
     g.code(FUNCTION, |a| a.ret());
     g.code(CODE, |a| {
         a.mov(rax, FUNCTION)?;

@@ -3,16 +3,16 @@
 
 use super::harness::{check, check_every_count};
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 #[test]
 fn a_store_to_the_next_instruction_takes_effect() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut patched = a.create_label();
+        let patched = a.create_label();
         a.lea(rdi, ptr(patched))?;
         a.mov(byte_ptr(rdi + 1), 7)?;
-        a.set_label(&mut patched)?;
+        a.set_label(patched)?;
         a.mov(ebx, 1)?;
         a.hlt()
     });
@@ -24,12 +24,12 @@ fn a_store_through_another_mapping_takes_effect() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, CODE, P | W);
     g.code(CODE, |a| {
-        let mut patched = a.create_label();
+        let patched = a.create_label();
         a.mov(rdi, ELSEWHERE - CODE)?;
         a.lea(rsi, ptr(patched))?;
         a.add(rdi, rsi)?;
         a.mov(byte_ptr(rdi + 1), 7)?;
-        a.set_label(&mut patched)?;
+        a.set_label(patched)?;
         a.mov(ebx, 1)?;
         a.hlt()
     });
@@ -45,10 +45,10 @@ fn code_can_be_written_and_called_again_and_again() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rdi, DATA)?;
         a.mov(ecx, 50)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(dword_ptr(rdi + 1), ecx)?;
         a.call(rdi)?;
         a.add(rbx, rax)?;
@@ -63,16 +63,16 @@ fn code_can_be_written_and_called_again_and_again() {
 fn data_next_to_code_can_be_written() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut again = a.create_label();
-        let mut counter = a.create_label();
+        let again = a.create_label();
+        let counter = a.create_label();
         a.mov(ecx, 50)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.add(qword_ptr(counter), 3)?;
         a.dec(ecx)?;
         a.jnz(again)?;
         a.mov(rbx, qword_ptr(counter))?;
         a.hlt()?;
-        a.set_label(&mut counter)?;
+        a.set_label(counter)?;
         a.dq(&[0])
     });
     let out = check(&g);
@@ -179,12 +179,12 @@ fn repeated_stores_may_overwrite_the_code_that_follows() {
     let mut g = Guest::new();
     // REP STOSB overwrites the four UD2 after it with NOPs.
     g.code(CODE, |a| {
-        let mut after = a.create_label();
+        let after = a.create_label();
         a.lea(rdi, ptr(after))?;
         a.mov(ecx, 8)?;
         a.mov(eax, 0x90)?;
         a.rep().stosb()?;
-        a.set_label(&mut after)?;
+        a.set_label(after)?;
         a.db(&[0x0f, 0x0b, 0x0f, 0x0b, 0x0f, 0x0b, 0x0f, 0x0b])?;
         a.mov(ebx, 9)?;
         a.hlt()
@@ -200,11 +200,11 @@ fn a_repeated_copy_may_overwrite_itself() {
     let mut g = Guest::new();
     // REP MOVSB copies HLTs over its own encoding, byte by byte. The first byte that it copies replaces the REP prefix.
     g.code(CODE, |a| {
-        let mut own = a.create_label();
+        let own = a.create_label();
         a.mov(rsi, DATA)?;
         a.lea(rdi, ptr(own))?;
         a.mov(ecx, 4)?;
-        a.set_label(&mut own)?;
+        a.set_label(own)?;
         a.rep().movsb()?;
         a.hlt()
     });
@@ -219,10 +219,10 @@ fn every_count_is_a_stop() {
     g.state.msrs.lstar = CODE + 0x800;
     g.start_in_ring_3(USER);
     g.code(USER, |a| {
-        let mut again = a.create_label();
-        let mut next = a.create_label();
+        let again = a.create_label();
+        let next = a.create_label();
         a.mov(r12d, 5)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(rdi, USER + 0x1000)?;
         a.mov(ecx, 9)?;
         a.rep().stosq()?;
@@ -230,7 +230,7 @@ fn every_count_is_a_stop() {
         a.lea(r15, ptr(next))?;
         a.mov(rax, ELSEWHERE)?;
         a.mov(rax, qword_ptr(rax))?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.lea(rbx, qword_ptr(rbx + r12 * 2))?;
         a.dec(r12d)?;
         a.jnz(again)?;

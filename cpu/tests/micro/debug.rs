@@ -2,7 +2,7 @@
 
 use super::harness::check;
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 const BS: u64 = 1 << 14;
 const BD: u64 = 1 << 13;
@@ -124,16 +124,16 @@ fn int1_is_a_trap_without_conditions() {
 fn an_instruction_breakpoint_faults_before_and_rf_gets_past_it() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut here = a.create_label();
-        let mut again = a.create_label();
+        let here = a.create_label();
+        let again = a.create_label();
         a.lea(rax, ptr(here))?;
         a.mov(dr2, rax)?;
         a.mov(eax, 1 << 4)?;
         a.mov(dr7, rax)?;
         a.mov(ecx, 3)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.nop()?;
-        a.set_label(&mut here)?;
+        a.set_label(here)?;
         a.inc(ebx)?;
         a.dec(ecx)?;
         a.jnz(again)?;
@@ -214,7 +214,7 @@ fn a_data_breakpoint_traps_after_the_access() {
 fn watched(
     kind: u64,
     len: u64,
-    access: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>,
+    access: fn(&mut Assembler) -> Result<(), Error>,
 ) -> Vec<super::image::Record> {
     let mut g = Guest::new();
     g.code(CODE, |a| {
@@ -233,7 +233,7 @@ fn watched(
 fn data_breakpoints_trap_on_accesses_to_their_range() {
     const WRITES: u64 = 1;
     const ALL: u64 = 3;
-    type Access = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    type Access = fn(&mut Assembler) -> Result<(), Error>;
     let cases: [(&str, u64, u64, Access, usize); 10] = [
         ("a write of the byte", WRITES, 0, |a| a.mov(byte_ptr(rdi), al), 1),
         ("a read, writes watched", WRITES, 0, |a| a.mov(al, byte_ptr(rdi)), 0),

@@ -2,17 +2,17 @@
 
 use super::harness::{End, after_exception, check, check_every_count};
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 #[test]
 fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut next = a.create_label();
+        let next = a.create_label();
         a.lea(r15, ptr(next))?;
         a.sub(rsp, 3)?;
         a.ud2()?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.hlt()
     });
     let out = check(&g);
@@ -81,11 +81,11 @@ fn software_interrupts_need_the_gates_privilege() {
     g.start_in_ring_3(USER);
     let mut after = 0;
     g.code(USER, |a| {
-        let mut next = a.create_label();
+        let next = a.create_label();
         a.int(0x80)?;
         a.lea(r15, ptr(next))?;
         a.int(0x81)?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.int3()?;
         a.nop()
     });

@@ -3,9 +3,8 @@
 //! The tests have no expected results. All ways of running a guest must agree, and none may panic.
 //! `EVERETT_HAVOC_GUESTS=N` runs N guests instead of 200.
 
+use everett_assembler::*;
 use everett_cpu::state::seg;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use super::harness::{Draw, End, check, stale_translations_show};
 use super::image::*;
@@ -16,7 +15,7 @@ const LENGTH: u64 = 0xc00;
 const COUNTER: u64 = 0x5_8000;
 
 /// Emits one random instruction. The registers point to data whose corruption has effects: see `guest`.
-fn instruction(a: &mut CodeAssembler, d: &mut Draw) -> Result<(), IcedError> {
+fn instruction(a: &mut Assembler, d: &mut Draw) -> Result<(), Error> {
     let offset = (d.next(0x200) * 8) as i32;
     let bytes = [d.next(256) as u8, d.next(256) as u8, d.next(256) as u8];
     match d.next(48) {

@@ -1,9 +1,8 @@
 //! Guests under construction: RAM with page tables, descriptor tables, handlers and code, and the initial registers.
 
+use everett_assembler::*;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use super::harness::Outcome;
 
@@ -176,8 +175,8 @@ impl Guest {
             });
         }
         self.code(COMMON, |a| {
-            let mut resume = a.create_label();
-            let mut leave = a.create_label();
+            let resume = a.create_label();
+            let leave = a.create_label();
             a.push(rax)?;
             a.push(rbx)?;
             a.mov(rbx, qword_ptr(LOG))?;
@@ -203,9 +202,9 @@ impl Guest {
             a.test(r15, r15)?;
             a.jnz(resume)?;
             a.hlt()?;
-            a.set_label(&mut resume)?;
+            a.set_label(resume)?;
             a.mov(qword_ptr(rsp + 32), r15)?;
-            a.set_label(&mut leave)?;
+            a.set_label(leave)?;
             a.pop(rbx)?;
             a.pop(rax)?;
             a.add(rsp, 16)?;
@@ -214,11 +213,7 @@ impl Guest {
     }
 
     /// Assembles code at an identity-mapped address. Returns its end.
-    pub(crate) fn code(
-        &mut self,
-        at: u64,
-        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
-    ) -> u64 {
+    pub(crate) fn code(&mut self, at: u64, f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> u64 {
         self.code_for(at, at, f)
     }
     /// Assembles code that is stored at `gpa` and executed at `va`. Returns its end in physical memory.
@@ -226,9 +221,9 @@ impl Guest {
         &mut self,
         gpa: u64,
         va: u64,
-        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
+        f: impl FnOnce(&mut Assembler) -> Result<(), Error>,
     ) -> u64 {
-        let mut a = CodeAssembler::new(64).expect("64 is a bitness");
+        let mut a = Assembler::new();
         f(&mut a).expect("the test's code can be assembled");
         let bytes = a.assemble(va).expect("the test's code can be encoded");
         self.bytes(gpa, &bytes)

@@ -4,8 +4,7 @@
 
 use super::harness::check;
 use super::image::*;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 /// Linear address of a second mapping of all RAM, in the upper half.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
@@ -120,7 +119,7 @@ fn run(whose: Whose, way: Way, change: Change) {
         if change == Change::Branch { g.word(branch) ^ (other_table | P | W | U) } else { BEFORE ^ AFTER };
     // The immediate operand of ADD is at the same offset in both pages.
     let number = if matches!(way, Way::Direct | Way::Indirect | Way::Jump) { 2 } else { 5 + 2 };
-    let event = |a: &mut CodeAssembler| -> Result<(), IcedError> {
+    let event = |a: &mut Assembler| -> Result<(), Error> {
         match change {
             Change::Leaf | Change::Branch => a.xor(qword_ptr(rdi), rsi),
             Change::Root if whose == Whose::User => a.int(i32::from(GATE)),
@@ -128,13 +127,13 @@ fn run(whose: Whose, way: Way, change: Change) {
             Change::Content => a.mov(dword_ptr(r8 + number), LONG + 0x100),
         }
     };
-    let halt = |a: &mut CodeAssembler| {
+    let halt = |a: &mut Assembler| {
         if whose == Whose::User { a.int(i32::from(EXIT_VECTOR)) } else { a.hlt() }
     };
     if number == 2 {
         g.code_for(stays_at, stays, |a| {
-            let (mut again, mut done, mut same) = (a.create_label(), a.create_label(), a.create_label());
-            a.set_label(&mut again)?;
+            let (again, done, same) = (a.create_label(), a.create_label(), a.create_label());
+            a.set_label(again)?;
             match way {
                 Way::Direct => a.call(changes)?,
                 Way::Indirect => a.call(r9)?,
@@ -143,14 +142,14 @@ fn run(whose: Whose, way: Way, change: Change) {
                     if whose == Whose::Mixed { a.jmp(r9)? } else { a.jmp(changes)? }
                 }
             }
-            a.set_label(&mut same)?;
+            a.set_label(same)?;
             a.dec(ecx)?;
             a.jz(done)?;
             a.cmp(ecx, 100)?;
             a.jne(again)?;
             event(a)?;
             a.jmp(again)?;
-            a.set_label(&mut done)?;
+            a.set_label(done)?;
             halt(a)
         });
         for (page, add) in [(BEFORE, 1), (AFTER, 0x100)] {
@@ -163,8 +162,8 @@ fn run(whose: Whose, way: Way, change: Change) {
     } else {
         for (page, add) in [(BEFORE, 1), (AFTER, 0x100)] {
             g.code_for(page, changes, |a| {
-                let mut again = a.create_label();
-                a.set_label(&mut again)?;
+                let again = a.create_label();
+                a.set_label(again)?;
                 if whose == Whose::Mixed {
                     a.call(r9)?;
                     // Padding to the length of a direct call.
@@ -180,15 +179,15 @@ fn run(whose: Whose, way: Way, change: Change) {
             });
         }
         g.code_for(stays_at, stays, |a| {
-            let (mut same, mut elsewhere) = (a.create_label(), a.create_label());
+            let (same, elsewhere) = (a.create_label(), a.create_label());
             a.cmp(ecx, 100)?;
             a.jne(same)?;
             event(a)?;
-            a.set_label(&mut same)?;
+            a.set_label(same)?;
             if way == Way::LateReturn {
                 // One more call, whose return address is dropped.
                 a.call(elsewhere)?;
-                a.set_label(&mut elsewhere)?;
+                a.set_label(elsewhere)?;
                 a.add(rsp, 8)?;
             }
             a.ret()
@@ -237,10 +236,10 @@ fn one_ring_cannot_return_into_the_code_of_another() {
     // A direct call takes five bytes.
     let called = CODE + 5;
     g.code(CODE, |a| {
-        let mut on = a.create_label();
+        let on = a.create_label();
         a.call(on)?;
         a.hlt()?;
-        a.set_label(&mut on)?;
+        a.set_label(on)?;
         a.push(i32::from(USER_SS))?;
         a.push(USER_STACK as i32)?;
         a.push(2)?;

@@ -3,7 +3,7 @@
 
 use super::harness::{check, once};
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 const CR0_WP: u64 = 1 << 16;
 const CR4_SMEP: u64 = 1 << 20;
@@ -67,7 +67,7 @@ fn prepare(base: &Guest, case: Case) -> Guest {
         g.start_in_ring_3(code);
     }
     g.code(code, |a| {
-        let mut next = a.create_label();
+        let next = a.create_label();
         a.lea(r15, ptr(next))?;
         a.mov(rax, ELSEWHERE)?;
         match case.access {
@@ -76,7 +76,7 @@ fn prepare(base: &Guest, case: Case) -> Guest {
             Access::Fetch => a.jmp(rax)?,
         }
         a.mov(ebx, 1)?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.int(i32::from(EXIT_VECTOR))
     });
     g.code_for(DATA, ELSEWHERE, |a| {
@@ -343,14 +343,14 @@ fn stac_and_clac_suspend_smap() {
     let mut g = Guest::new();
     g.state.cr4 |= CR4_SMAP;
     g.code(CODE, |a| {
-        let mut next = a.create_label();
+        let next = a.create_label();
         a.mov(rax, USER_STACK - 8)?;
         a.stac()?;
         a.mov(rbx, qword_ptr(rax))?;
         a.clac()?;
         a.lea(r15, ptr(next))?;
         a.mov(rbx, qword_ptr(rax))?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.hlt()
     });
     let out = check(&g);
@@ -383,11 +383,11 @@ fn alignment_is_checked_in_ring_3_under_am_and_ac() {
         }
         g.state.rflags |= if ac { AC } else { 0 };
         g.code(code, |a| {
-            let mut next = a.create_label();
+            let next = a.create_label();
             a.lea(r15, ptr(next))?;
             a.mov(rax, qword_ptr(rsp - 16))?;
             a.mov(rax, qword_ptr(rsp - 15))?;
-            a.set_label(&mut next)?;
+            a.set_label(next)?;
             a.int(i32::from(EXIT_VECTOR))
         });
         let expected: &[(u64, u64)] = if faults { &[(17, 0)] } else { &[] };

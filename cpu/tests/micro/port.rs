@@ -1,8 +1,8 @@
 //! Accesses to ports and to memory that is not RAM: each request is made exactly once, and its answer is used
 //! correctly.
 
+use everett_assembler::*;
 use everett_cpu::Request::{self, MmioRead, MmioWrite, PioRead, PioWrite};
-use iced_x86::code_asm::*;
 
 use super::harness::{check, check_every_count};
 use super::image::*;

@@ -2,12 +2,11 @@
 
 use super::harness::check;
 use super::image::*;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 #[test]
 fn privileged_instructions_fault_in_ring_3() {
-    type Op = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+    type Op = fn(&mut Assembler) -> Result<(), Error>;
     let instructions: [(&str, Op); 29] = [
         ("hlt", |a| a.hlt()),
         ("cli", |a| a.cli()),

@@ -1,7 +1,7 @@
 //! Control registers, MSRs, CPUID and the TSC: allowed and observed values.
 
+use everett_assembler::*;
 use everett_cpu::state::seg;
-use iced_x86::code_asm::*;
 
 use super::harness::{End, check};
 use super::image::*;
@@ -120,7 +120,7 @@ fn smsw_and_lmsw_reach_the_low_half() {
 
 #[test]
 fn umip_hides_system_registers_from_ring_3() {
-    type Op = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    type Op = fn(&mut Assembler) -> Result<(), Error>;
     let stores: [(&str, Op); 5] = [
         ("sgdt", |a| a.sgdt(tbyte_ptr(rdi))),
         ("sidt", |a| a.sidt(tbyte_ptr(rdi))),

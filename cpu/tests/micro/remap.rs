@@ -2,7 +2,7 @@
 
 use super::harness::{check, stale_translations_show};
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 /// Returns a guest that accesses `ELSEWHERE`, changes its paging entry at `level` from `before` to `after`, and
 /// accesses it again. Also returns the address of the entry.
@@ -10,7 +10,7 @@ fn change(
     level: u32,
     before: u64,
     after: u64,
-    touch: fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>,
+    touch: fn(&mut Assembler) -> Result<(), Error>,
 ) -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P | W);
@@ -19,28 +19,28 @@ fn change(
     let at = g.entry(ELSEWHERE, level);
     g.put(at, before);
     g.code(CODE, |a| {
-        let mut first = a.create_label();
-        let mut second = a.create_label();
+        let first = a.create_label();
+        let second = a.create_label();
         a.mov(rsi, ELSEWHERE)?;
         a.mov(rdi, at)?;
         a.mov(rdx, after)?;
         a.lea(r15, ptr(first))?;
         touch(a)?;
-        a.set_label(&mut first)?;
+        a.set_label(first)?;
         a.mov(r9, rbx)?;
         a.mov(qword_ptr(rdi), rdx)?;
         a.lea(r15, ptr(second))?;
         touch(a)?;
-        a.set_label(&mut second)?;
+        a.set_label(second)?;
         a.hlt()
     });
     (g, at)
 }
 
-fn read(a: &mut CodeAssembler) -> Result<(), iced_x86::IcedError> {
+fn read(a: &mut Assembler) -> Result<(), Error> {
     a.mov(rbx, qword_ptr(rsi))
 }
-fn write(a: &mut CodeAssembler) -> Result<(), iced_x86::IcedError> {
+fn write(a: &mut Assembler) -> Result<(), Error> {
     a.mov(qword_ptr(rsi), rbx)
 }
 
@@ -112,7 +112,7 @@ fn a_stale_translation_would_be_noticed() {
 /// Stores of all kinds change the entry. After each, the page must be unmapped.
 #[test]
 fn every_kind_of_store_to_an_entry_takes_effect() {
-    type Store = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    type Store = fn(&mut Assembler) -> Result<(), Error>;
     // RDI is the entry's address, RDX its new value, which is not present.
     let stores: [(&str, Store); 12] = [
         ("byte", |a| a.mov(byte_ptr(rdi), dl)),
@@ -161,7 +161,7 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
         g.map(ELSEWHERE, DATA, P | W);
         let at = g.entry(ELSEWHERE, 1);
         g.code(CODE, |a| {
-            let mut next = a.create_label();
+            let next = a.create_label();
             a.mov(rsi, ELSEWHERE)?;
             a.mov(rdi, at)?;
             a.mov(rdx, qword_ptr(rdi))?;
@@ -170,7 +170,7 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
             store(a)?;
             a.lea(r15, ptr(next))?;
             a.mov(rbx, qword_ptr(rsi))?;
-            a.set_label(&mut next)?;
+            a.set_label(next)?;
             a.hlt()
         });
         assert_eq!(check(&g).vectors(), [(14, 0)], "{name}");
@@ -290,14 +290,14 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         }
         let table = g.entry(ELSEWHERE, 1);
         g.code(CODE, |a| {
-            let mut again = a.create_label();
-            let mut next = a.create_label();
+            let again = a.create_label();
+            let next = a.create_label();
             a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
             a.mov(r9, table)?;
             a.mov(r10, ELSEWHERE)?;
             a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             // Draw the next random number.
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
@@ -323,7 +323,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.shr(edx, 9)?;
             a.and(edx, 0x7ff8)?;
             a.add(qword_ptr(r10 + rdx), ecx)?;
-            a.set_label(&mut next)?;
+            a.set_label(next)?;
             a.dec(r11d)?;
             a.jnz(again)?;
             a.hlt()

@@ -1,8 +1,7 @@
 //! Transitions between rings: SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRETQ, far calls and returns, call gates.
 
+use everett_assembler::*;
 use everett_cpu::state::seg;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use super::harness::{End, check};
 use super::image::*;
@@ -49,10 +48,10 @@ fn syscall_needs_sce_and_sysret_ring_0() {
     let mut g = Guest::new();
     g.state.efer &= !1;
     g.code(CODE, |a| {
-        let mut next = a.create_label();
+        let next = a.create_label();
         a.lea(r15, ptr(next))?;
         a.syscall()?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.xor(r15, r15)?;
         a.db(&[0x48, 0x0f, 0x07])
     });
@@ -77,7 +76,7 @@ fn sysret_checks_rcx_in_ring_0() {
 
 #[test]
 fn ways_into_32_bit_code_end_the_run() {
-    type Way = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+    type Way = fn(&mut Assembler) -> Result<(), Error>;
     let ways: [(&str, Way); 4] = [
         ("sysret", |a| a.db(&[0x0f, 0x07])),
         ("iretq", |a| {
@@ -288,12 +287,12 @@ fn iretd_and_iretw_pop_narrow_frames() {
 fn far_returns_go_to_the_same_ring_or_outward() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut same = a.create_label();
+        let same = a.create_label();
         a.push(i32::from(KERNEL_CS))?;
         a.lea(rax, ptr(same))?;
         a.push(rax)?;
         a.db(&[0x48, 0xcb])?; // RETFQ
-        a.set_label(&mut same)?;
+        a.set_label(same)?;
         a.mov(rbx, rsp)?;
         // To ring 3, with 16 bytes released on both stacks.
         a.push(i32::from(USER_SS))?;

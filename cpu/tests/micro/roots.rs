@@ -6,8 +6,7 @@
 
 use super::harness::{Outcome, check};
 use super::image::*;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 /// First address of the upper half.
 const ABOVE: u64 = 0xffff_8000_0000_0000;
@@ -39,11 +38,7 @@ fn guest() -> (Guest, u64) {
 }
 
 /// Runs code in the upper half. RDX has the other root for CR3, and RDI its linear address for writes.
-fn above(
-    mut g: Guest,
-    other: u64,
-    code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
-) -> Outcome {
+fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Outcome {
     g.code(CODE, |a| {
         a.mov(rax, KERNEL + BODY)?;
         a.jmp(rax)
@@ -65,7 +60,7 @@ fn above(
 }
 
 /// Returns the value at ABOVE under the first root, and the value there after `then`.
-fn run(g: Guest, other: u64, then: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> (u64, u64) {
+fn run(g: Guest, other: u64, then: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (u64, u64) {
     let done = above(g, other, |a| {
         a.mov(rsi, ABOVE)?;
         a.mov(rax, qword_ptr(rsi))?;
@@ -199,14 +194,14 @@ fn random_switches_are_the_same_whatever_the_caches() {
         }
         let (upper, lower) = (KERNEL + g.entry(ABOVE, 1), KERNEL + g.entry(ELSEWHERE, 1));
         above(g, other, |a| {
-            let (mut again, mut kept, mut unchanged) = (a.create_label(), a.create_label(), a.create_label());
-            let mut same = a.create_label();
+            let (again, kept, unchanged) = (a.create_label(), a.create_label(), a.create_label());
+            let same = a.create_label();
             a.mov(r8, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))?;
             a.mov(r12, cr3)?;
             a.mov(r13, rdx)?;
             a.mov(r14, KERNEL)?;
             a.mov(r11d, 700)?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 1)?;
@@ -217,7 +212,7 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.jnz(kept)?;
             a.xchg(r12, r13)?;
             a.mov(cr3, r12)?;
-            a.set_label(&mut kept)?;
+            a.set_label(kept)?;
             // Change an entry of one of the two tables.
             a.mov(r9, upper)?;
             a.mov(rax, lower)?;
@@ -228,12 +223,12 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.mov(eax, ecx)?;
             a.and(eax, 7)?;
             a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
-            a.set_label(&mut unchanged)?;
+            a.set_label(unchanged)?;
             // Rarely change an entry of the current root, which then differs from the other.
             a.test(ecx, 0x3f00)?;
             a.jnz(same)?;
             a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;
-            a.set_label(&mut same)?;
+            a.set_label(same)?;
             a.mov(eax, ecx)?;
             a.shr(eax, 10)?;
             a.and(eax, 7)?;

@@ -1,8 +1,7 @@
 //! Segment registers and descriptors: allowed loads, results of LAR, LSL, VERR and VERW, LDT and TSS.
 
+use everett_assembler::*;
 use everett_cpu::state::seg;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use super::harness::check;
 use super::image::*;
@@ -13,7 +12,7 @@ const ABSENT: u64 = !(1 << 47);
 const LDT_SELECTOR: u16 = FREE_SELECTOR + 0x40;
 
 /// Returns a guest that loads AX into a segment register, in the given ring.
-fn load(ring: u8, selector: u16, mov: fn(&mut CodeAssembler) -> Result<(), IcedError>) -> Guest {
+fn load(ring: u8, selector: u16, mov: fn(&mut Assembler) -> Result<(), Error>) -> Guest {
     let mut g = Guest::new();
     let code = if ring == 3 { USER } else { CODE };
     if ring == 3 {

@@ -3,7 +3,7 @@
 
 use super::harness::{check, check_every_count};
 use super::image::*;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 /// A loop with every kind of lazily computed flags. They are read right after their instruction, after a memory access,
 /// and in another block.
@@ -11,11 +11,11 @@ use iced_x86::code_asm::*;
 fn flags_are_right_whenever_they_are_read() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let (mut again, mut next, mut other) = (a.create_label(), a.create_label(), a.create_label());
+        let (again, next, other) = (a.create_label(), a.create_label(), a.create_label());
         a.mov(rdi, DATA)?;
         a.mov(ecx, 200)?;
         a.mov(rax, 0x8123_4567_89ab_cdefu64)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         // The flags are read by a handler (PUSHFQ), and by SETcc, CMOVcc and ADC.
         a.add(rax, rcx)?;
         a.pushfq()?;
@@ -46,7 +46,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.test(r8b, 9)?;
         a.jz(next)?;
         a.neg(r8)?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         // This block begins with flags that either of two other blocks has left.
         a.pushfq()?;
         a.inc(dword_ptr(rdi + 32))?;
@@ -54,7 +54,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.sbb(rax, r8)?;
         a.jp(other)?;
         a.not(rax)?;
-        a.set_label(&mut other)?;
+        a.set_label(other)?;
         for register in [r9, r10, r11, r12, r13, r14, r15, rbx, rdx, rsi, rbp] {
             a.pop(register).ok();
             a.add(register, rax)?;
@@ -80,10 +80,10 @@ fn flags_are_right_whenever_they_are_read() {
 fn blocks_can_end_and_begin_at_a_page_boundary() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut function = a.create_label();
-        let mut again = a.create_label();
+        let function = a.create_label();
+        let again = a.create_label();
         a.mov(ecx, 20)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.call(function)?;
         a.dec(ecx)?;
         a.jnz(again)?;
@@ -92,7 +92,7 @@ fn blocks_can_end_and_begin_at_a_page_boundary() {
         for _ in 0..8000 {
             a.nop()?;
         }
-        a.set_label(&mut function)?;
+        a.set_label(function)?;
         a.add(rbx, rcx)?;
         // lea rsi, [rip + 2^31 - 16]: more than 2^31 bytes from the page's start.
         a.db(&[0x48, 0x8d, 0x35, 0xf0, 0xff, 0xff, 0x7f])?;
@@ -119,9 +119,9 @@ fn far_operands_are_found_from_any_page() {
     g.put(DATA + (target & 0xfff), 5);
     g.state.gpr[3] = 0;
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(ecx, 20)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.call(function)?;
         a.dec(ecx)?;
         a.jnz(again)?;
@@ -151,11 +151,11 @@ fn changed_code_is_not_mistaken_for_the_old_code() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rdi, DATA)?;
         a.mov(rsi, ELSEWHERE)?;
         a.mov(ecx, 500)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(edx, ecx)?;
         a.and(edx, -64)?;
         a.mov(dword_ptr(rsi + 1), edx)?;
@@ -170,19 +170,19 @@ fn changed_code_is_not_mistaken_for_the_old_code() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, CODE, P | W);
     g.code(CODE, |a| {
-        let (mut again, mut patched) = (a.create_label(), a.create_label());
+        let (again, patched) = (a.create_label(), a.create_label());
         a.mov(rsi, ELSEWHERE - CODE)?;
         a.lea(rdi, ptr(patched))?;
         a.add(rsi, rdi)?;
         a.mov(ecx, 500)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(edx, ecx)?;
         a.and(edx, -64)?;
         a.mov(dword_ptr(rsi + 1), edx)?;
         a.nop()?;
         a.jmp(patched)?;
         a.int3()?;
-        a.set_label(&mut patched)?;
+        a.set_label(patched)?;
         a.mov(eax, 0)?;
         a.add(rbx, rax)?;
         a.dec(ecx)?;
@@ -206,10 +206,10 @@ fn a_call_may_overwrite_its_own_operand() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rdi, ELSEWHERE)?;
         a.mov(ecx, 20)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(qword_ptr(rsp - 8), rdi)?;
         a.call(qword_ptr(rsp - 8))?;
         a.add(rdi, 0x1000)?;
@@ -235,11 +235,11 @@ fn vector_registers_are_stored_and_reloaded() {
     g.state.cr4 |= 1 << 9;
     g.map(ELSEWHERE, DATA, P | W);
     g.code(CODE, |a| {
-        let (mut again, mut over) = (a.create_label(), a.create_label());
+        let (again, over) = (a.create_label(), a.create_label());
         a.mov(rsi, DATA)?;
         a.mov(rdi, ELSEWHERE)?;
         a.mov(ecx, 60)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.movd(xmm0, ecx)?;
         a.pshufd(xmm0, xmm0, 0)?;
         a.pshuflw(xmm8, xmm8, 0x1b)?;
@@ -256,7 +256,7 @@ fn vector_registers_are_stored_and_reloaded() {
         a.popfq()?;
         a.jc(over)?;
         a.punpcklbw(xmm3, xmm3)?;
-        a.set_label(&mut over)?;
+        a.set_label(over)?;
         a.psrldq(xmm3, 3)?;
         a.pmovmskb(eax, xmm3)?;
         a.add(r8, rax)?;
@@ -284,10 +284,10 @@ fn vector_registers_are_stored_and_reloaded() {
 fn flags_of_other_operations_are_the_same() {
     let mut g = Guest::new();
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, DATA)?;
         a.mov(edi, 100)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.imul_3(rax, rdi, 0x1234_5677)?;
         a.add(ebx, eax)?;
         a.inc(rdx)?;
@@ -339,10 +339,10 @@ fn a_tlb_entry_of_another_mode_is_not_used() {
     g.map(USERS, DATA, P | W | U);
     g.put(DATA, 7);
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, USERS)?;
         a.mov(ecx, 3)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.stac()?;
         a.add(r12, qword_ptr(rsi))?;
         a.dec(ecx)?;
@@ -370,12 +370,12 @@ fn an_instruction_on_two_pages_follows_both() {
     g.bytes(DATA + 0x2000, &[0x20, 0x30, 0x40, 0xc3]);
     let leaf = g.entry(ELSEWHERE + 0x1000, 1);
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, at)?;
         a.mov(rdi, leaf)?;
         a.mov(r8, DATA + 0x1000)?;
         a.mov(ecx, 40)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.call(rsi)?;
         a.add(rbx, rax)?;
         a.call(rsi)?;
@@ -410,20 +410,20 @@ fn an_instruction_on_two_pages_needs_both() {
         g.bytes(DATA + 0x1000, &[0x03, 0xc3]);
         let leaf = g.entry(ELSEWHERE + 0x1000, 1);
         g.code(CODE, |a| {
-            let (mut again, mut end) = (a.create_label(), a.create_label());
+            let (again, end) = (a.create_label(), a.create_label());
             a.mov(rsi, at)?;
             a.mov(rdi, leaf)?;
             a.mov(rbx, DATA + 0x3000)?;
             a.mov(ecx, 20)?;
             a.lea(r15, ptr(end))?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.call(rsi)?;
             a.dec(ecx)?;
             a.jnz(again)?;
             a.mov(rax, if forbidden == 0 { 0 } else { (DATA + 0x1000) | forbidden })?;
             a.mov(qword_ptr(rdi), rax)?;
             a.call(rsi)?;
-            a.set_label(&mut end)?;
+            a.set_label(end)?;
             a.hlt()
         });
         let done = check(&g);
@@ -440,10 +440,10 @@ fn repeated_string_instructions_stop_and_continue_anywhere() {
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x3000, P | W);
     g.code(CODE, |a| {
-        let (mut again, mut next) = (a.create_label(), a.create_label());
+        let (again, next) = (a.create_label(), a.create_label());
         a.mov(ebx, 6)?;
         a.lea(r15, ptr(next))?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(rdi, ELSEWHERE + 0xff8)?;
         a.mov(eax, ebx)?;
         a.mov(ecx, 19)?;
@@ -460,7 +460,7 @@ fn repeated_string_instructions_stop_and_continue_anywhere() {
         a.mov(ecx, 9)?;
         a.rep().stosw()?;
         a.ud2()?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.add(rdx, rcx)?;
         a.dec(ebx)?;
         a.jnz(again)?;
@@ -479,9 +479,9 @@ fn sti_delays_an_interrupt_by_one_instruction() {
         let mut g = Guest::new();
         g.interrupts.push((at, 0x55));
         g.code(CODE, |a| {
-            let mut again = a.create_label();
+            let again = a.create_label();
             a.mov(ecx, 10)?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.sti()?;
             a.inc(eax)?;
             a.sti()?;
@@ -504,21 +504,21 @@ fn returns_go_to_the_address_on_the_stack() {
     let mut g = Guest::new();
     // A function that recurses to the depth in EDI.
     g.code(FUNCTION, |a| {
-        let mut leaf = a.create_label();
+        let leaf = a.create_label();
         a.push(rdi)?;
         a.sub(edi, 1)?;
         a.jz(leaf)?;
         a.call(FUNCTION)?;
         a.add(rbx, rdi)?;
-        a.set_label(&mut leaf)?;
+        a.set_label(leaf)?;
         a.pop(rdi)?;
         a.add(rax, rdi)?;
         a.ret()
     });
     g.code(CODE, |a| {
-        let (mut again, mut other, mut back) = (a.create_label(), a.create_label(), a.create_label());
+        let (again, other, back) = (a.create_label(), a.create_label(), a.create_label());
         a.mov(ecx, 12)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(edi, 70)?;
         a.call(FUNCTION)?;
         a.mov(edi, 3)?;
@@ -529,11 +529,11 @@ fn returns_go_to_the_address_on_the_stack() {
         a.mov(rsi, FUNCTION)?;
         a.mov(edi, 2)?;
         a.jmp(rsi)?;
-        a.set_label(&mut back)?;
+        a.set_label(back)?;
         // A call without a return.
         a.call(other)?;
         a.hlt()?;
-        a.set_label(&mut other)?;
+        a.set_label(other)?;
         a.add(rsp, 8)?;
         a.dec(ecx)?;
         a.jnz(again)?;
@@ -554,10 +554,10 @@ fn runs_on_the_stack_cross_pages_word_by_word() {
     // A separate stack for the handlers.
     g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
     g.code(CODE, |a| {
-        let (mut again, mut next) = (a.create_label(), a.create_label());
+        let (again, next) = (a.create_label(), a.create_label());
         a.mov(rcx, ELSEWHERE + 0x2050)?;
         a.lea(r15, ptr(next))?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(rsp, rcx)?;
         for register in [rax, rbx, rcx, rdx, rbp, r8, r9, r10, r11, r12] {
             a.push(register)?;
@@ -569,7 +569,7 @@ fn runs_on_the_stack_cross_pages_word_by_word() {
             a.pop(register)?;
         }
         a.add(rax, r12)?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.xor(rbx, rsp)?;
         a.sub(rcx, 8)?;
         a.mov(rdi, ELSEWHERE + 0xff0)?;

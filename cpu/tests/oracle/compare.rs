@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use everett_cpu::state::FpuState;
-use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::arena;
 use crate::encode::Encoded;
@@ -150,9 +150,7 @@ pub(crate) fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
 
 /// Returns an instruction as text.
 pub(crate) fn listing(encoded: &Encoded) -> String {
-    let mut text = String::new();
-    IntelFormatter::new().format(&encoded.instruction, &mut text);
-    format!("{:02x?}  {text}  ({:?})\n", encoded.bytes, encoded.instruction.code())
+    format!("{:02x?}  ({:?})\n", encoded.bytes, encoded.instruction.code())
 }
 
 /// Returns a case as text.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_vmm::ClockMode;
@@ -18,7 +19,6 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Machine, MachineConfig, MachineError, Moment, Stop, TRIES_MAX, Until};
 use everett_vmm::ram::Ram;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
@@ -233,13 +233,13 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
 /// A guest that computes, reads the TSC and prints a dot, five times, with a timer whose interrupts are always late.
 fn computing() -> Bench {
     let code = assemble(|a| {
-        let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (handler, again, inner) = (a.create_label(), a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.sti()?;
         a.mov(r12d, 5)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(ecx, 1_500_000)?;
-        a.set_label(&mut inner)?;
+        a.set_label(inner)?;
         a.add(r14, rcx)?;
         a.dec(ecx)?;
         a.jnz(inner)?;
@@ -251,7 +251,7 @@ fn computing() -> Bench {
         a.jnz(again)?;
         a.cli()?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     });
     Bench { code }
@@ -271,24 +271,24 @@ fn finish(machine: &mut Machine) -> (String, Stop, String) {
 
 /// A guest in which a due interrupt waits for STI. It reads the TSC meanwhile and in the handler.
 fn waiting() -> Bench {
-    let spin = |a: &mut CodeAssembler, branches: u32| {
-        let mut again = a.create_label();
+    let spin = |a: &mut Assembler, branches: u32| {
+        let again = a.create_label();
         a.mov(ecx, branches)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.add(r14, rcx)?;
         a.dec(ecx)?;
         a.jnz(again)
     };
-    let look = |a: &mut CodeAssembler| {
+    let look = |a: &mut Assembler| {
         a.imul_3(r14, r14, 31)?;
         a.rdtsc()?;
         a.add(r14, rax)
     };
     let code = assemble(|a| {
-        let (mut handler, mut again) = (a.create_label(), a.create_label());
+        let (handler, again) = (a.create_label(), a.create_label());
         timer(a, 1000, handler)?;
         a.mov(r12d, 5)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         spin(a, 300)?;
         out(a, UART, u32::from(b'.'))?;
         spin(a, 33)?;
@@ -301,7 +301,7 @@ fn waiting() -> Bench {
         a.dec(r12d)?;
         a.jnz(again)?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         a.push(rax)?;
         a.push(rdx)?;
         look(a)?;

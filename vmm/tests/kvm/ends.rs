@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everett_assembler::*;
 use everett_cpu::{CacheConfig, Request};
 use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::KvmEngine;
@@ -10,8 +11,6 @@ use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::Host;
 use everett_vmm::layout::RAM_BYTES_MIN;
 use everett_vmm::ram::Ram;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -22,7 +21,7 @@ use crate::trials::{Ran, trial};
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
 
-fn engine(host: &Host, code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> KvmEngine {
+fn engine(host: &Host, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> KvmEngine {
     let mut guest = Guest::new(false);
     guest.code(CODE, code);
     let memory = memory();
@@ -37,12 +36,12 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();
     let mut kvm = engine(&host, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, END)?;
         a.mov(dword_ptr(rsi), 1)?;
         a.sti()?;
         a.mov(ecx, 100)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.dec(ecx)?;
         a.jnz(again)?;
         a.mov(dword_ptr(rsi), 2)?;
@@ -73,8 +72,8 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();
     let mut kvm = engine(&host, |a| {
-        let mut here = a.create_label();
-        a.set_label(&mut here)?;
+        let here = a.create_label();
+        a.set_label(here)?;
         a.jmp(here)
     });
     kvm.give_up_after(20);
@@ -121,12 +120,12 @@ fn a_guest_without_progress_ends_as_on_the_soft_engine() {
         let mut guest = Guest::new(false);
         guest.state.rflags &= !INTERRUPTS_ENABLED;
         guest.code(CODE, |a| {
-            let mut next = a.create_label();
+            let next = a.create_label();
             a.mov(rdi, DATA)?;
             a.mov(ecx, before as i32)?;
             a.rep().stosb()?;
             a.jne(next)?;
-            a.set_label(&mut next)?;
+            a.set_label(next)?;
             a.mov(rdi, DATA)?;
             a.mov(ecx, behind as i32)?;
             a.out(0x80, al)?;

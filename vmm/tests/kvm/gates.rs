@@ -1,12 +1,11 @@
 //! Every way through a gate (exceptions, software interrupts, system calls) with closed gates: the soft CPU delivers it
 //! for KVM, with the same result as on the soft engine.
 
+use everett_assembler::*;
 use everett_cpu::Request;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::Host;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -15,7 +14,7 @@ use crate::lacks::{host_with, int1_is_a_trap};
 use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, tick};
 use crate::trials::{Lacking, Ran, trial};
 
-type Code = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+type Code = fn(&mut Assembler) -> Result<(), Error>;
 
 /// A vector with a handler of its own, and the handler's address. That handler records RFLAGS with RF; the common one
 /// drops RF.
@@ -91,10 +90,10 @@ fn are_the_soft_cpus(host: &Host, ways: &[(&str, Code)]) {
     for (name, way) in ways {
         let mut guest = Guest::new(true);
         guest.code(CODE, |a| {
-            let mut behind = a.create_label();
+            let behind = a.create_label();
             a.lea(r15, ptr(behind))?;
             way(a)?;
-            a.set_label(&mut behind)?;
+            a.set_label(behind)?;
             a.mov(qword_ptr(DATA), rdx)?;
             // Registers are compared after each device access except the last one, which ends the program.
             a.mov(rsi, DEVICE)?;
@@ -131,12 +130,12 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;
     let mut kvm = behind_closed_gates(&host, |a| {
-        let mut behind = a.create_label();
+        let behind = a.create_label();
         a.lea(r15, ptr(behind))?;
         a.mov(rsi, DEVICE)?;
         a.mov(rdi, UNMAPPED)?;
         a.movsq()?;
-        a.set_label(&mut behind)?;
+        a.set_label(behind)?;
         a.mov(rsi, END)?;
         a.mov(dword_ptr(rsi), 1)
     });

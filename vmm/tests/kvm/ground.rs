@@ -1,9 +1,8 @@
 //! Environment of programs: memory, page tables, descriptors, and handlers that record the event and continue.
 
+use everett_assembler::*;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use crate::common::{KERNEL_CS, KERNEL_SS, TSS_SELECTOR, descriptors, user_segments};
 
@@ -93,8 +92,8 @@ impl Guest {
     /// at R15 after a fault, and at the interrupted place after a trap or an interrupt.
     fn handler(&mut self) {
         self.code(COMMON, |a| {
-            let mut leave = a.create_label();
-            let mut resume = a.create_label();
+            let leave = a.create_label();
+            let resume = a.create_label();
             a.push(rax)?;
             a.push(rbx)?;
             a.mov(rbx, qword_ptr(LOG))?;
@@ -119,9 +118,9 @@ impl Guest {
             a.cmp(rax, 3)?;
             a.jne(resume)?;
             a.jmp(leave)?;
-            a.set_label(&mut resume)?;
+            a.set_label(resume)?;
             a.mov(qword_ptr(rsp + 32), r15)?;
-            a.set_label(&mut leave)?;
+            a.set_label(leave)?;
             a.pop(rbx)?;
             a.pop(rax)?;
             a.add(rsp, 16)?;
@@ -157,12 +156,8 @@ impl Guest {
     }
 
     /// Assembles code at an address. Returns its end.
-    pub(crate) fn code(
-        &mut self,
-        at: u64,
-        f: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
-    ) -> u64 {
-        let mut a = CodeAssembler::new(64).expect("64 is a bitness");
+    pub(crate) fn code(&mut self, at: u64, f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> u64 {
+        let mut a = Assembler::new();
         f(&mut a).expect("the test's code can be assembled");
         let bytes = a.assemble(at).expect("the test's code can be encoded");
         self.ram[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);

@@ -7,14 +7,13 @@
 
 use std::sync::Arc;
 
+use everett_assembler::*;
 use everett_cpu::CpuState;
 use everett_cpu::Request;
 use everett_cpu::state::{Msrs, seg};
 use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::gates::RESUME;
 use everett_vmm::kvm::{Host, KvmExit, Vcpu, Vm};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -22,7 +21,7 @@ use crate::ground::{CODE, DATA, END, Guest, IDT_LIMIT};
 use crate::lockstep::{Bench, FOREVER, Gates, SIGNALS_MAX, kvm_engine, memory, tick};
 use crate::trials::{Lacking, Ran, named};
 
-type Instruction = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+type Instruction = fn(&mut Assembler) -> Result<(), Error>;
 
 const RIGHT: i32 = 0x600d;
 const WRONG: i32 = 0xbad;
@@ -76,10 +75,10 @@ const IDT: Piece = Piece {
     instruction: |a| {
         a.sidt(ptr(DATA))?;
         a.cmp(word_ptr(DATA), IDT_LIMIT)?;
-        let mut right = a.create_label();
+        let right = a.create_label();
         a.je(right)?;
         a.ud2()?;
-        a.set_label(&mut right)?;
+        a.set_label(right)?;
         a.nop()
     },
     goes_on: true,
@@ -178,12 +177,12 @@ pub(crate) fn int1_is_a_trap(host: &Host) -> bool {
 fn guest(user: bool, instruction: Instruction) -> Guest {
     let mut guest = Guest::new(user);
     guest.code(CODE, |a| {
-        let mut faulted = a.create_label();
+        let faulted = a.create_label();
         a.lea(r15, ptr(faulted))?;
         a.mov(rsi, END)?;
         instruction(a)?;
         a.mov(dword_ptr(rsi), RIGHT)?;
-        a.set_label(&mut faulted)?;
+        a.set_label(faulted)?;
         a.mov(dword_ptr(rsi), WRONG)
     });
     guest

@@ -1,11 +1,11 @@
 //! A whole machine on the kvm engine: devices, timer and moments work as on any other engine.
 
+use everett_assembler::*;
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Moment};
 use everett_vmm::{Digest, Machine, Stop, Until};
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 
 use crate::lockstep::{Gates, kvm_engine_on, tick};
@@ -17,10 +17,10 @@ const TICKS: i32 = 30;
 /// A guest that waits for a timer again and again, and prints and records each tick.
 fn code() -> Vec<u8> {
     assemble(|a| {
-        let mut handler = a.create_label();
-        let mut again = a.create_label();
+        let handler = a.create_label();
+        let again = a.create_label();
         timer(a, 1000, handler)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.sti()?;
         a.hlt()?;
         a.cli()?;
@@ -31,7 +31,7 @@ fn code() -> Vec<u8> {
         a.cmp(r15, TICKS)?;
         a.jb(again)?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     })
 }

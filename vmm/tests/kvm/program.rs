@@ -3,8 +3,7 @@
 //! R15 is the address to continue at after a fault, R14 points to data, R13 counts system calls, RSP is a stack. An
 //! instruction that leaves flags undefined is followed by one that defines them all.
 
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 
 use crate::common::KERNEL_SS;
 use crate::ground::{CODE, DATA, DATA_BYTES, DEVICE, END, Guest, UNMAPPED};
@@ -13,12 +12,12 @@ use crate::rng::Rng;
 
 const PIECES: usize = 40;
 
-type Done = Result<(), IcedError>;
+type Done = Result<(), Error>;
 
-const R64: [AsmRegister64; 11] = [rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11];
-const R32: [AsmRegister32; 11] = [eax, ebx, ecx, edx, esi, edi, ebp, r8d, r9d, r10d, r11d];
-const R8: [AsmRegister8; 8] = [al, bl, cl, dl, r8b, r9b, r10b, r11b];
-const X: [AsmRegisterXmm; 8] = [xmm0, xmm1, xmm2, xmm3, xmm4, xmm8, xmm9, xmm15];
+const R64: [Register; 11] = [rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11];
+const R32: [Register; 11] = [eax, ebx, ecx, edx, esi, edi, ebp, r8d, r9d, r10d, r11d];
+const R8: [Register; 8] = [al, bl, cl, dl, r8b, r9b, r10b, r11b];
+const X: [Register; 8] = [xmm0, xmm1, xmm2, xmm3, xmm4, xmm8, xmm9, xmm15];
 
 /// Returns a random program.
 pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
@@ -58,7 +57,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
 }
 
 /// Writes one piece, which continues at `next` if it faults.
-fn one(a: &mut CodeAssembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
+fn one(a: &mut Assembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
     // Encoded by hand, with 8-byte constants: the length must not depend on `next`, which is not yet known in the first
     // assembly.
     a.db(&[0x49, 0xbf])?;
@@ -83,18 +82,18 @@ fn one(a: &mut CodeAssembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64
     }
 }
 
-fn r64(rng: &mut Rng) -> AsmRegister64 {
+fn r64(rng: &mut Rng) -> Register {
     rng.pick(&R64)
 }
-fn memory(rng: &mut Rng) -> AsmMemoryOperand {
+fn memory(rng: &mut Rng) -> MemoryOperand {
     qword_ptr(r14 + rng.below(32) as i32)
 }
 /// Defines all flags.
-fn define(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn define(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.cmp(r64(rng), r64(rng))
 }
 
-fn alu(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn alu(a: &mut Assembler, rng: &mut Rng) -> Done {
     for _ in 0..1 + rng.below(4) {
         let (x, y, m) = (r64(rng), r64(rng), memory(rng));
         let (d, e) = (rng.pick(&R32), rng.pick(&R32));
@@ -122,7 +121,7 @@ fn alu(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     Ok(())
 }
 
-fn moves(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn moves(a: &mut Assembler, rng: &mut Rng) -> Done {
     let (x, y, m) = (r64(rng), r64(rng), memory(rng));
     match rng.below(20) {
         0 => a.mov(x, rng.next()),
@@ -148,19 +147,19 @@ fn moves(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
             a.db(&[0xd7])
         }
         18 => {
-            let (mut over, mut callee) = (a.create_label(), a.create_label());
+            let (over, callee) = (a.create_label(), a.create_label());
             a.jmp(over)?;
-            a.set_label(&mut callee)?;
+            a.set_label(callee)?;
             a.inc(rbx)?;
             a.ret()?;
-            a.set_label(&mut over)?;
+            a.set_label(over)?;
             a.call(callee)
         }
         _ => a.prefetcht0(byte_ptr(r14)),
     }
 }
 
-fn undefined_flags(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn undefined_flags(a: &mut Assembler, rng: &mut Rng) -> Done {
     let (x, y, m) = (r64(rng), r64(rng), memory(rng));
     let n = rng.below(64) as i32;
     match rng.below(14) {
@@ -190,7 +189,7 @@ fn undefined_flags(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     define(a, rng)
 }
 
-fn locked(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn locked(a: &mut Assembler, rng: &mut Rng) -> Done {
     let y = r64(rng);
     let m = qword_ptr(r14 + 8 * rng.below(4) as i32);
     match rng.below(6) {
@@ -211,7 +210,7 @@ fn locked(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     define(a, rng)
 }
 
-fn strings(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn strings(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.mov(rsi, DATA + 512 + rng.below(DATA_BYTES - 1024))?;
     a.mov(rdi, DATA + 512 + rng.below(DATA_BYTES - 1024))?;
     a.mov(ecx, rng.below(40) as i32)?;
@@ -231,7 +230,7 @@ fn strings(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     a.cld()
 }
 
-fn sse(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn sse(a: &mut Assembler, rng: &mut Rng) -> Done {
     for _ in 0..1 + rng.below(3) {
         let (x, y) = (rng.pick(&X), rng.pick(&X));
         let m = xmmword_ptr(r14 + rng.below(16) as i32);
@@ -261,7 +260,7 @@ fn sse(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     Ok(())
 }
 
-fn x87(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn x87(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.fninit()?;
     a.fld(qword_ptr(r14))?;
     match rng.below(5) {
@@ -281,29 +280,28 @@ fn x87(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     a.fxam()
 }
 
-fn branches(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
-    let mut over = a.create_label();
+fn branches(a: &mut Assembler, rng: &mut Rng) -> Done {
+    let over = a.create_label();
     match rng.below(5) {
         0 => a.jb(over),
         1 => a.jne(over),
         2 => a.jg(over),
         3 => a.jrcxz(over),
         _ => {
-            let mut again = a.create_label();
+            let again = a.create_label();
             a.mov(ecx, 1 + rng.below(50) as i32)?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.add(rax, rcx)?;
             a.dec(ecx)?;
             a.jnz(again)
         }
     }?;
     a.add(r64(rng), rng.next() as i32)?;
-    a.set_label(&mut over)?;
-    a.zero_bytes()
+    a.set_label(over)
 }
 
 /// In ring 0 only: some hosts do not let ring 3 access ports, whatever IOPL is.
-fn ports(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn ports(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.mov(dx, rng.below(0xe00) as i32)?;
     match rng.below(7) {
         0 => a.in_(al, dx),
@@ -316,7 +314,7 @@ fn ports(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     }
 }
 
-fn device(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn device(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.mov(rsi, DEVICE + 8 * rng.below(500))?;
     match rng.below(9) {
         0 => a.mov(rax, qword_ptr(rsi)),
@@ -331,7 +329,7 @@ fn device(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
     }
 }
 
-fn exceptions(a: &mut CodeAssembler, rng: &mut Rng, no_int: bool) -> Done {
+fn exceptions(a: &mut Assembler, rng: &mut Rng, no_int: bool) -> Done {
     match rng.below(9) {
         0 => a.ud2(),
         1 => a.mov(rax, qword_ptr(UNMAPPED + 8 * rng.below(8))),
@@ -360,7 +358,7 @@ fn exceptions(a: &mut CodeAssembler, rng: &mut Rng, no_int: bool) -> Done {
     }
 }
 
-fn stack(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
+fn stack(a: &mut Assembler, rng: &mut Rng) -> Done {
     match rng.below(4) {
         0 => {
             a.push(r64(rng))?;
@@ -382,7 +380,7 @@ fn stack(a: &mut CodeAssembler, rng: &mut Rng) -> Done {
 }
 
 /// Instructions for ring 3 only.
-fn calls(a: &mut CodeAssembler, rng: &mut Rng, no_syscall: bool) -> Done {
+fn calls(a: &mut Assembler, rng: &mut Rng, no_syscall: bool) -> Done {
     match rng.below(3) {
         0 | 1 if !no_syscall => a.syscall(),
         // Not allowed in ring 3.
@@ -396,7 +394,7 @@ fn calls(a: &mut CodeAssembler, rng: &mut Rng, no_syscall: bool) -> Done {
 }
 
 /// Instructions for ring 0 only.
-fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
+fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
     const MSRS: [i32; 8] =
         [0x8b, 0x174, 0x175, 0x1a0, 0x277, 0xc000_0082u32 as i32, 0xc000_0102u32 as i32, 0x17];
     match rng.below(28) {
@@ -504,7 +502,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
         24 => a.wbinvd()?,
         25 => {
             // IRETQ to the next instruction, within ring 0.
-            let mut on = a.create_label();
+            let on = a.create_label();
             a.mov(rax, rsp)?;
             a.push(i32::from(KERNEL_SS))?;
             a.push(rax)?;
@@ -513,8 +511,7 @@ fn system(a: &mut CodeAssembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.lea(rbx, ptr(on))?;
             a.push(rbx)?;
             a.iretq()?;
-            a.set_label(&mut on)?;
-            a.zero_bytes()?;
+            a.set_label(on)?;
         }
         26 => {
             // A descriptor that is not present, or is no data segment.

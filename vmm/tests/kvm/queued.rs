@@ -1,13 +1,13 @@
 //! Exceptions in which an exit's instruction ends. KVM queues them, and delivers them at the next entry. The soft CPU
 //! delivers them at once, and both engines have to take the next interrupt at the same place.
 
+use everett_assembler::*;
 use everett_cpu::{CacheConfig, CpuState, Request};
 use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::layout::RAM_BYTES_MIN;
 use everett_vmm::ram::Ram;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 

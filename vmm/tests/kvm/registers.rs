@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use everett_assembler::*;
 use everett_cpu::CpuState;
 use everett_cpu::state::{Msrs, Segment, TableRegister, seg};
 use everett_vmm::kvm::{Host, Queued, Saved, Vcpu, Vm};
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
@@ -117,9 +117,9 @@ fn registers_behind_an_exit_are_the_present_ones() -> Ran {
     let host = crate::host()?;
     let mut guest = Guest::new(false);
     guest.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rdi, DEVICE)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.add(rax, 3)?;
         a.out(0x80, al)?;
         a.mov(dword_ptr(rdi), eax)?;

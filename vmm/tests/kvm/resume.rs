@@ -1,6 +1,7 @@
 //! RFLAGS.RF: a processor clears it with each instruction. KVM finishes some instructions in the processor's place, and
 //! leaves RF set.
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_cpu::Request;
 use everett_vmm::engine::soft::SoftEngine;
@@ -8,8 +9,6 @@ use everett_vmm::engine::{Engine, Exit, Until};
 use everett_vmm::kvm::gates::RESUME;
 use everett_vmm::layout::RAM_BYTES_MIN;
 use everett_vmm::ram::Ram;
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -19,7 +18,7 @@ use crate::lockstep::{Bench, FOREVER, Gates, tick};
 use crate::scripted::Shared;
 use crate::trials::{Ran, trial};
 
-type Instruction = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+type Instruction = fn(&mut Assembler) -> Result<(), Error>;
 
 const EXITS: [(&str, Instruction); 5] = [
     ("OUT", |a| a.out(0x80, al)),
@@ -33,7 +32,7 @@ const EXITS: [(&str, Instruction); 5] = [
 fn guest(instruction: Instruction) -> Guest {
     let mut guest = Guest::new(false);
     guest.code(CODE, |a| {
-        let mut there = a.create_label();
+        let there = a.create_label();
         a.mov(rax, rsp)?;
         a.push(i32::from(KERNEL_SS))?;
         a.push(rax)?;
@@ -42,7 +41,7 @@ fn guest(instruction: Instruction) -> Guest {
         a.lea(rbx, ptr(there))?;
         a.push(rbx)?;
         a.iretq()?;
-        a.set_label(&mut there)?;
+        a.set_label(there)?;
         instruction(a)?;
         a.cli()?;
         a.hlt()

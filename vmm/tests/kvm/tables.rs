@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use everett_assembler::*;
 use everett_cpu::state::Msrs;
 use everett_vmm::kvm::{Host, KvmExit, Vcpu, Vm};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -19,14 +18,14 @@ const FROM: u64 = DATA;
 const TO: u64 = DATA + 0x2000;
 const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;
 
-type Code<'a> = &'a mut CodeAssembler;
-type Change = fn(Code<'_>) -> Result<(), IcedError>;
+type Code<'a> = &'a mut Assembler;
+type Change = fn(Code<'_>) -> Result<(), Error>;
 
 /// Address of the handler of #UD, through which ring 3 asks ring 0 to change the entry.
 const CHANGER: u64 = 0x3_e000;
 
 /// Changes the entry to map the other page. RBP points to the entry.
-fn changing(a: Code<'_>, change: Change) -> Result<(), IcedError> {
+fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.mov(rax, qword_ptr(rbp))?;
     a.mov(rdx, qword_ptr(rbp + 8))?;
     a.mov(rbx, rax)?;
@@ -41,12 +40,12 @@ fn changing(a: Code<'_>, change: Change) -> Result<(), IcedError> {
 fn guest(user: bool, change: Change) -> Guest {
     let mut g = Guest::new(user);
     g.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rbp, ENTRY & !15)?;
         a.mov(rsi, FROM)?;
         a.mov(rdi, DEVICE)?;
         a.mov(r8d, 10)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(r9, qword_ptr(rsi))?;
         a.mov(qword_ptr(rdi), r9)?;
         a.add(qword_ptr(rsi), 1)?;
@@ -103,10 +102,10 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     let _ticker = tick();
     let mut guest = Guest::new(user);
     guest.code(CODE, |a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, FROM)?;
         a.mov(rdi, DEVICE)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(rax, qword_ptr(rsi))?;
         a.mov(qword_ptr(rdi), rax)?;
         a.jmp(again)

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use everett_assembler::*;
 use everett_cpu::Request;
 use everett_cpu::{CacheConfig, CpuState};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
-use iced_x86::code_asm::*;
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -20,7 +20,7 @@ use crate::trials::{Ran, trial};
 const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 
 /// A guest that ends with HLT.
-fn guest(f: impl FnOnce(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>) -> (Guest, Memory) {
+fn guest(f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (Guest, Memory) {
     let mut g = Guest::new(false);
     g.code(CODE, |a| {
         f(a)?;
@@ -54,7 +54,7 @@ fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
 fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
     let host = crate::host()?;
     let _ticker = tick();
-    type Code = fn(&mut CodeAssembler) -> Result<(), iced_x86::IcedError>;
+    type Code = fn(&mut Assembler) -> Result<(), Error>;
     let repeated: [(&str, Code, usize); 4] = [
         ("outsb", |a| a.rep().outsb(), 11),
         ("outsd", |a| a.rep().outsd(), 11),
@@ -62,7 +62,7 @@ fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
         ("insw", |a| a.rep().insw(), 11),
     ];
     for (name, code, wanted) in repeated {
-        let program = |a: &mut CodeAssembler| {
+        let program = |a: &mut Assembler| {
             a.mov(rsi, DATA)?;
             a.mov(rdi, DATA + 0x800)?;
             a.mov(ecx, wanted as i32)?;

@@ -1,8 +1,7 @@
 //! Random guests for whole machines: they compute, access devices, set timers, interrupt themselves, wait, and power off.
 
+use everett_assembler::*;
 use everett_vmm::layout::{IOAPIC, PM_TIMER_PORT, RTC_PORT, SLEEP_CONTROL_PORT, VIRTIO};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use crate::rng::Rng;
 use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
@@ -36,7 +35,7 @@ pub(crate) fn guest(seed: u64) -> Vec<u8> {
 pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
     let mut rng = Rng::for_case(seed, 7);
     assemble(|a| {
-        let (mut timer, mut own) = (a.create_label(), a.create_label());
+        let (timer, own) = (a.create_label(), a.create_label());
         vector(a, TIMER, timer)?;
         vector(a, OWN, own)?;
         store(a, LAPIC + 0xf0, 0x1ff)?;
@@ -49,7 +48,7 @@ pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
         }
         // Power off.
         out(a, u32::from(SLEEP_CONTROL_PORT), 0x34)?;
-        for label in [&mut timer, &mut own] {
+        for label in [timer, own] {
             a.set_label(label)?;
             a.push(rbx)?;
             a.inc(r15)?;
@@ -63,7 +62,7 @@ pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
     })
 }
 
-fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedError> {
+fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
     let kinds = match also {
         Also::Nothing | Also::LeaveUndefined => 15,
         Also::Compute => 18,
@@ -106,9 +105,9 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
         }
         12 => {
             // Computes; in clock mode `exit`, no time passes meanwhile.
-            let mut again = a.create_label();
+            let again = a.create_label();
             a.mov(ecx, 1 + rng.below(3000) as u32)?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.imul_3(r14, r14, 5)?;
             a.add(r14, rcx)?;
             a.dec(ecx)?;
@@ -129,9 +128,9 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
         }
         15..=17 => {
             // Computes, in most cases briefly.
-            let mut again = a.create_label();
+            let again = a.create_label();
             a.mov(ecx, 1 + (rng.below(3_000_000) >> rng.below(16)) as u32)?;
-            a.set_label(&mut again)?;
+            a.set_label(again)?;
             a.add(r14, rcx)?;
             a.dec(ecx)?;
             a.jnz(again)?;
@@ -155,7 +154,7 @@ fn piece(a: &mut CodeAssembler, rng: &mut Rng, also: Also) -> Result<(), IcedErr
 
 /// Writes instructions that leave flags undefined, among some that read defined ones. Their results, which are defined, are
 /// summed. Uses RAX, RCX and RDX.
-fn undefined(a: &mut CodeAssembler, rng: &mut Rng) -> Result<(), IcedError> {
+fn undefined(a: &mut Assembler, rng: &mut Rng) -> Result<(), Error> {
     for _ in 0..1 + rng.below(4) {
         let n = rng.below(64) as i32;
         a.mov(rax, rng.next())?;
@@ -210,7 +209,7 @@ fn pick_mode(rng: &mut Rng) -> u32 {
 }
 
 /// Loads a doubleword and adds it to the sum. Uses RAX and RBX.
-fn load(a: &mut CodeAssembler, address: u64) -> Result<(), IcedError> {
+fn load(a: &mut Assembler, address: u64) -> Result<(), Error> {
     a.mov(rbx, address)?;
     a.mov(eax, dword_ptr(rbx))?;
     a.add(r14, rax)

@@ -1,6 +1,7 @@
 //! Clock mode `branch` on the soft CPU: time is counted in branches, stops are exact, and due events wait for an
 //! exit, but only for a limited time.
 
+use everett_assembler::*;
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_snapshot::Pool;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
@@ -11,8 +12,6 @@ use everett_vmm::machine::journal::EntryKind;
 use everett_vmm::machine::{End, LATE_NS, Moment};
 use everett_vmm::ram::Ram;
 use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, store, timer};
 
@@ -42,10 +41,10 @@ fn from_moment(code: &[u8], moment: &Moment) -> Machine {
 }
 
 /// Executes this many branches, and little else. Uses RCX.
-fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
-    let mut again = a.create_label();
+fn spin(a: &mut Assembler, branches: u32) -> Result<(), Error> {
+    let again = a.create_label();
     a.mov(ecx, branches)?;
-    a.set_label(&mut again)?;
+    a.set_label(again)?;
     a.add(r14, rcx)?;
     a.dec(ecx)?;
     a.jnz(again)
@@ -55,10 +54,10 @@ fn spin(a: &mut CodeAssembler, branches: u32) -> Result<(), IcedError> {
 /// `LATE_NS`, the time that a due event waits for an exit.
 fn busy() -> Vec<u8> {
     assemble(|a| {
-        let (mut handler, mut again) = (a.create_label(), a.create_label());
+        let (handler, again) = (a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.mov(r12d, 12)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.sti()?;
         spin(a, 10_000)?;
         a.rdtsc()?;
@@ -78,7 +77,7 @@ fn busy() -> Vec<u8> {
         a.jnz(again)?;
         a.cli()?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         a.imul_3(r14, r14, 17)?;
         a.push(rax)?;
         a.push(rdx)?;
@@ -197,10 +196,10 @@ fn a_moment_at_any_branch_continues_identically() {
 /// A guest that waits for a timer, computes, and waits again.
 fn waiting() -> Vec<u8> {
     assemble(|a| {
-        let (mut handler, mut again) = (a.create_label(), a.create_label());
+        let (handler, again) = (a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.mov(r12d, 9)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.sti()?;
         a.hlt()?;
         a.cli()?;
@@ -210,7 +209,7 @@ fn waiting() -> Vec<u8> {
         a.dec(r12d)?;
         a.jnz(again)?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     })
 }
@@ -256,16 +255,16 @@ fn earlier_stops_do_not_change_a_digest() {
 
 /// Runs a guest that starts a timer at count 0 and then executes `body`. The timer expires once. Returns the count and
 /// the vtime of each interrupt.
-fn taken(ns: u32, body: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<(u64, u64)> {
+fn taken(ns: u32, body: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Vec<(u64, u64)> {
     let code = assemble(|a| {
-        let mut handler = a.create_label();
+        let handler = a.create_label();
         timer(a, ns, handler)?;
         store(a, LAPIC + 0x320, 0x40)?;
         store(a, LAPIC + 0x380, ns)?;
         body(a)?;
         a.cli()?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     });
     let mut machine = machine(&code);
@@ -322,7 +321,7 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
 #[test]
 fn the_tsc_is_constant_between_places_where_events_are_dispatched() {
     let code = assemble(|a| {
-        let read = |a: &mut CodeAssembler, at: i32| {
+        let read = |a: &mut Assembler, at: i32| {
             a.rdtsc()?;
             a.mov(rbx, DATA + 0x800)?;
             a.mov(qword_ptr(rbx + at), rax)
@@ -359,7 +358,7 @@ fn the_tsc_is_constant_between_places_where_events_are_dispatched() {
 #[test]
 fn a_handler_sees_when_its_interrupt_was_taken() {
     let code = assemble(|a| {
-        let mut handler = a.create_label();
+        let handler = a.create_label();
         timer(a, 1000, handler)?;
         store(a, LAPIC + 0x320, 0x40)?;
         store(a, LAPIC + 0x380, 1000)?;
@@ -372,7 +371,7 @@ fn a_handler_sees_when_its_interrupt_was_taken() {
         spin(a, 400)?;
         a.cli()?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         a.rdtsc()?;
         a.mov(r13, rax)?;
         count_tick(a)
@@ -385,9 +384,9 @@ fn a_handler_sees_when_its_interrupt_was_taken() {
 #[test]
 fn a_guest_without_branches_is_ended() {
     let code = assemble(|a| {
-        let mut forever = a.create_label();
+        let forever = a.create_label();
         spin(a, 10)?;
-        a.set_label(&mut forever)?;
+        a.set_label(forever)?;
         a.inc(rsi)?;
         a.jmp(forever)
     });
@@ -408,9 +407,9 @@ fn a_guest_without_branches_is_ended() {
 #[test]
 fn accesses_without_a_branch_between_are_bounded() {
     let code = assemble(|a| {
-        let mut forever = a.create_label();
+        let forever = a.create_label();
         a.mov(edx, UART + 7)?;
-        a.set_label(&mut forever)?;
+        a.set_label(forever)?;
         a.out(dx, al)?;
         a.jmp(forever)
     });

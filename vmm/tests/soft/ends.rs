@@ -1,8 +1,8 @@
 //! Ends of guests. Each kind of broken guest has a named end.
 
+use everett_assembler::*;
 use everett_vmm::machine::{End, STORM_INTERRUPTS};
 use everett_vmm::{Stop, Until};
-use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, IDT, LAPIC, UART, assemble, out, plain, store, vector};
 
@@ -47,16 +47,16 @@ fn halting_with_interrupts_off_is_forever() {
 #[test]
 fn an_interrupt_storm_is_found() {
     let code = assemble(|a| {
-        let mut handler = a.create_label();
+        let handler = a.create_label();
         vector(a, 0x40, handler)?;
         store(a, LAPIC + 0xf0, 0x1ff)?;
         store(a, LAPIC + 0x300, 0x4_0040)?;
         a.sti()?;
-        let mut forever = a.create_label();
-        a.set_label(&mut forever)?;
+        let forever = a.create_label();
+        a.set_label(forever)?;
         a.inc(rsi)?;
         a.jmp(forever)?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         store(a, LAPIC + 0xb0, 0)?;
         store(a, LAPIC + 0x300, 0x4_0040)?;
         a.iretq()
@@ -69,11 +69,11 @@ fn an_interrupt_storm_is_found() {
 #[test]
 fn garbage_at_every_register_is_harmless() {
     let code = assemble(|a| {
-        let mut again = a.create_label();
+        let again = a.create_label();
         a.mov(rsi, 0x1234_5678_9abc_def1u64)?;
         a.mov(r8, 6_364_136_223_846_793_005u64)?;
         a.mov(r9, 0xd000_0000u64)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         for (window, mask) in [(0u64, 0x3ffcu32), (0x2ec0_0000, 0x1c), (0x2ee0_0000, 0x3fc)] {
             a.imul_2(rsi, r8)?;
             a.add(rsi, 12_345)?;
@@ -120,7 +120,7 @@ fn memory_beyond_ram_is_open_bus() {
 fn exceptions_without_end_are_found() {
     const TSS: u64 = 0x160_0000;
     let code = assemble(|a| {
-        let mut handler = a.create_label();
+        let handler = a.create_label();
         // A task state segment whose first interrupt stack is at DATA, and its descriptor at selector 0x20.
         a.mov(rbx, TSS + 0x24)?;
         a.mov(rax, DATA)?;
@@ -144,7 +144,7 @@ fn exceptions_without_end_are_found() {
         vector(a, 6, handler)?;
         a.mov(rbx, IDT + 16 * 6)?;
         a.mov(byte_ptr(rbx + 4), 1)?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         a.ud2()
     });
     let End::Unsupported(reason) = end_of(&code) else { panic!("the guest must end as unsupported") };

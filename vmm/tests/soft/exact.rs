@@ -1,24 +1,24 @@
 //! The same guest has the same trail, whatever the caches, the stops and the observers.
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::layout::{PAGE, PAGE_TABLES};
 use everett_vmm::{Trail, Until};
-use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, assemble, count_tick, machine, plain, timer};
 
 /// A guest with a periodic timer whose handler counts, and a main program that computes, writes and sleeps.
 pub(crate) fn busy() -> Vec<u8> {
     assemble(|a| {
-        let mut handler = a.create_label();
+        let handler = a.create_label();
         timer(a, 7_001, handler)?;
         a.sti()?;
-        let (mut outer, mut inner) = (a.create_label(), a.create_label());
+        let (outer, inner) = (a.create_label(), a.create_label());
         a.mov(rdi, DATA + 0x1000)?;
-        a.set_label(&mut outer)?;
+        a.set_label(outer)?;
         a.mov(ecx, 3_000)?;
-        a.set_label(&mut inner)?;
+        a.set_label(inner)?;
         a.imul_3(rax, rax, 0x41c6_4e6d)?;
         a.add(rax, 12_345)?;
         a.mov(r10, rax)?;
@@ -30,7 +30,7 @@ pub(crate) fn busy() -> Vec<u8> {
         a.add(rsi, rax)?;
         a.hlt()?;
         a.jmp(outer)?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     })
 }
@@ -137,7 +137,7 @@ const ACCESSED: i32 = 1 << 5;
 #[test]
 fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
     let code = assemble(|a| {
-        let mut end = a.create_label();
+        let end = a.create_label();
         a.mov(rsp, DATA)?;
         a.mov(rbx, STRADDLING)?;
         // MOV EAX, imm32 from the last byte on, followed by RET.
@@ -152,7 +152,7 @@ fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
         a.and(dword_ptr(rdi), !ACCESSED)?;
         a.call(rbx)?;
         a.mov(ecx, dword_ptr(rdi))?;
-        a.set_label(&mut end)?;
+        a.set_label(end)?;
         a.jmp(end)
     });
     let mut machine = plain(&code);

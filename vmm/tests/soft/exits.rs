@@ -1,12 +1,12 @@
 //! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only after exits.
 
+use everett_assembler::*;
 use everett_cpu::{CacheConfig, Watchpoint};
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
 use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::machine::End;
 use everett_vmm::{Digest, Machine, Stop, Until};
-use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer};
 
@@ -28,13 +28,13 @@ fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machin
 /// is taken during one.
 fn busy() -> Machine {
     let code = assemble(|a| {
-        let (mut handler, mut again, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (handler, again, inner) = (a.create_label(), a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.sti()?;
         a.mov(r12d, 200)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.mov(ecx, 5000)?;
-        a.set_label(&mut inner)?;
+        a.set_label(inner)?;
         a.mov(rbx, DATA)?;
         a.add(qword_ptr(rbx + 0x100), rcx)?;
         a.dec(ecx)?;
@@ -58,7 +58,7 @@ fn busy() -> Machine {
         a.jnz(again)?;
         a.cli()?;
         a.hlt()?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     });
     machine_with(&code, |_| {})
@@ -124,10 +124,10 @@ fn a_stop_at_a_vtime_is_the_first_exit_at_or_after_it() {
 #[test]
 fn an_endless_computation_ends_at_the_same_place_with_and_without_observers() {
     let code = assemble(|a| {
-        let mut forever = a.create_label();
+        let forever = a.create_label();
         out(a, UART, u32::from(b'.'))?;
         a.mov(rbx, DATA)?;
-        a.set_label(&mut forever)?;
+        a.set_label(forever)?;
         a.inc(rsi)?;
         a.mov(qword_ptr(rbx), rsi)?;
         a.jmp(forever)

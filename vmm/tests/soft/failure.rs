@@ -1,5 +1,6 @@
 //! A panic in the engine's own code ends its machine with the panic's message. Other machines continue.
 
+use everett_assembler::*;
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
 use everett_vmm::clock::ClockMode;
@@ -9,7 +10,6 @@ use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
-use iced_x86::code_asm::*;
 
 use crate::guest::{UART, assemble, config_in, out};
 
@@ -23,9 +23,9 @@ const FROM: u64 = 60_000;
 /// Returns a guest that executes CPUID in each round, prints a dot every 256 rounds, and finally halts for ever.
 fn guest() -> Vec<u8> {
     assemble(|a| {
-        let (mut again, mut quiet) = (a.create_label(), a.create_label());
+        let (again, quiet) = (a.create_label(), a.create_label());
         a.mov(r12d, ROUNDS)?;
-        a.set_label(&mut again)?;
+        a.set_label(again)?;
         a.xor(eax, eax)?;
         a.xor(ecx, ecx)?;
         a.cpuid()?;
@@ -33,7 +33,7 @@ fn guest() -> Vec<u8> {
         a.test(r12d, 0xff)?;
         a.jnz(quiet)?;
         out(a, UART, u32::from(b'.'))?;
-        a.set_label(&mut quiet)?;
+        a.set_label(quiet)?;
         a.dec(r12d)?;
         a.jnz(again)?;
         a.cli()?;

@@ -5,6 +5,7 @@
 //! that is meant to change trails needs a new machine version; the assertion prints the new values, to be copied into
 //! [`GOLDEN`].
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_fault::{Distribution, Fault, Links, Requests};
 use everett_snapshot::Pool;
@@ -22,8 +23,6 @@ use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::{LinkConfig, WireConfig};
 use everett_vmm::world::{World, WorldStop, WorldUntil};
 use everett_vmm::{Machine, Stop};
-use iced_x86::IcedError;
-use iced_x86::code_asm::*;
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -170,7 +169,7 @@ fn lay(ram: &Ram, number: u8) {
 }
 
 /// Emits code that sets the queue's available index to R13 and notifies the device. Uses RBX.
-fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
+fn publish(a: &mut Assembler, queue: &Queue) -> Result<(), Error> {
     a.mov(rbx, queue.available() + 2)?;
     a.mov(word_ptr(rbx), r13w)?;
     store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
@@ -180,10 +179,10 @@ fn publish(a: &mut CodeAssembler, queue: &Queue) -> Result<(), IcedError> {
 /// sends a frame with its results so far, and sleeps until the next tick.
 fn guest() -> Vec<u8> {
     assemble(|a| {
-        let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
-        let (mut next, mut done) = (a.create_label(), a.create_label());
+        let (handler, round, inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (next, done) = (a.create_label(), a.create_label());
         a.mov(rsi, SCRIPT)?;
-        a.set_label(&mut next)?;
+        a.set_label(next)?;
         a.mov(rbx, qword_ptr(rsi))?;
         a.mov(rax, qword_ptr(rsi + 8))?;
         a.add(rsi, 16)?;
@@ -191,16 +190,16 @@ fn guest() -> Vec<u8> {
         a.jz(done)?;
         a.mov(dword_ptr(rbx), eax)?;
         a.jmp(next)?;
-        a.set_label(&mut done)?;
+        a.set_label(done)?;
         a.xor(r13d, r13d)?;
         a.xor(r15d, r15d)?;
         timer(a, 60_000, handler)?;
         // All receive buffers are available from the start.
         store(a, RECEIVE.available(), u32::from(RECEIVE.size) << 16)?;
         a.sti()?;
-        a.set_label(&mut round)?;
+        a.set_label(round)?;
         a.mov(ecx, 500)?;
-        a.set_label(&mut inner)?;
+        a.set_label(inner)?;
         a.mov(rbx, ENTROPY)?;
         a.add(r8, qword_ptr(rbx))?;
         a.ror(r8, 7)?;
@@ -232,7 +231,7 @@ fn guest() -> Vec<u8> {
         store(a, RECEIVE.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), RECEIVE.number)?;
         a.hlt()?;
         a.jmp(round)?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     })
 }

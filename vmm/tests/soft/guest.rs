@@ -1,10 +1,10 @@
 //! Guests of a few instructions: assembled, wrapped into a kernel file, and booted.
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::{Machine, MachineConfig};
-use iced_x86::code_asm::*;
 use tempfile::TempDir;
 
 /// Address where the guest's code starts.
@@ -17,8 +17,8 @@ pub(crate) const LAPIC: u64 = 0xfee0_0000;
 pub(crate) const UART: u32 = 0x3f8;
 
 /// Assembles code that starts at [`ENTRY`].
-pub(crate) fn assemble(write: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Vec<u8> {
-    let mut a = CodeAssembler::new(64).unwrap();
+pub(crate) fn assemble(write: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Vec<u8> {
+    let mut a = Assembler::new();
     write(&mut a).unwrap();
     a.assemble(ENTRY).unwrap()
 }
@@ -57,20 +57,20 @@ pub(crate) fn plain(code: &[u8]) -> Machine {
 }
 
 /// Stores a doubleword to an absolute address. Uses RBX.
-pub(crate) fn store(a: &mut CodeAssembler, address: u64, value: u32) -> Result<(), IcedError> {
+pub(crate) fn store(a: &mut Assembler, address: u64, value: u32) -> Result<(), Error> {
     a.mov(rbx, address)?;
     a.mov(dword_ptr(rbx), value as i32)
 }
 
 /// Writes a byte with OUT. Uses RAX and RDX.
-pub(crate) fn out(a: &mut CodeAssembler, port: u32, value: u32) -> Result<(), IcedError> {
+pub(crate) fn out(a: &mut Assembler, port: u32, value: u32) -> Result<(), Error> {
     a.mov(edx, port)?;
     a.mov(eax, value)?;
     a.out(dx, al)
 }
 
 /// Points `vector` at `handler`, loads the table, and sets up a stack. Uses RAX, RBX and RCX.
-pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> Result<(), IcedError> {
+pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(), Error> {
     a.lea(rax, qword_ptr(handler))?;
     a.mov(rbx, IDT + 16 * vector)?;
     a.mov(word_ptr(rbx), ax)?;
@@ -88,7 +88,7 @@ pub(crate) fn vector(a: &mut CodeAssembler, vector: u64, handler: CodeLabel) -> 
 }
 
 /// Starts a periodic timer of `counts` counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.
-pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> Result<(), IcedError> {
+pub(crate) fn timer(a: &mut Assembler, counts: u32, handler: Label) -> Result<(), Error> {
     vector(a, 0x40, handler)?;
     store(a, LAPIC + 0xf0, 0x1ff)?;
     store(a, LAPIC + 0x3e0, 0xb)?;
@@ -97,7 +97,7 @@ pub(crate) fn timer(a: &mut CodeAssembler, counts: u32, handler: CodeLabel) -> R
 }
 
 /// Assembles a timer's whole handler, which counts in R15.
-pub(crate) fn count_tick(a: &mut CodeAssembler) -> Result<(), IcedError> {
+pub(crate) fn count_tick(a: &mut Assembler) -> Result<(), Error> {
     a.push(rbx)?;
     a.inc(r15)?;
     store(a, LAPIC + 0xb0, 0)?;

@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 
+use everett_assembler::*;
 use everett_fault::{Fault, Links};
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::bisect::Subject;
 use everett_vmm::divergence::{Cause, Side, first_difference};
 use everett_vmm::machine::{Machine, Stop, Until};
 use everett_vmm::world::{World, WorldStop, WorldUntil};
-use iced_x86::code_asm::*;
 
 use crate::guest::{DATA, assemble, plain};
 use crate::plan::{trio, world};
@@ -25,7 +25,7 @@ const OFFSET: i32 = 0x5000;
 /// address.
 fn revoking() -> Vec<u8> {
     assemble(|a| {
-        let mut wait = a.create_label();
+        let wait = a.create_label();
         a.mov(rsi, DATA)?;
         a.mov(qword_ptr(rsi + OFFSET), 0x1111)?;
         a.mov(rdi, DIRECTORY)?;
@@ -34,7 +34,7 @@ fn revoking() -> Vec<u8> {
         a.mov(rax, DATA | 0x83)?;
         a.mov(qword_ptr(rdi), rax)?;
         a.mov(rcx, 50_000u64)?;
-        a.set_label(&mut wait)?;
+        a.set_label(wait)?;
         a.add(rdx, qword_ptr(rbx + OFFSET))?;
         a.dec(rcx)?;
         a.jnz(wait)?;

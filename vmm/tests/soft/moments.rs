@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_snapshot::{Base, BaseFile, Image, Pool};
 use everett_vmm::machine::{Moment, MomentError, STATE_VERSION};
 use everett_vmm::{Machine, MachineConfig, Trail, Until};
-use iced_x86::code_asm::*;
 use proptest::prelude::*;
 
 use crate::exact::{HORIZON, INTERVAL, busy, reference};
@@ -104,12 +104,12 @@ fn decoded_code_survives_a_restore() {
 /// Code that rewrites one of its own instructions again and again, and sums the results.
 fn rewriting() -> Vec<u8> {
     assemble(|a| {
-        let (mut top, mut place) = (a.create_label(), a.create_label());
-        a.set_label(&mut top)?;
+        let (top, place) = (a.create_label(), a.create_label());
+        a.set_label(top)?;
         a.inc(rcx)?;
         a.lea(rbx, qword_ptr(place))?;
         a.mov(dword_ptr(rbx + 1), ecx)?;
-        a.set_label(&mut place)?;
+        a.set_label(place)?;
         a.mov(eax, 0x1234_5678)?;
         a.add(rdx, rax)?;
         a.mov(rdi, DATA)?;

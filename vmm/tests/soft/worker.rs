@@ -1,17 +1,16 @@
 //! Guests that execute a script: one that sleeps afterwards, and one that works and drives its card correctly.
 
-use iced_x86::code_asm::*;
+use everett_assembler::*;
 use virtio_bindings::virtio_mmio as reg;
 
 use crate::card::{CARD, ENTRY_BYTES, HEADER, JUMP, RECEIVE, SCRIPT, SIZE, TRANSMIT, buffer, rings};
 use crate::guest::{assemble, count_tick, out, store, timer};
 
 /// Executes the script to its end. Uses RAX, RBX, RCX and RSI.
-fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
-    let (mut next, mut spin, mut jump, mut done) =
-        (a.create_label(), a.create_label(), a.create_label(), a.create_label());
+fn play(a: &mut Assembler) -> Result<(), Error> {
+    let (next, spin, jump, done) = (a.create_label(), a.create_label(), a.create_label(), a.create_label());
     a.mov(rsi, SCRIPT)?;
-    a.set_label(&mut next)?;
+    a.set_label(next)?;
     a.mov(rbx, qword_ptr(rsi))?;
     a.mov(eax, dword_ptr(rsi + 8))?;
     a.mov(ecx, dword_ptr(rsi + 12))?;
@@ -22,14 +21,14 @@ fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.mov(dword_ptr(rbx), eax)?;
     a.test(ecx, ecx)?;
     a.jz(next)?;
-    a.set_label(&mut spin)?;
+    a.set_label(spin)?;
     a.dec(ecx)?;
     a.jnz(spin)?;
     a.jmp(next)?;
-    a.set_label(&mut jump)?;
+    a.set_label(jump)?;
     a.mov(esi, eax)?;
     a.jmp(next)?;
-    a.set_label(&mut done)?;
+    a.set_label(done)?;
     a.nop()
 }
 
@@ -37,9 +36,9 @@ fn play(a: &mut CodeAssembler) -> Result<(), IcedError> {
 pub(crate) fn player() -> Vec<u8> {
     assemble(|a| {
         play(a)?;
-        let mut forever = a.create_label();
+        let forever = a.create_label();
         a.sti()?;
-        a.set_label(&mut forever)?;
+        a.set_label(forever)?;
         a.hlt()?;
         a.jmp(forever)
     })
@@ -67,15 +66,15 @@ pub(crate) const LONGEST: usize = 12;
 /// after each round until the next interrupt.
 pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     assemble(|a| {
-        let (mut handler, mut round, mut inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (handler, round, inner) = (a.create_label(), a.create_label(), a.create_label());
         play(a)?;
         timer(a, 17_001, handler)?;
         note_time(a)?;
         a.xor(r12d, r12d)?;
         a.sti()?;
-        a.set_label(&mut round)?;
+        a.set_label(round)?;
         a.mov(ecx, 2_000)?;
-        a.set_label(&mut inner)?;
+        a.set_label(inner)?;
         a.imul_3(r8, r8, 0x41c6_4e6d)?;
         a.add(r8, 12_345)?;
         a.dec(ecx)?;
@@ -87,13 +86,13 @@ pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
             a.hlt()?;
         }
         a.jmp(round)?;
-        a.set_label(&mut handler)?;
+        a.set_label(handler)?;
         count_tick(a)
     })
 }
 
 /// Sets R11 to the current time, and R12 to the longest time between two calls so far.
-fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
+fn note_time(a: &mut Assembler) -> Result<(), Error> {
     a.rdtsc()?;
     a.shl(rdx, 32)?;
     a.or(rax, rdx)?;
@@ -105,7 +104,7 @@ fn note_time(a: &mut CodeAssembler) -> Result<(), IcedError> {
 }
 
 /// Makes as many buffers available as were used. Buffers are used in order.
-fn receive(a: &mut CodeAssembler) -> Result<(), IcedError> {
+fn receive(a: &mut Assembler) -> Result<(), Error> {
     let [_, available, used] = rings(RECEIVE);
     a.mov(rbx, used)?;
     a.movzx(eax, word_ptr(rbx + 2))?;
@@ -122,7 +121,7 @@ fn receive(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.mov(dword_ptr(rbx + reg::VIRTIO_MMIO_INTERRUPT_ACK as i32), eax)
 }
 
-fn transmit(a: &mut CodeAssembler) -> Result<(), IcedError> {
+fn transmit(a: &mut Assembler) -> Result<(), Error> {
     a.inc(r13)?;
     a.mov(rbx, buffer(TRANSMIT, 0) + u64::from(HEADER) + 14)?;
     a.mov(qword_ptr(rbx), r13)?;

@@ -1,0 +1,15 @@
+//! Mistakes in programs.
+
+use std::fmt::{self, Display, Formatter};
+
+/// Mistake in the program: an instruction with operands that it does not have, or an address out of its reach.
+#[derive(Debug)]
+pub struct Error(pub(crate) String);
+
+impl Display for Error {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
