@@ -301,8 +301,10 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     if a.branches.is_some() && b.branches.is_some() {
         assert_eq!(a.branches, b.branches, "{way}: conditional branches");
     }
-    let differs = a.ram.iter().zip(&b.ram).position(|(x, y)| x != y);
-    assert_eq!(differs, None, "{way}: RAM differs");
+    if a.ram != b.ram {
+        let at = a.ram.iter().zip(&b.ram).position(|(x, y)| x != y);
+        panic!("{way}: RAM differs at {at:?}");
+    }
 }
 
 /// True if a CPU with the planted defect of stale TLB entries gives another result than a correct CPU.
