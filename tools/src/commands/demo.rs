@@ -29,8 +29,8 @@ use crate::ui::{Ui, printable, style};
 /// `everett demo`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The seed
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    /// The seed; under the default the finding comes soon
+    #[arg(long, value_name = "N", default_value_t = 15)]
     pub seed: u64,
     /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
@@ -42,6 +42,8 @@ const WORLD: &str = "examples/redis-sentinel/world.toml";
 const CONTROL: &str = "examples/redis-sentinel/alone.toml";
 /// Number of branches after which the demo gives up.
 const BRANCHES_MAX: u64 = 600;
+/// Minimum number of branches of the control. After fewer without a finding, little would be known.
+const CONTROL_BRANCHES_MIN: u64 = 60;
 /// Name of the run directory without `-o`; further ones get a number.
 const FOLDER: &str = "everett-demo";
 /// Maximum number of such folders in one place.
@@ -117,15 +119,16 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     heading(ui, 5, "The story")?;
     story(ui, setting, &shrunk)?;
 
+    let branches_of_control = branches.max(CONTROL_BRANCHES_MIN);
     heading(
         ui,
         6,
         &format!(
-            "The control: one Redis that flushes before it answers, the same faults, {branches} branches"
+            "The control: one Redis that flushes before it answers, the same faults, {branches_of_control} branches"
         ),
     )?;
     let control = demo_versions::prepare(ui, control, args.seed, &interrupt)?;
-    let limits = Limits { branches, until_found: false, ..limits };
+    let limits = Limits { branches: branches_of_control, until_found: false, ..limits };
     let (form, control_run) = (Form::default(), place.path().join("control"));
     let (clean, _) = explore::go(ui, &control, &control_run, &limits, &interrupt, &|_| {}, form)?;
     let control_findings = clean.merged.findings().len();
