@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use everett_input::file as input;
 
@@ -14,7 +14,7 @@ use crate::cache::{self, Cache, Entry, Key};
 use crate::debian::{self, package::Package};
 use crate::kernel::modules::{Available, DEFAULT_MODULES};
 use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_vmlinux, vmlinux};
-use crate::progress::{Progress, Stage};
+use crate::progress::Progress;
 use crate::{initramfs, kernel};
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
@@ -35,23 +35,31 @@ struct Parts {
     modules: Option<Available>,
 }
 
-pub(super) fn build(
+/// What a kernel is made from; nothing of it has to be downloaded any more.
+pub(super) struct Source {
+    key: Key,
+    content: SourceContent,
+}
+
+enum SourceContent {
+    /// File of a package.
+    Package(PathBuf),
+    Parts(Parts),
+}
+
+/// Fetches the kernel's package, or reads its files.
+pub(super) fn fetch(
     spec: &ImageSpec,
-    cache: &Cache,
     packages: &mut Packages<'_>,
     progress: &mut dyn Progress,
-) -> Result<Kernel, Error> {
+) -> Result<Source, Error> {
     match &spec.kernel {
         KernelSource::Package(name) => {
             let fetched = packages.kernel(name, progress)?;
-            progress.at(Stage::Kernel, 0, 1);
             let key = Key::new("kernel package").with(VERSION).with(&fetched.locked.sha256);
-            let built = entries(spec, cache, &key, || of_package(&Package::open(&fetched.path)?))?;
-            progress.at(Stage::Kernel, 1, 1);
-            Ok(built)
+            Ok(Source { key, content: SourceContent::Package(fetched.path) })
         }
         KernelSource::File { path, modules } => {
-            progress.at(Stage::Kernel, 0, 1);
             let parts = Parts {
                 vmlinux: read_vmlinux(path)?,
                 modules: modules.as_deref().map(of_folder).transpose()?,
@@ -60,10 +68,18 @@ pub(super) fn build(
             for input in parts.modules.iter().flat_map(Available::identity) {
                 key = key.with(input);
             }
-            let built = entries(spec, cache, &key, || Ok(parts))?;
-            progress.at(Stage::Kernel, 1, 1);
-            Ok(built)
+            Ok(Source { key, content: SourceContent::Parts(parts) })
         }
+    }
+}
+
+impl Source {
+    /// Makes the kernel and the initramfs, or takes them from the cache.
+    pub(super) fn build(self, spec: &ImageSpec, cache: &Cache) -> Result<Kernel, Error> {
+        entries(spec, cache, &self.key, || match self.content {
+            SourceContent::Package(path) => of_package(&Package::open(&path)?),
+            SourceContent::Parts(parts) => Ok(parts),
+        })
     }
 }
 

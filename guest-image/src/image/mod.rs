@@ -9,11 +9,13 @@ mod root;
 use crate::cache::{self, Cache, Entry};
 use crate::configure::{self, Configure};
 use crate::lock::{self, Lock, LockedImage};
-use crate::progress::Progress;
+use crate::progress::{Progress, Stage};
 use crate::{apt, archive, debian, mirror, squashfs};
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::thread;
 
 use everett_remote::Access;
 
@@ -223,8 +225,18 @@ pub fn build(
     let mut packages = packages::Packages::new(spec, cache, access, old);
     packages.check()?;
 
-    let kernel = kernel::build(spec, cache, &mut packages, progress)?;
-    let root = root::build(spec, cache, &mut packages, &kernel, machine, progress)?;
+    let source = kernel::fetch(spec, &mut packages, progress)?;
+    // The kernel is unpacked while other packages are downloaded.
+    let (kernel, fetched) = thread::scope(|scope| {
+        let kernel = scope.spawn(|| source.build(spec, cache));
+        let fetched = root::fetch(spec, &mut packages, progress);
+        progress.at(Stage::Kernel, 0, 1);
+        let kernel = kernel.join().unwrap_or_else(|panic| resume_unwind(panic));
+        progress.at(Stage::Kernel, 1, 1);
+        (kernel, fetched)
+    });
+    let (kernel, fetched) = (kernel?, fetched?);
+    let root = root::build(spec, cache, &fetched, &kernel, machine, progress)?;
 
     let mut lock = packages.into_lock();
     lock.images.clone_from(&spec.images);

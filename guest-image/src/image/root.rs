@@ -57,18 +57,30 @@ const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
 const MOUNT_POINTS: [(&str, u32); 5] =
     [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
 
+/// Fetches the packages that the root is made from, if it is made from packages.
+pub(super) fn fetch(
+    spec: &ImageSpec,
+    packages: &mut Packages<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Fetched>, Error> {
+    match &spec.root {
+        RootSource::Packages(names) => packages.closure(names, progress),
+        RootSource::None | RootSource::Folder(_) | RootSource::Tar(_) => Ok(Vec::new()),
+    }
+}
+
+/// Makes the root from these packages, or from what `spec` names instead, or takes it from the cache.
 pub(super) fn build(
     spec: &ImageSpec,
     cache: &Cache,
-    packages: &mut Packages<'_>,
+    fetched: &[Fetched],
     kernel: &Kernel,
     machine: &mut dyn Configure,
     progress: &mut dyn Progress,
 ) -> Result<Option<Entry>, Error> {
     let entry = match &spec.root {
         RootSource::None => return Ok(None),
-        RootSource::Packages(names) => {
-            let fetched = packages.closure(names, progress)?;
+        RootSource::Packages(_) => {
             // The machine that configures the packages is an input as well, with its kernel and its agent.
             let of_machine = |kind: &str| {
                 let key = key(spec, kind).with(configure::VERSION).with(machine.identity());
@@ -82,7 +94,7 @@ pub(super) fn build(
                 Some(entry) => entry,
                 None => {
                     let mut builder = RootBuilder { spec, cache, kernel, machine, progress };
-                    let (tree, _spool) = builder.of_packages(&fetched, layer_key)?;
+                    let (tree, _spool) = builder.of_packages(fetched, layer_key)?;
                     store(spec, cache, &key, tree, progress)?
                 }
             }
