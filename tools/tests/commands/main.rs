@@ -1,0 +1,9 @@
+//! Commands that boot no machine, and what the builds of the program share.
+
+mod cache;
+mod command_line;
+mod features;
+mod init;
+mod install;
+mod runs;
+mod serve;
