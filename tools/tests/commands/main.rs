@@ -1,6 +1,8 @@
 //! Commands that boot no machine, and what the builds of the program share.
 
 mod cache;
+#[path = "../cmd/cases.rs"]
+mod cases;
 mod command_line;
 mod features;
 mod init;

@@ -2,6 +2,8 @@
 //! reason.
 
 mod agent;
+#[path = "../cmd/cases.rs"]
+mod cases;
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;
 mod without_apt;
@@ -35,7 +37,7 @@ fn command_lines_where_kvm_is_not_exact() -> Ran {
     if doctor::examine().unproven.is_empty() {
         return Err(Lacking::new("/dev/kvm is exact on this host"));
     }
-    trycmd::TestCases::new().case("tests/cmd/inexact/*.toml");
+    cases::run("tests/cmd/inexact");
     Ok(())
 }
 
