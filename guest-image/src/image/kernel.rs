@@ -35,15 +35,16 @@ struct Parts {
     modules: Option<Available>,
 }
 
-/// What a kernel is made from; nothing of it has to be downloaded any more.
+/// Inputs of a kernel, all of them on this host.
 pub(super) struct Source {
     key: Key,
     content: SourceContent,
 }
 
 enum SourceContent {
-    /// File of a package.
+    /// Path of a kernel package's file.
     Package(PathBuf),
+    /// A kernel and modules that the world names.
     Parts(Parts),
 }
 
