@@ -10,16 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Makes an ELF file that passes for a kernel: a header and one empty loadable segment.
-fn vmlinux() -> Vec<u8> {
-    let mut elf = vec![0u8; 64 + 56];
-    elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    elf[18..20].copy_from_slice(&62u16.to_le_bytes());
-    elf[32..40].copy_from_slice(&64u64.to_le_bytes());
-    elf[56..58].copy_from_slice(&1u16.to_le_bytes());
-    elf[64..68].copy_from_slice(&1u32.to_le_bytes());
-    elf
-}
+use crate::kernel::vmlinux;
 
 /// Returns a tar header of a file owned by root.
 fn header() -> tar::Header {

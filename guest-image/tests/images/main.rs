@@ -2,3 +2,4 @@
 
 mod apt;
 mod build;
+mod kernel;

@@ -15,14 +15,7 @@ struct Lab(TempDir);
 impl Lab {
     fn new() -> Lab {
         let lab = Lab(tempfile::tempdir().unwrap());
-        // The smallest file that passes as a kernel: an ELF header and one empty segment to load.
-        let mut elf = vec![0u8; 64 + 56];
-        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        elf[18..20].copy_from_slice(&62u16.to_le_bytes());
-        elf[32..40].copy_from_slice(&64u64.to_le_bytes());
-        elf[56..58].copy_from_slice(&1u16.to_le_bytes());
-        elf[64..68].copy_from_slice(&1u32.to_le_bytes());
-        fs::write(lab.path("vmlinux"), elf).unwrap();
+        fs::write(lab.path("vmlinux"), crate::kernel::vmlinux()).unwrap();
         fs::create_dir_all(lab.path("root/bin")).unwrap();
         fs::write(lab.path("root/bin/tool"), "tool").unwrap();
         let world = "[image]\nkernel = \"vmlinux\"\nrootfs = \"root\"\n[[node]]\nname = \"a\"\n";

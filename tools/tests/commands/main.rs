@@ -7,5 +7,8 @@ mod command_line;
 mod features;
 mod init;
 mod install;
+#[path = "../../../guest-image/tests/images/kernel.rs"]
+mod kernel;
+mod records;
 mod runs;
 mod serve;

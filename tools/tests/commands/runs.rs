@@ -5,9 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use everett_explorer::run::{Evidence, Header, Hit, Journal, Merged, Reading, Record, Why};
+use everett_explorer::run::{Header, Journal, Merged, Reading, Why};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::records::{hit, record};
 
 struct Lab(TempDir);
 
@@ -67,7 +69,9 @@ impl Lab {
         let (folder, header) = (self.path(name), self.header(identity));
         let mut journal = Journal::create(&folder, &header).unwrap();
         for (choice, signature) in (0..).zip(signatures) {
-            journal.append(record(choice, signature)).unwrap();
+            journal
+                .append(record(choice, vec![hit("p", signature, format!("it is \u{1b}[31m{signature}"))]))
+                .unwrap();
         }
         let merged: Merged = Reading::open(&folder).unwrap().merged(u64::MAX).unwrap();
         journal.finish(&merged.end(Why::Branches, 12)).unwrap();
@@ -84,27 +88,6 @@ impl Lab {
         self.explored("c", "j", 3_000, &[]);
         // The order in which they are recorded does not matter.
         self.prints(&["runs", "add", "c", "a", "b"]);
-    }
-}
-
-fn record(choice: u64, signature: &str) -> Record {
-    Record {
-        choice,
-        path: format!("1000.{}", choice + 1).parse().unwrap(),
-        end_ns: 1_000_001_000,
-        instructions: 10,
-        executed: 10,
-        cpu_ns: 60_000_000_000,
-        faults: 1,
-        hits: vec![Hit {
-            property: "p".to_owned(),
-            signature: signature.to_owned(),
-            text: format!("it is \u{1b}[31m{signature}"),
-            vtime_ns: 5_000,
-            node: None,
-            evidence: Evidence::default(),
-        }],
-        ..Record::default()
     }
 }
 

@@ -6,9 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{Evidence, Header, Hit, Journal, Reading, Record, Why};
+use everett_explorer::run::{Header, Hit, Journal, Reading, Why};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::records::{hit, record};
 
 fn header() -> Header {
     Header {
@@ -23,26 +25,9 @@ fn header() -> Header {
     }
 }
 
-fn record(choice: u64, found: bool) -> Record {
-    let hit = || Hit {
-        property: "lost write".to_owned(),
-        signature: "s".to_owned(),
-        text: "it is lost".to_owned(),
-        vtime_ns: 5_000,
-        node: None,
-        evidence: Evidence::default(),
-    };
-    Record {
-        choice,
-        path: format!("1000.{}", choice + 1).parse().unwrap(),
-        end_ns: 1_000_001_000,
-        instructions: 10,
-        executed: 10,
-        cpu_ns: 60_000_000_000,
-        faults: 1,
-        hits: if found { vec![hit()] } else { Vec::new() },
-        ..Record::default()
-    }
+/// Returns the findings of a branch: one or none.
+fn hits(found: bool) -> Vec<Hit> {
+    found.then(|| hit("lost write", "s", "it is lost".to_owned())).into_iter().collect()
 }
 
 /// A run directory, its writer, and a server of it.
@@ -127,7 +112,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     assert!(page.contains(&format!("data-version=\"{first}\"")) && !page.contains("it is lost"));
     assert_eq!(lab.state()["ended"], json!(false));
     for choice in 0..3 {
-        lab.journal.as_mut().unwrap().append(record(choice, choice == 2)).unwrap();
+        lab.journal.as_mut().unwrap().append(record(choice, hits(choice == 2))).unwrap();
     }
     // Half a record at the end of the file is not read.
     let branches = lab.run().join("branches.bin");
@@ -147,7 +132,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     journal.finish(&merged.end(Why::Branches, 12)).unwrap();
     lab.until(|state| state["ended"] == json!(true));
     let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
-    journal.append(record(3, false)).unwrap();
+    journal.append(record(3, Vec::new())).unwrap();
     lab.until(|state| state["ended"] == json!(false));
     // A run directory that cannot be read is a problem, and the last page stays.
     let run = lab.run().join("run.json");
