@@ -30,7 +30,7 @@ use crate::ui::{Ui, printable, style};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The seed; under the default the finding comes soon
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 18)]
     pub seed: u64,
     /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
