@@ -6,95 +6,24 @@
 //! that instruction and the rest of the block. So only the interpreter deals with exceptions, devices, and stores to
 //! code and page tables.
 
-use iced_x86::{Decoder, Encoder, Instruction, RflagsBits};
+use iced_x86::{Decoder, Encoder, Instruction};
 
 use super::asm::{Alu, Asm, BELOW, EQUAL, Label, R10, R11, R13, R15};
-use super::choice::{Plain, plain};
+use super::choice::plain;
+use super::emitter::{Emitter, InHost, Places, Source, Ways};
 use super::frame::slot as at_slot;
-use super::lazy::Operation;
-use super::links::Links;
 use super::registers::Registers;
-use super::routines::Routines;
 use super::sites::{FULL, Sites, WAYS};
 use super::vectors::can_be_vector;
-use super::{INTERPRET, NO_SITE};
 use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
-use crate::op::{Kind, Op, slot};
-
-pub(super) const GUEST_RSP: u8 = 4;
-/// All six arithmetic flags.
-pub(super) const ARITH: u32 =
-    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
-
-/// A block to translate.
-pub(super) struct Source<'s> {
-    /// Bytes of the block.
-    pub bytes: &'s [u8],
-    /// Operations of the block.
-    pub ops: &'s [Op],
-    /// Index of the block's first operation in the cache's arena.
-    pub ops_start: u32,
-    /// Number of the translation.
-    pub id: u32,
-    /// Place of the block: content number of its page, and its offset in the page.
-    pub place: u64,
-    /// Facts known about the block's surroundings.
-    pub expected: Expected,
-}
-
-/// Facts known about the surroundings of a block.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Expected {
-    /// Word of the block's place if edges are recorded, otherwise 0.
-    pub named: u64,
-    /// Content number of the next page, if the block's only instruction continues there.
-    pub second: Option<u64>,
-    /// Place of the block that last followed this one.
-    pub next: Option<u64>,
-    /// True if the block ends with a branch that must be counted.
-    pub counts: bool,
-}
-
-/// Addresses that translated code refers to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'p> {
-    /// Start of the memory for translated code.
-    pub base: u64,
-    /// Address at which this block's code will be placed.
-    pub next: u64,
-    /// Addresses of the shared routines.
-    pub routines: Routines,
-    /// Addresses of existing translations.
-    pub links: &'p Links,
-}
-
-/// The arithmetic flags of the guest that the host's flags currently hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InHost {
-    Nothing,
-    AllButOverflow,
-    All,
-}
+use crate::op::{Kind, slot};
 
 /// Translates blocks, one at a time.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     asm: Asm,
     registers: Registers,
-}
-
-/// Known exits of a block: at most two.
-pub(super) type Ways = [Option<Way>; 2];
-
-/// A jump to another block on the page that is current at that point.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
-    /// Place of the target block.
-    pub place: u64,
-    /// For a target without a translation: the address of the jump's displacement, and the label to which it leads
-    /// for now.
-    pub open: Option<(u64, Label)>,
 }
 
 /// Code of a block, before it is placed.
@@ -137,24 +66,6 @@ impl Translation {
         let ways = block.ways;
         Emitted { code: self.asm.finish(), ways }
     }
-}
-
-pub(super) struct Emitter<'e> {
-    pub asm: &'e mut Asm,
-    pub registers: &'e mut Registers,
-    pub sites: &'e mut Sites,
-    pub encoder: Encoder,
-    pub source: &'e Source<'e>,
-    pub places: &'e Places<'e>,
-    pub instructions: &'e [Instruction],
-    /// For each instruction, whether it is translated and whether its flags are observed.
-    pub plain: &'e [Plain],
-    /// Guest flags that the host's flags hold at this point.
-    pub in_host: InHost,
-    /// Operation and width of the operands stored for lazy flags, if known at this point.
-    pub known: Option<(Operation, u8)>,
-    /// Known exits so far, as in [`Emitted`].
-    pub ways: Ways,
 }
 
 impl Emitter<'_> {
@@ -238,30 +149,4 @@ impl Emitter<'_> {
             self.asm.bind(nowhere);
         }
     }
-
-    /// Adds a site after a call of a routine that may leave instruction `n` to the interpreter.
-    pub(super) fn site(&mut self, n: usize) {
-        let at = (self.asm.here() - self.places.base) as u32;
-        self.sites.add(at, self.source.id, n, self.registers);
-    }
-    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if `n` is `None`. All registers
-    /// must be saved.
-    pub(super) fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
-        n.map_or(NO_SITE, |n| {
-            let number = self.sites.next();
-            self.site(n);
-            number
-        })
-    }
-    /// Emits code that leaves the block before instruction `n`, for the interpreter.
-    pub(super) fn interpret(&mut self, n: usize) {
-        self.registers.save(self.asm);
-        self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
-        self.asm.jump_to(self.places.routines.leave);
-    }
-}
-
-/// Returns the word that encodes why translated code was left.
-fn leave_word(why: u8, id: u32, n: u32) -> u64 {
-    u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

@@ -1,14 +1,17 @@
 //! The choice of the instructions of a block that are translated, and the analysis of which flags are observed.
 
-use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use super::block::ARITH;
 use super::lazy::Operation;
 use super::registers::FIXED;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};
 
-/// True if the instruction has a memory operand whose address [`Emitter::address`](super::block::Emitter::address)
+/// All six arithmetic flags.
+pub(super) const ARITH: u32 =
+    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::CF | RflagsBits::PF;
+
+/// True if the instruction has a memory operand whose address [`Emitter::address`](super::emitter::Emitter::address)
 /// can compute.
 pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
     (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
@@ -86,7 +89,7 @@ pub(super) fn writes_whole(i: &Instruction) -> bool {
     whole && i.op0_register().size() >= 4
 }
 
-/// True if [`Emitter::plain`](super::block::Emitter::plain()) can translate the instruction.
+/// True if [`Emitter::plain`](super::emitter::Emitter::plain()) can translate the instruction.
 fn can_be_plain(i: &Instruction, op: &Op) -> bool {
     let simple = |k: u32| match i.op_kind(k) {
         OpKind::Register => i.op_register(k).is_gpr(),
@@ -154,7 +157,7 @@ fn is_absolute_move(i: &Instruction) -> bool {
 /// Treatment of an instruction of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
-    /// True if [`Emitter::plain`](super::block::Emitter::plain()) translates it.
+    /// True if [`Emitter::plain`](super::emitter::Emitter::plain()) translates it.
     pub translated: bool,
     /// True if its flags may be observed other than by translated code that reads the host's flags.
     pub seen: bool,

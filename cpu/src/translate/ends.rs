@@ -3,10 +3,11 @@
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
 use super::asm::{Alu, EQUAL, R9, R10, R11, R12, R13, R14, R15};
-use super::block::{Emitter, Way};
 use super::choice::is_near_memory;
+use super::emitter::{Emitter, Way};
 use super::frame::slot as at_slot;
 use super::registers::STACK;
+use super::{INTERPRET, NO_SITE};
 use crate::edges::{self, TABLE_SHIFT};
 use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
@@ -237,9 +238,29 @@ impl Emitter<'_> {
         self.asm.call_to(self.places.routines.returns);
         self.asm.jump_register(R12);
     }
+    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if `n` is `None`. All registers
+    /// must be saved.
+    fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
+        n.map_or(NO_SITE, |n| {
+            let number = self.sites.next();
+            self.site(n);
+            number
+        })
+    }
+    /// Emits code that leaves the block before instruction `n`, for the interpreter.
+    fn interpret(&mut self, n: usize) {
+        self.registers.save(self.asm);
+        self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
+        self.asm.jump_to(self.places.routines.leave);
+    }
 }
 
 /// True if an offset from the start of the page is within the page.
 fn in_page(offset: i32) -> bool {
     (0..4096).contains(&offset)
+}
+
+/// Returns the word that encodes why translated code was left.
+fn leave_word(why: u8, id: u32, n: u32) -> u64 {
+    u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

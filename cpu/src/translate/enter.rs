@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use super::registers::POOL;
-use super::routines::Held;
 use super::sites::{Site, WAYS};
 use super::{
     FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, SECOND, STOP_SHIFT, STOPPED, Translated, Translator,
@@ -218,6 +217,14 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
         }
         Err(stop) => stop_number(stop),
     }
+}
+
+/// Values of the host's registers at an access that missed, as `routines::miss` pushes them.
+#[repr(C)]
+pub(super) struct Held {
+    pub vectors: [u128; 16],
+    /// General registers, in the order of [`POOL`].
+    pub general: [u64; POOL.len()],
 }
 
 /// Handles an access that misses the TLB. `what` is its size shifted left by one, plus 1 for a write. Does the page

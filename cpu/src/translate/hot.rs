@@ -1,7 +1,7 @@
 //! The decision to translate a block, and the continuation after translated code.
 
 use super::Translator;
-use super::block::Expected;
+use super::emitter::Expected;
 use super::enter::Back;
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent};

@@ -4,10 +4,13 @@
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
 use super::asm::{Host, R11, R13};
-use super::block::{ARITH, Emitter, GUEST_RSP, InHost};
-use super::choice::{is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole};
+use super::choice::{
+    ARITH, is_logic, is_second_byte, leaves_all_in_host, needs_carry, operation, writes_whole,
+};
+use super::emitter::{Emitter, InHost};
 use super::enter::handler_word;
 use super::lazy::Operation;
+use super::registers::GUEST_RSP;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 

@@ -1,8 +1,10 @@
 //! Lazy flags: translated code stores an operation's operands, and flags are computed from them only when they are
-//! read.
+//! read: [`settle`] computes them for the interpreter, and [`compute`] emits code that computes them.
 //!
 //! **Invariant.** Outside of translated code the kind is [`NONE`], and [`crate::core::Core::flags`] is up to date.
 
+use super::asm::{Alu, Asm, R10, R11, R15};
+use super::frame::slot as at_slot;
 use crate::core::Core;
 use crate::exec::integer::alu::{add_flags, sub_flags};
 use crate::exec::integer::shift;
@@ -66,4 +68,35 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
         5 => shift::flags_of_sar::<W>(x, y as u32),
         _ => Flags::from_bits(x & bits::ARITH),
     }
+}
+
+/// Emits the computation of an operation's flags from its stored operands, as far as conditions can read them.
+/// Returns false if that is not possible. Clobbers R10 and R11.
+pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
+    match operation {
+        Operation::Logic => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.test(log2, R10, R10);
+        }
+        Operation::Add | Operation::Sub => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.load(R11, R15, at_slot(slot::Y));
+            let alu = if operation == Operation::Add { Alu::Add } else { Alu::Sub };
+            asm.alu_by_width(alu, log2, R10, R11);
+        }
+        Operation::Host => {
+            asm.load(R10, R15, at_slot(slot::X));
+            asm.and32(R10, GUEST_FLAGS);
+            asm.push(R10);
+            asm.pop_flags();
+        }
+        // Hosts differ in the flags that shifts by more than one leave.
+        Operation::Shl | Operation::Shr | Operation::Sar => return false,
+    }
+    true
+}
+
+/// CF = guest's CF, for stored operands that are the host's flags.
+pub(super) fn carry_of_host(asm: &mut Asm) {
+    asm.bit_test(R15, at_slot(slot::X), 0);
 }

@@ -2,44 +2,13 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
-use super::asm::{Alu, Asm, Host, R10, R11, R13, R15};
-use super::block::{Emitter, InHost};
+use super::asm::{Alu, Host, R10, R13, R15};
+use super::emitter::{Emitter, InHost};
 use super::frame::slot as at_slot;
-use super::lazy::{self, Operation};
+use super::lazy::{self, Operation, carry_of_host, compute};
 use crate::flags::bits;
 use crate::op::operand::is_immediate;
 use crate::op::slot;
-
-/// Emits the computation of an operation's flags from its stored operands, as far as conditions can read them.
-/// Returns false if that is not possible. Clobbers R10 and R11.
-pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
-    match operation {
-        Operation::Logic => {
-            asm.load(R10, R15, at_slot(slot::X));
-            asm.test(log2, R10, R10);
-        }
-        Operation::Add | Operation::Sub => {
-            asm.load(R10, R15, at_slot(slot::X));
-            asm.load(R11, R15, at_slot(slot::Y));
-            let alu = if operation == Operation::Add { Alu::Add } else { Alu::Sub };
-            asm.alu_by_width(alu, log2, R10, R11);
-        }
-        Operation::Host => {
-            asm.load(R10, R15, at_slot(slot::X));
-            asm.and32(R10, lazy::GUEST_FLAGS);
-            asm.push(R10);
-            asm.pop_flags();
-        }
-        // Hosts differ in the flags that shifts by more than one leave.
-        Operation::Shl | Operation::Shr | Operation::Sar => return false,
-    }
-    true
-}
-
-/// CF = guest's CF, for stored operands that are the host's flags.
-pub(super) fn carry_of_host(asm: &mut Asm) {
-    asm.bit_test(R15, at_slot(slot::X), 0);
-}
 
 impl Emitter<'_> {
     /// Sets the host's flags to the guest's, as far as the condition reads them. Preserves the general registers that

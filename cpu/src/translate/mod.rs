@@ -3,17 +3,22 @@
 //! Guest and host have the same architecture. So most instructions are executed as they are, on other registers, with
 //! memory operands replaced by host addresses that a lookup in the software TLB yields.
 //!
+//! Each file uses only files that come before it in this list, and what this one declares:
 //! - [`asm`]: encoding of the host instructions around those of the guest
-//! - [`registers`]: assignment of guest registers to host registers
-//! - [`lazy`]: flags kept as operands, and [`lazy_flags`]: flags within a block
-//! - [`choice`]: the choice of the instructions that are translated
-//! - [`block`]: translation of a block, from [`instruction`]s, runs of pushes and pops on the [`stack`], [`vectors`],
-//!   their [`operands`], and the block's [`ends`]
 //! - [`memory`]: executable memory, and [`frame`]: offsets of the CPU's state in translated code
 //! - [`links`]: direct jumps between translations; `core::native`: caches of recent targets for all other jumps
-//! - [`routines`]: code that all translations share, and [`sites`]: the places from which it is called
-//! - [`hot`]: the decision to translate a block, and the continuation after translated code
+//! - [`lazy`]: flags kept as operands
+//! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
+//! - [`choice`]: the choice of the instructions that are translated
+//! - [`sites`]: the places in translated code from which execution may have to continue elsewhere
 //! - [`enter`]: entry to translated code, its return, and the functions that it calls
+//! - [`routines`]: code that all translations share
+//! - [`emitter`]: the translation of a block in progress
+//! - [`operands`]: memory operands, and [`lazy_flags`]: flags within a block
+//! - [`instruction`], [`stack`], [`vectors`]: translation of an instruction, of a run of pushes or pops, and of SSE
+//! - [`ends`]: the ends of blocks
+//! - [`block`]: translation of a block, from all of these
+//! - [`hot`]: the decision to translate a block, and the continuation after translated code
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `vectors::LISTED`). None of the listed instructions is privileged
@@ -45,6 +50,7 @@
 mod asm;
 mod block;
 mod choice;
+mod emitter;
 mod ends;
 mod enter;
 mod frame;
@@ -60,13 +66,15 @@ mod routines;
 mod sites;
 mod stack;
 mod vectors;
+mod xmm;
 
 use bytemuck::Zeroable;
 
 use crate::decode::cache::Block;
 use crate::op::Op;
 use crate::zeroed::Zeroed;
-use block::{Expected, Places, Source, Translation};
+use block::Translation;
+use emitter::{Expected, Places, Source};
 use links::Links;
 use memory::CodeMemory;
 use routines::Routines;

@@ -1,7 +1,7 @@
 //! Memory operands: their linear addresses, and the conversion to host addresses.
 
 use super::asm::{Alu, R13, R15};
-use super::block::{Emitter, InHost};
+use super::emitter::{Emitter, InHost};
 use super::frame::slot as at_slot;
 use super::routines::Width;
 use crate::op::{FAR_PAGE, Op, slot};

@@ -10,8 +10,10 @@
 
 use super::asm::{Asm, Host, R15};
 use super::frame::slot;
-use super::vectors::Vectors;
+use super::xmm::Vectors;
 
+/// Number of RSP among the guest's registers.
+pub(super) const GUEST_RSP: u8 = 4;
 /// Host register of the guest's RSP. The host needs its own RSP.
 pub(super) const STACK: Host = Host(8);
 /// Host registers of the fixed guest registers, RAX to RDI.

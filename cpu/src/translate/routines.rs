@@ -13,7 +13,6 @@ use super::asm::{
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
 use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
 use super::lazy::{self, Operation};
-use super::lazy_flags;
 use super::memory::CodeMemory;
 use super::registers::{FIXED, POOL, STACK};
 use super::{
@@ -55,14 +54,6 @@ impl Width {
 
 /// Maximum number of words in one run of pushes or pops.
 pub(super) const STACK_WORDS_MAX: usize = 8;
-
-/// Values of the host's registers at an access that missed.
-#[repr(C)]
-pub(super) struct Held {
-    pub vectors: [u128; 16],
-    /// General registers, in the order of [`POOL`].
-    pub general: [u64; POOL.len()],
-}
 
 /// Size of all XMM registers in bytes.
 const VECTOR_BYTES: i32 = 16 * 16;
@@ -605,7 +596,7 @@ fn flags(asm: &mut Asm, unusual: u64) {
     asm.jump_to(unusual);
     for ((operation, log2), label) in USUAL.into_iter().zip(labels) {
         asm.bind(label);
-        let computed = lazy_flags::compute(asm, operation, log2);
+        let computed = lazy::compute(asm, operation, log2);
         debug_assert!(computed);
         asm.ret();
     }
@@ -617,7 +608,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
     asm.load_by_width(0, R10, R15, slot(KIND));
     asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(Operation::Host, 3)));
     asm.jump_if(NOT_EQUAL, other);
-    lazy_flags::carry_of_host(asm);
+    lazy::carry_of_host(asm);
     asm.ret();
     asm.bind(other);
     asm.jump_to(unusual);

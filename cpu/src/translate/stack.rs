@@ -6,7 +6,8 @@
 use iced_x86::{Instruction, Mnemonic};
 
 use super::asm::R13;
-use super::block::{Emitter, GUEST_RSP, InHost};
+use super::emitter::{Emitter, InHost};
+use super::registers::GUEST_RSP;
 use super::routines::STACK_WORDS_MAX;
 use crate::op::operand::{gpr, is_gpr, is_immediate};
 

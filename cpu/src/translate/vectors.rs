@@ -1,52 +1,14 @@
-//! XMM registers in translated code: moves and packed integers, which the host executes as they are.
+//! SSE instructions that the host executes as they are: moves and packed integers.
 //!
-//! The host's XMM register of the same number holds the guest's, from its first use in a block until other code must
-//! see it. Instructions that depend on MXCSR are not translated.
+//! Instructions that depend on MXCSR are not translated.
 
-use std::mem::offset_of;
+use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
 
-use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind, Register};
-
-use super::asm::{Asm, R15};
-use super::block::{Emitter, InHost};
 use super::choice::is_near_memory;
-use super::frame::field;
+use super::emitter::{Emitter, InHost};
 use super::instruction::{named, on_r13};
-use crate::core::Core;
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
-
-/// Returns the displacement of an XMM register from R15. Its address must be a multiple of 16, which the alignment of
-/// `u128` ensures.
-pub(super) const fn place(n: u8) -> i32 {
-    field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
-}
-
-/// State of the host's XMM registers at one position in a block.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Vectors {
-    held: u16,
-    /// Registers whose value is only in the host's register.
-    pub dirty: u16,
-    /// True if this block has checked that the guest may use XMM registers.
-    pub usable: bool,
-}
-
-impl Vectors {
-    /// Emits the stores of all changed registers. Changes no flags.
-    pub(super) fn save(&mut self, asm: &mut Asm) {
-        for n in (0..16).filter(|n| self.dirty & 1 << n != 0) {
-            asm.store_vector(R15, place(n), n);
-        }
-        self.dirty = 0;
-    }
-    /// Forgets all registers, because other code used the host's, and may have changed whether the guest may use
-    /// them.
-    pub(super) fn forget(&mut self) {
-        debug_assert_eq!(self.dirty, 0);
-        *self = Vectors::default();
-    }
-}
 
 /// True if the host supports an instruction. Hosts may differ in it, because the guest cannot observe what is
 /// translated.
@@ -132,7 +94,8 @@ impl Emitter<'_> {
             }
             let register = i.op_register(k);
             if register.is_xmm() {
-                self.hold(register, !(k == 0 && writes_whole(i)));
+                let load = !(k == 0 && writes_whole(i));
+                self.registers.vectors.hold(self.asm, register.number() as u8, load);
             } else {
                 let host = self.registers.get(self.asm, gpr(register), k != 0);
                 out.set_op_register(k, named(host, register.size()));
@@ -153,14 +116,5 @@ impl Emitter<'_> {
                 self.registers.wrote(gpr(register));
             }
         }
-    }
-    /// Makes the host's XMM register hold the guest's. With `load`, its value is loaded.
-    fn hold(&mut self, register: Register, load: bool) {
-        let n = register.number() as u8;
-        let vectors = &mut self.registers.vectors;
-        if load && vectors.held & 1 << n == 0 {
-            self.asm.load_vector(n, R15, place(n));
-        }
-        vectors.held |= 1 << n;
     }
 }
