@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Fault;
-
 /// Kind of a fault, without its values. The variants are in the order of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "documented at the variants of Fault")]
+#[expect(missing_docs, reason = "documented at the variants of each target's faults")]
 pub enum FaultKind {
     Latency,
     Loss,
@@ -123,38 +121,6 @@ impl FaultKind {
                 | FaultKind::Command
                 | FaultKind::RestartService
         )
-    }
-}
-
-impl Fault {
-    /// Returns the fault's kind.
-    #[must_use]
-    pub fn kind(&self) -> FaultKind {
-        match self {
-            Fault::Latency { .. } => FaultKind::Latency,
-            Fault::Loss { .. } => FaultKind::Loss,
-            Fault::Duplicate { .. } => FaultKind::Duplicate,
-            Fault::Reorder { .. } => FaultKind::Reorder,
-            Fault::Corrupt { .. } => FaultKind::Corrupt,
-            Fault::Bandwidth { .. } => FaultKind::Bandwidth,
-            Fault::Partition { .. } => FaultKind::Partition,
-            Fault::Clog { .. } => FaultKind::Clog,
-            Fault::PowerLoss { .. } => FaultKind::PowerLoss,
-            Fault::Reset { .. } => FaultKind::Reset,
-            Fault::Pause { .. } => FaultKind::Pause,
-            Fault::SlowCpu { .. } => FaultKind::SlowCpu,
-            Fault::DiskError { .. } => FaultKind::DiskError,
-            Fault::DiskLatency { .. } => FaultKind::DiskLatency,
-            Fault::DiskFull { .. } => FaultKind::DiskFull,
-            Fault::BitRot { .. } => FaultKind::BitRot,
-            Fault::ClockDrift { .. } => FaultKind::ClockDrift,
-            Fault::ClockStep { .. } => FaultKind::ClockStep,
-            Fault::Stalls { .. } => FaultKind::Stalls,
-            Fault::Priorities { .. } => FaultKind::Priorities,
-            Fault::Reseed { .. } => FaultKind::Reseed,
-            Fault::Command { .. } => FaultKind::Command,
-            Fault::RestartService { .. } => FaultKind::RestartService,
-        }
     }
 }
 

@@ -7,13 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everett_fault::{Fault, FaultKind, Requests};
+use everett_fault::{
+    DiskFault, Fault, FaultKind, GuestFault, MediumFault, NetworkFault, NodeFault, Requests,
+};
 use everett_input::text::quoted;
 
 use super::Entry;
 use super::calm::Calm;
 use super::limits::NETWORK_FAULTS_MAX;
-use super::names::Names;
+use super::names::{Names, NodeNames};
 use super::problem::Problem;
 
 /// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.
@@ -72,8 +74,8 @@ impl Board {
             let (what, line, at_ns) = (next.name, next.line, next.at_ns);
             return Err(("for", Problem::Crosses { end_ns, what, line, at_ns }));
         }
-        let of_network = fault.links().is_some() || matches!(fault, Fault::Clog { .. });
-        if of_network {
+        let is_of_network = matches!(fault, Fault::Network(_));
+        if is_of_network {
             // Faults that end now no longer count.
             self.network = self.network.split_off(&(at_ns.saturating_add(1), 0));
             if self.network.len() >= NETWORK_FAULTS_MAX {
@@ -93,7 +95,7 @@ impl Board {
                 self.held.insert(slot, Hold { line, kind: fault.kind(), end_ns });
             }
         }
-        if of_network {
+        if is_of_network {
             self.network.insert((end_ns.unwrap_or(u64::MAX), line));
         }
         Ok(())
@@ -119,36 +121,62 @@ fn busy(slot: Slot, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
 fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;
-    let running = Some(Slot::Running(node));
-    Some(match fault {
-        Fault::PowerLoss { .. } | Fault::Pause { .. } => (None, vec![Slot::Running(node)]),
-        Fault::Reset { .. }
-        | Fault::ClockStep { .. }
-        | Fault::Reseed { .. }
-        | Fault::Command { .. }
-        | Fault::RestartService { .. } => (running, Vec::new()),
-        Fault::Priorities { unit, .. } => {
-            let unit = names.node(name)?.units.iter().position(|other| other == unit)?;
-            (running, vec![Slot::Priorities(node, unit)])
+    match fault {
+        Fault::Network(fault) => Some((None, of_network(fault, node))),
+        Fault::Disk { disk, fault } => Some((None, of_disk(fault, node, disk.disk))),
+        Fault::Medium { fault: MediumFault::BitRot { .. }, .. } => None,
+        Fault::Node { fault, .. } => Some(of_node(fault, node)),
+        Fault::Guest { fault, .. } => {
+            Some((Some(Slot::Running(node)), of_guest(fault, node, names.node(name)?)?))
         }
-        Fault::Clog { .. } => (None, vec![Slot::Card(node)]),
-        Fault::SlowCpu { .. } => (None, vec![Slot::Speed(node)]),
-        Fault::ClockDrift { .. } => (None, vec![Slot::Clock(node)]),
-        Fault::Stalls { .. } => (None, vec![Slot::Stalls(node)]),
-        Fault::DiskError { disk, requests, .. } => {
+    }
+}
+
+fn of_network(fault: &NetworkFault, node: usize) -> Vec<Slot> {
+    match fault {
+        NetworkFault::Clog { .. } => vec![Slot::Card(node)],
+        NetworkFault::Latency { .. }
+        | NetworkFault::Loss { .. }
+        | NetworkFault::Duplicate { .. }
+        | NetworkFault::Reorder { .. }
+        | NetworkFault::Corrupt { .. }
+        | NetworkFault::Bandwidth { .. }
+        | NetworkFault::Partition { .. } => Vec::new(),
+    }
+}
+
+fn of_disk(fault: &DiskFault, node: usize, disk: u32) -> Vec<Slot> {
+    match fault {
+        DiskFault::Error { requests, .. } => {
             let all = [Requests::Read, Requests::Write, Requests::Flush];
             let which = all.into_iter().filter(|r| *requests == Requests::All || r == requests);
-            (None, which.map(|r| Slot::DiskErrors(node, disk.disk, r)).collect())
+            which.map(|r| Slot::DiskErrors(node, disk, r)).collect()
         }
-        Fault::DiskLatency { disk, .. } => (None, vec![Slot::DiskLatency(node, disk.disk)]),
-        Fault::DiskFull { disk } => (None, vec![Slot::DiskRoom(node, disk.disk)]),
-        Fault::BitRot { .. }
-        | Fault::Latency { .. }
-        | Fault::Loss { .. }
-        | Fault::Duplicate { .. }
-        | Fault::Reorder { .. }
-        | Fault::Corrupt { .. }
-        | Fault::Bandwidth { .. }
-        | Fault::Partition { .. } => return None,
-    })
+        DiskFault::Latency { .. } => vec![Slot::DiskLatency(node, disk)],
+        DiskFault::Full => vec![Slot::DiskRoom(node, disk)],
+    }
+}
+
+fn of_node(fault: &NodeFault, node: usize) -> (Option<Slot>, Vec<Slot>) {
+    match fault {
+        NodeFault::PowerLoss { .. } | NodeFault::Pause => (None, vec![Slot::Running(node)]),
+        NodeFault::Reset { .. } => (Some(Slot::Running(node)), Vec::new()),
+        NodeFault::SlowCpu { .. } => (None, vec![Slot::Speed(node)]),
+        NodeFault::ClockDrift { .. } => (None, vec![Slot::Clock(node)]),
+        NodeFault::Stalls { .. } => (None, vec![Slot::Stalls(node)]),
+    }
+}
+
+/// Returns what a fault of a running guest holds. `None` if the node has no unit of that name.
+fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Slot>> {
+    match fault {
+        GuestFault::Priorities { unit, .. } => {
+            let unit = names.units.iter().position(|other| other == unit)?;
+            Some(vec![Slot::Priorities(node, unit)])
+        }
+        GuestFault::ClockStep { .. }
+        | GuestFault::Reseed
+        | GuestFault::Command { .. }
+        | GuestFault::RestartService { .. } => Some(Vec::new()),
+    }
 }

@@ -58,7 +58,7 @@ impl Calm {
 
     /// Returns the time at which a fault ends. `None` if it does not last, or lasts to the end of the run.
     pub(super) fn end(&self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) -> Option<u64> {
-        if !fault.kind().lasts() || matches!(fault, Fault::PowerLoss { restart: None, .. }) {
+        if !fault.kind().lasts() || fault.is_for_good() {
             return None;
         }
         match for_ns {
@@ -70,6 +70,8 @@ impl Calm {
 
 #[cfg(test)]
 mod tests {
+    use everett_fault::{GuestFault, NodeFault};
+
     use super::*;
 
     fn calm(entries: &[(u64, Option<u64>)]) -> Calm {
@@ -102,12 +104,13 @@ mod tests {
     fn ends() {
         let calm = calm(&[(50, None)]);
         let node = || "a".to_owned();
-        let pause = Fault::Pause { node: node() };
+        let pause = Fault::Node { node: node(), fault: NodeFault::Pause };
         assert_eq!(calm.end(10, Some(5), &pause), Some(15));
         assert_eq!(calm.end(10, None, &pause), Some(50));
         assert_eq!(calm.end(50, None, &pause), None);
-        assert_eq!(calm.end(10, None, &Fault::Reseed { node: node() }), None);
-        let never = Fault::PowerLoss { node: node(), restart: None, tear_sectors: false };
+        assert_eq!(calm.end(10, None, &Fault::Guest { node: node(), fault: GuestFault::Reseed }), None);
+        let never =
+            Fault::Node { node: node(), fault: NodeFault::PowerLoss { restart: None, tear_sectors: false } };
         assert_eq!(calm.end(10, None, &never), None);
     }
 }

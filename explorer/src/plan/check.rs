@@ -1,6 +1,6 @@
 //! Checks of a single entry against a world, independent of the other entries.
 
-use everett_fault::{Fault, Group};
+use everett_fault::{Fault, Group, GuestFault};
 
 use super::limits::{AT_NS_MAX, FOR_NS_MAX};
 use super::line::Faulty;
@@ -33,7 +33,7 @@ fn duration(entry: &Entry) -> Option<Problem> {
         (What::Fault(fault), Some(_)) if !fault.kind().lasts() => {
             Some(Problem::NothingLasts(fault.kind().name()))
         }
-        (What::Fault(Fault::PowerLoss { restart: None, .. }), Some(_)) => Some(Problem::NeverRestarts),
+        (What::Fault(fault), Some(_)) if fault.is_for_good() => Some(Problem::NeverRestarts),
         (_, Some(0)) => Some(Problem::Zero),
         (_, Some(ns)) => (ns > FOR_NS_MAX).then_some(Problem::BeyondADay),
     }
@@ -46,11 +46,13 @@ fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)
     if let Some(disk) = fault.disk() {
         found.extend(names.check_disk(&disk.node, disk.disk).err().map(|problem| ("disk", problem)));
     }
-    if let Fault::Priorities { node, unit, .. } = fault {
-        found.extend(names.check_unit(node, unit).err().map(|problem| ("unit", problem)));
-    }
-    if let Fault::RestartService { node, unit } = fault {
-        found.extend(names.check_service(node, unit).err().map(|problem| ("unit", problem)));
+    if let Fault::Guest { node, fault } = fault {
+        let unit = match fault {
+            GuestFault::Priorities { unit, .. } => names.check_unit(node, unit),
+            GuestFault::RestartService { unit } => names.check_service(node, unit),
+            GuestFault::ClockStep { .. } | GuestFault::Reseed | GuestFault::Command { .. } => Ok(()),
+        };
+        found.extend(unit.err().map(|problem| ("unit", problem)));
     }
     if let Some(links) = fault.links() {
         let before = found.len();

@@ -60,9 +60,14 @@ impl Bar {
             named.iter().filter_map(place).filter_map(|lane| u16::try_from(lane).ok()).collect();
         lanes.sort_unstable();
         lanes.dedup();
-        let words = match node {
-            Some(node) => of_node(kind, &node, entry),
-            None => of_links(kind, &from, &to, both_ways, entry),
+        let target = match node {
+            Some(node) => Target::Node(node),
+            None => Target::Links { from, to, both_ways },
+        };
+        let words = match FaultKind::named(kind) {
+            Some(known) => words(known, &target, entry),
+            // The line is of another version.
+            None => format!("{} {}", short(kind), target.place()),
         };
         Some(Bar {
             begin_ns,
@@ -121,49 +126,70 @@ impl Group {
     }
 }
 
-fn of_node(kind: &str, node: &str, entry: &Value) -> String {
-    let ppm = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
-    match FaultKind::named(kind) {
-        Some(FaultKind::PowerLoss) => format!("{node} lost power"),
-        Some(FaultKind::Reset) => format!("{node} was reset"),
-        Some(FaultKind::Pause) => format!("{node} stood still"),
-        Some(FaultKind::SlowCpu) => format!("{node} ran at {ppm} % of its speed"),
-        Some(FaultKind::Stalls) => format!("{node} stalled now and then"),
-        Some(FaultKind::Clog) => format!("{node}'s network card was blocked"),
-        Some(FaultKind::DiskError) => format!("{node}'s disk failed {ppm} % of its requests"),
-        Some(FaultKind::DiskLatency) => format!("{node}'s disk was slow"),
-        Some(FaultKind::DiskFull) => format!("{node}'s disk was full"),
-        Some(FaultKind::BitRot) => format!("bits on {node}'s disk flipped"),
-        Some(FaultKind::ClockDrift) => format!("{node}'s clock ran at another speed"),
-        Some(FaultKind::ClockStep) => format!("{node}'s clock jumped"),
-        Some(FaultKind::Priorities) => format!("the priorities of processes on {node} changed"),
-        Some(FaultKind::Reseed) => format!("{node} was reseeded"),
-        Some(FaultKind::Command) => format!("a command ran on {node}"),
-        Some(FaultKind::RestartService) => format!("a service of {node} was restarted"),
-        _ => format!("{} on {node}", short(kind)),
+/// What a fault acts on, as its line says.
+enum Target {
+    Node(String),
+    Links { from: Group, to: Group, both_ways: bool },
+}
+
+impl Target {
+    fn node(&self) -> &str {
+        match self {
+            Target::Node(node) => node,
+            Target::Links { .. } => "a node",
+        }
+    }
+
+    fn place(&self) -> String {
+        match self {
+            Target::Node(node) => format!("on {node}"),
+            Target::Links { from, to, both_ways } => match (from.0.is_empty(), to.0.is_empty(), both_ways) {
+                (true, true, _) => "between all nodes".to_owned(),
+                (_, _, true) => format!("between {} and {}", from.told(), to.told()),
+                (_, _, false) => format!("from {} to {}", from.told(), to.told()),
+            },
+        }
+    }
+
+    fn cut(&self) -> String {
+        match self {
+            Target::Links { from, to, both_ways: true } if !from.0.is_empty() && !to.0.is_empty() => {
+                let verb = if from.0.len() == 1 { "was" } else { "were" };
+                format!("{} {verb} cut off from {}", from.told(), to.told())
+            }
+            Target::Links { .. } | Target::Node(_) => format!("nothing came through {}", self.place()),
+        }
     }
 }
 
-fn of_links(kind: &str, from: &Group, to: &Group, both_ways: bool, entry: &Value) -> String {
-    let ppm = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
-    let ends = match (from.0.is_empty(), to.0.is_empty(), both_ways) {
-        (true, true, _) => "between all nodes".to_owned(),
-        (_, _, true) => format!("between {} and {}", from.told(), to.told()),
-        (_, _, false) => format!("from {} to {}", from.told(), to.told()),
-    };
-    match FaultKind::named(kind) {
-        Some(FaultKind::Partition) if both_ways && !from.0.is_empty() && !to.0.is_empty() => {
-            let verb = if from.0.len() == 1 { "was" } else { "were" };
-            format!("{} {verb} cut off from {}", from.told(), to.told())
-        }
-        Some(FaultKind::Partition) => format!("nothing came through {ends}"),
-        Some(FaultKind::Latency) => format!("messages {ends} were slow"),
-        Some(FaultKind::Loss) => format!("{ppm} % of messages {ends} were lost"),
-        Some(FaultKind::Duplicate) => format!("{ppm} % of messages {ends} arrived twice"),
-        Some(FaultKind::Reorder) => format!("{ppm} % of messages {ends} were overtaken"),
-        Some(FaultKind::Corrupt) => format!("{ppm} % of messages {ends} were corrupted"),
-        Some(FaultKind::Bandwidth) => format!("the bandwidth {ends} was low"),
-        _ => format!("{} {ends}", short(kind)),
+/// Returns what a fault of this kind does, in words.
+fn words(kind: FaultKind, target: &Target, entry: &Value) -> String {
+    let percent = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
+    let (node, place) = (target.node(), target.place());
+    match kind {
+        FaultKind::Latency => format!("messages {place} were slow"),
+        FaultKind::Loss => format!("{percent} % of messages {place} were lost"),
+        FaultKind::Duplicate => format!("{percent} % of messages {place} arrived twice"),
+        FaultKind::Reorder => format!("{percent} % of messages {place} were overtaken"),
+        FaultKind::Corrupt => format!("{percent} % of messages {place} were corrupted"),
+        FaultKind::Bandwidth => format!("the bandwidth {place} was low"),
+        FaultKind::Partition => target.cut(),
+        FaultKind::Clog => format!("{node}'s network card was blocked"),
+        FaultKind::PowerLoss => format!("{node} lost power"),
+        FaultKind::Reset => format!("{node} was reset"),
+        FaultKind::Pause => format!("{node} stood still"),
+        FaultKind::SlowCpu => format!("{node} ran at {percent} % of its speed"),
+        FaultKind::DiskError => format!("{node}'s disk failed {percent} % of its requests"),
+        FaultKind::DiskLatency => format!("{node}'s disk was slow"),
+        FaultKind::DiskFull => format!("{node}'s disk was full"),
+        FaultKind::BitRot => format!("bits on {node}'s disk flipped"),
+        FaultKind::ClockDrift => format!("{node}'s clock ran at another speed"),
+        FaultKind::ClockStep => format!("{node}'s clock jumped"),
+        FaultKind::Stalls => format!("{node} stalled now and then"),
+        FaultKind::Priorities => format!("the priorities of processes on {node} changed"),
+        FaultKind::Reseed => format!("{node} was reseeded"),
+        FaultKind::Command => format!("a command ran on {node}"),
+        FaultKind::RestartService => format!("a service of {node} was restarted"),
     }
 }
 

@@ -13,7 +13,7 @@ use everett_explorer::property::limits::RECORD_LINES_MAX;
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
 use everett_explorer::sdk;
-use everett_fault::{Fault, FaultKind, Group};
+use everett_fault::{DiskFault, Fault, FaultKind, Group, MediumFault, NodeFault};
 use everett_input::units::Vtime;
 use everett_linearizability::Line;
 use everett_vmm::wire::log::Step;
@@ -390,35 +390,44 @@ impl<'s> Witness<'s> {
             None,
             Shown::Fault { kind: kind.clone(), targets: targets.clone(), begins: true },
         );
-        let lasts = fault.kind().lasts() && !matches!(fault, Fault::PowerLoss { restart: None, .. });
+        let lasts = fault.kind().lasts() && !fault.is_for_good();
         if lasts {
             self.lasting.insert(id, (kind, targets.clone()));
         } else {
             self.show(vtime_ns, None, Shown::Fault { kind, targets: targets.clone(), begins: false });
         }
-        let what = match fault {
-            Fault::Pause { .. }
-            | Fault::SlowCpu { .. }
-            | Fault::Stalls { .. }
-            | Fault::DiskLatency { .. }
-            | Fault::DiskError { .. }
-            | Fault::DiskFull { .. } => {
-                let horizon_ns = self.abstractions.world.explore.horizon.0;
-                let until_ns = vtime_ns.saturating_add(entry.for_ns.unwrap_or(horizon_ns));
-                Saw::StandsStill { until_ns }
+        if fault.is_for_good() {
+            self.off.extend(targets);
+            return;
+        }
+        let until_ns = || {
+            let horizon_ns = self.abstractions.world.explore.horizon.0;
+            vtime_ns.saturating_add(entry.for_ns.unwrap_or(horizon_ns))
+        };
+        let saw = match fault {
+            Fault::Node {
+                fault: NodeFault::Pause | NodeFault::SlowCpu { .. } | NodeFault::Stalls { .. },
+                ..
+            } => {
+                vec![Saw::StandsStill { until_ns: until_ns() }]
             }
-            Fault::BitRot { .. } => Saw::BitRot,
-            Fault::Reset { .. } => Saw::Restarted,
-            Fault::PowerLoss { restart: None, .. } => {
-                self.off.extend(targets);
-                return;
+            Fault::Node { fault: NodeFault::Reset { .. }, .. } => vec![Saw::Restarted],
+            // The node restarts when the fault ends.
+            Fault::Node { fault: NodeFault::PowerLoss { .. } | NodeFault::ClockDrift { .. }, .. } => {
+                Vec::new()
             }
-            _ => return,
+            Fault::Disk { fault, .. } => {
+                let mut saw = vec![Saw::StandsStill { until_ns: until_ns() }];
+                if matches!(fault, DiskFault::Error { .. }) {
+                    saw.push(Saw::DiskErrors { begins: true });
+                }
+                saw
+            }
+            Fault::Medium { fault: MediumFault::BitRot { .. }, .. } => vec![Saw::BitRot],
+            Fault::Network(_) | Fault::Guest { .. } => Vec::new(),
         };
         for node in targets {
-            self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
-            if matches!(fault, Fault::DiskError { .. }) {
-                let what = Saw::DiskErrors { begins: true };
+            for what in saw.clone() {
                 self.judge.observe(&Seen { vtime_ns, node: Some(node), what });
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use everett_fault::distribution::DistributionError;
-use everett_fault::{Distribution, Fault, PPM, Ppm, Requests};
+use everett_fault::{DiskFault, PPM, Ppm, Requests};
 use everett_streams::{Purpose, Streams};
 use serde::{Deserialize, Serialize};
 
@@ -16,26 +16,6 @@ use super::draw;
 
 /// Maximum number of faults that a disk has at a time.
 pub const FAULTS_MAX: usize = 64;
-
-/// Fault of a disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DiskFault {
-    /// Requests fail. A failing write changes no sector, and a failing flush covers nothing.
-    Error {
-        /// Kind of requests that fail.
-        requests: Requests,
-        /// Probability that a request fails, in parts per million.
-        ppm: Ppm,
-    },
-    /// Requests take longer, each by a time that is drawn.
-    Latency {
-        /// Distribution of the additional latency, in nanoseconds.
-        extra: Distribution,
-    },
-    /// 4 KiB blocks that were never written have no room, as on a thin-provisioned device whose pool is full. Requests
-    /// that write to one fail. A discard needs no room, nor does a write of zeroes that may unmap.
-    Full,
-}
 
 /// Error of applying a fault to a disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,30 +31,12 @@ pub enum DiskFaultError {
     TooMany,
 }
 
-impl DiskFault {
-    /// Converts a fault of the catalogue; `None` if it is not a lasting fault of a disk.
-    #[must_use]
-    pub fn of(fault: &Fault) -> Option<DiskFault> {
-        match fault {
-            Fault::DiskError { requests, ppm, .. } => {
-                Some(DiskFault::Error { requests: *requests, ppm: *ppm })
-            }
-            Fault::DiskLatency { extra, .. } => Some(DiskFault::Latency { extra: extra.clone() }),
-            Fault::DiskFull { .. } => Some(DiskFault::Full),
-            _ => None,
-        }
-    }
-
-    /// Checks the fault's parameters.
-    ///
-    /// # Errors
-    /// Returns an error if the probability exceeds a million or the distribution is invalid.
-    pub fn check(&self) -> Result<(), DiskFaultError> {
-        match self {
-            DiskFault::Error { ppm, .. } if *ppm > PPM => Err(DiskFaultError::Ppm(*ppm)),
-            DiskFault::Latency { extra } => Ok(extra.check()?),
-            DiskFault::Error { .. } | DiskFault::Full => Ok(()),
-        }
+/// Checks a fault's parameters.
+fn check(fault: &DiskFault) -> Result<(), DiskFaultError> {
+    match fault {
+        DiskFault::Error { ppm, .. } if *ppm > PPM => Err(DiskFaultError::Ppm(*ppm)),
+        DiskFault::Latency { extra } => Ok(extra.check()?),
+        DiskFault::Error { .. } | DiskFault::Full => Ok(()),
     }
 }
 
@@ -86,7 +48,7 @@ pub(super) struct Faults {
 
 impl Faults {
     pub(super) fn apply(&mut self, id: u64, fault: DiskFault) -> Result<(), DiskFaultError> {
-        fault.check()?;
+        check(&fault)?;
         if self.active.len() >= FAULTS_MAX && !self.active.contains_key(&id) {
             return Err(DiskFaultError::TooMany);
         }
@@ -107,7 +69,7 @@ impl Faults {
         if self.active.len() > FAULTS_MAX {
             return Err(DiskFaultError::TooMany);
         }
-        self.active.values().try_for_each(DiskFault::check)
+        self.active.values().try_for_each(check)
     }
 
     /// True if a request of this kind to the machine's disk number `disk` fails. Draws once for each fault that

@@ -35,7 +35,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use everett_fault::Requests;
+use everett_fault::{DiskFault, Requests};
 use everett_streams::Streams;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ use faults::Faults;
 use map::MappedFile;
 
 pub use cache::{CACHE_BYTES_MAX, LogError};
-pub use faults::{DiskFault, DiskFaultError, FAULTS_MAX};
+pub use faults::{DiskFaultError, FAULTS_MAX};
 pub use loss::{Aborted, LANDING_BYTES_MAX, LossMode, PowerLoss, PowerLossOptions};
 pub use moment::{DiskMoment, DiskMomentError, DiskParts};
 pub use rot::{FlippedBit, ROT_BITS_MAX};

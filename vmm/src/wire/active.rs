@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everett_fault::distribution::DistributionError;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
-use everett_fault::{Distribution, Fault, Group, Links, PPM, PartitionMode, Ppm};
+use everett_fault::{Distribution, Group, Links, NetworkFault, PPM, PartitionMode, Ppm};
 use serde::{Deserialize, Serialize};
 
 use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
@@ -16,9 +16,6 @@ pub const SLOW_NS: u64 = 1_000_000_000;
 /// Error of applying a fault to a wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// The fault applies to a machine.
-    #[error("this fault applies to a node, not to the network")]
-    NotOurs,
     /// No port has this node name.
     #[error("there is no node called {0}")]
     UnknownNode(String),
@@ -63,37 +60,24 @@ pub(super) struct Active {
 
 impl Active {
     /// Converts a fault of the catalogue to an effect on directions between these ports.
-    pub(super) fn resolve(fault: &Fault, topology: &Topology) -> Result<Active, FaultError> {
+    pub(super) fn resolve(fault: &NetworkFault, topology: &Topology) -> Result<Active, FaultError> {
         let (links, effect) = match fault {
-            Fault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),
-            Fault::Loss { links, ppm } => (links, Effect::Loss(*ppm)),
-            Fault::Duplicate { links, ppm } => (links, Effect::Duplicate(*ppm)),
-            Fault::Reorder { links, ppm, hold } => (links, Effect::Reorder { ppm: *ppm, hold: hold.clone() }),
-            Fault::Corrupt { links, ppm } => (links, Effect::Corrupt(*ppm)),
-            Fault::Bandwidth { links, bits_per_s } => (links, Effect::Bandwidth(*bits_per_s)),
-            Fault::Partition { links, mode: PartitionMode::Drop } => (links, Effect::Drop),
-            Fault::Partition { links, mode: PartitionMode::Hold } => (links, Effect::Hold),
-            Fault::Partition { links, mode: PartitionMode::Slow } => (links, Effect::Slow),
-            Fault::Clog { node } => {
+            NetworkFault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),
+            NetworkFault::Loss { links, ppm } => (links, Effect::Loss(*ppm)),
+            NetworkFault::Duplicate { links, ppm } => (links, Effect::Duplicate(*ppm)),
+            NetworkFault::Reorder { links, ppm, hold } => {
+                (links, Effect::Reorder { ppm: *ppm, hold: hold.clone() })
+            }
+            NetworkFault::Corrupt { links, ppm } => (links, Effect::Corrupt(*ppm)),
+            NetworkFault::Bandwidth { links, bits_per_s } => (links, Effect::Bandwidth(*bits_per_s)),
+            NetworkFault::Partition { links, mode: PartitionMode::Drop } => (links, Effect::Drop),
+            NetworkFault::Partition { links, mode: PartitionMode::Hold } => (links, Effect::Hold),
+            NetworkFault::Partition { links, mode: PartitionMode::Slow } => (links, Effect::Slow),
+            NetworkFault::Clog { node } => {
                 let port = topology.port(node).ok_or_else(|| FaultError::UnknownNode(node.clone()))?;
                 let pairs = Pairs::choose(topology.ports().len(), |from, to| from == port || to == port);
                 return Ok(Active { pairs, effect: Effect::Clog(port) });
             }
-            Fault::PowerLoss { .. }
-            | Fault::Reset { .. }
-            | Fault::Pause { .. }
-            | Fault::SlowCpu { .. }
-            | Fault::DiskError { .. }
-            | Fault::DiskLatency { .. }
-            | Fault::DiskFull { .. }
-            | Fault::BitRot { .. }
-            | Fault::ClockDrift { .. }
-            | Fault::ClockStep { .. }
-            | Fault::Stalls { .. }
-            | Fault::Priorities { .. }
-            | Fault::Reseed { .. }
-            | Fault::Command { .. }
-            | Fault::RestartService { .. } => return Err(FaultError::NotOurs),
         };
         effect.check()?;
         Ok(Active { pairs: resolve(links, topology)?, effect })

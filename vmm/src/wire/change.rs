@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_fault::Fault;
+use everett_fault::NetworkFault;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 use super::active::{Active, Effect, FaultError};
@@ -19,7 +19,7 @@ impl Wire {
     /// # Errors
     /// Returns an error, and changes nothing, if the fault is invalid for this wire, the number is in use, or too many
     /// faults are active.
-    pub fn apply(&mut self, id: u64, fault: &Fault, at: u64) -> Result<(), FaultError> {
+    pub fn apply(&mut self, id: u64, fault: &NetworkFault, at: u64) -> Result<(), FaultError> {
         let active = Active::resolve(fault, &self.state.topology)?;
         let faults = &self.state.faults.0;
         if faults.contains_key(&id) {

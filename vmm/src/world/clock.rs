@@ -3,7 +3,7 @@
 //! A machine counts its time from its power-on, and its crystal may be fast or slow. Both are one map from the world's
 //! vtime to the machine's: linear, exact in integers, and changed only where both sides are whole nanoseconds.
 
-use everett_fault::check::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
+use everett_fault::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::VTIME_MAX;

@@ -7,11 +7,11 @@
 
 use everett_assembler::*;
 use everett_cpu::CacheConfig;
-use everett_fault::{Distribution, Fault, Links, Requests};
+use everett_fault::{DiskFault, Distribution, Links, NetworkFault, Requests};
 use everett_snapshot::Pool;
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::ClockMode;
-use everett_vmm::disk::{Disk, DiskFault, PowerLossOptions, SectorSize};
+use everett_vmm::disk::{Disk, PowerLossOptions, SectorSize};
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
@@ -333,11 +333,11 @@ impl Course {
         self.run(600_007);
         let links = Links::all;
         let faults = [
-            Fault::Loss { links: links(), ppm: 100_000 },
-            Fault::Duplicate { links: links(), ppm: 100_000 },
-            Fault::Reorder { links: links(), ppm: 100_000, hold: Distribution::Uniform(0, 300 * US) },
-            Fault::Corrupt { links: links(), ppm: 50_000 },
-            Fault::Latency { links: links(), extra: Distribution::Uniform(0, 100 * US) },
+            NetworkFault::Loss { links: links(), ppm: 100_000 },
+            NetworkFault::Duplicate { links: links(), ppm: 100_000 },
+            NetworkFault::Reorder { links: links(), ppm: 100_000, hold: Distribution::Uniform(0, 300 * US) },
+            NetworkFault::Corrupt { links: links(), ppm: 50_000 },
+            NetworkFault::Latency { links: links(), extra: Distribution::Uniform(0, 100 * US) },
         ];
         for (fault, id) in faults.iter().zip(0..) {
             self.world.wire().apply(id, fault, 600_007).unwrap();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use everett_assembler::*;
-use everett_fault::{Fault, Links};
+use everett_fault::{Links, NetworkFault};
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::bisect::Subject;
 use everett_vmm::divergence::{Cause, Side, first_difference};
@@ -102,7 +102,7 @@ impl Subject for Flawed {
             match (stop, flaw) {
                 (WorldStop::Time, Some((at, flaw))) if at == vtime => match flaw {
                     Flaw::Wire => {
-                        let slow = Fault::Bandwidth { links: Links::all(), bits_per_s: 1_000_000 };
+                        let slow = NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 1_000_000 };
                         self.world.wire().apply(1, &slow, at).unwrap();
                     }
                     Flaw::Clock => self.world.drift(2, 100),

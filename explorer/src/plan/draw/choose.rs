@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use chacha20::ChaCha20Rng;
-use everett_fault::{DiskName, Distribution, Fault, Group, Links, PartitionMode, Ppm, Restart};
+use everett_fault::{
+    DiskFault, DiskName, Distribution, Fault, Group, GuestFault, Links, MediumFault, NetworkFault, NodeFault,
+    PartitionMode, Ppm, Restart,
+};
 
 use crate::plan::names::{Names, NodeNames};
 
@@ -120,13 +123,36 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Implements [`Choose`]. Each kind has one entry: `Kind |self, dice| duration => fault`.
+/// Makes a fault from its target, which is drawn first, and what happens to it.
+macro_rules! fault {
+    (network $dice:ident $fault:expr) => {
+        Fault::Network($fault)
+    };
+    (disk $dice:ident $fault:expr) => {
+        Fault::Disk { disk: $dice.disk()?, fault: $fault }
+    };
+    (medium $dice:ident $fault:expr) => {
+        Fault::Medium { disk: $dice.disk()?, fault: $fault }
+    };
+    (node $dice:ident $fault:expr) => {
+        Fault::Node { node: $dice.node()?, fault: $fault }
+    };
+    (guest $dice:ident $fault:expr) => {
+        Fault::Guest { node: $dice.node()?, fault: $fault }
+    };
+    (fault $dice:ident $fault:expr) => {
+        $fault
+    };
+}
+
+/// Implements [`Choose`]. Each kind has one entry: `Kind |self, dice| duration => target fault`. The target `fault` stands
+/// for a fault that comes with its target.
 macro_rules! choose {
-    ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $fault:expr;)*) => {$(
+    ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $target:ident $fault:expr;)*) => {$(
         impl Choose for $Kind {
             fn choose(&self, $dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)> {
                 let $this = self;
-                let fault = $fault;
+                let fault = fault!($target $dice $fault);
                 Some((fault, $lasts))
             }
         }
@@ -134,55 +160,49 @@ macro_rules! choose {
 }
 
 choose! {
-    Latency |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Latency { links: dice.links(&it.links)?, extra: dice.times(&it.extra) };
-    Loss |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Loss { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
-    Duplicate |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Duplicate { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
-    Reorder |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Reorder { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm), hold: dice.times(&it.hold) };
-    Corrupt |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Corrupt { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
-    Bandwidth |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Bandwidth { links: dice.links(&it.links)?, bits_per_s: dice.number(&it.bits_per_s) };
-    Partition |it, dice| dice.lasts(&it.lasts) =>
-        Fault::Partition { links: dice.links(&it.links)?, mode: mode(it, dice) };
-    Clog |it, dice| dice.lasts(&it.lasts) => Fault::Clog { node: dice.node()? };
-    PowerLoss |it, dice| dice.lasts(&it.lasts) => Fault::PowerLoss {
-        node: dice.node()?,
-        restart: Some(dice.restart(it.cold)),
-        tear_sectors: it.tear_sectors,
-    };
-    Reset |it, dice| None => Fault::Reset { node: dice.node()?, restart: dice.restart(it.cold) };
-    Pause |it, dice| dice.lasts(&it.lasts) => Fault::Pause { node: dice.node()? };
-    SlowCpu |it, dice| dice.lasts(&it.lasts) => Fault::SlowCpu { node: dice.node()?, ppm: dice.ppm(&it.ppm) };
-    DiskError |it, dice| dice.lasts(&it.lasts) => Fault::DiskError {
-        disk: dice.disk()?,
-        requests: dice.one(&it.requests)?,
+    Latency |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Latency { links: dice.links(&it.links)?, extra: dice.times(&it.extra) };
+    Loss |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Loss { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Duplicate |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Duplicate { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Reorder |it, dice| dice.lasts(&it.lasts) => network NetworkFault::Reorder {
+        links: dice.links(&it.links)?,
         ppm: dice.ppm(&it.ppm),
+        hold: dice.times(&it.hold),
     };
-    DiskLatency |it, dice| dice.lasts(&it.lasts) =>
-        Fault::DiskLatency { disk: dice.disk()?, extra: dice.times(&it.extra) };
-    DiskFull |it, dice| dice.lasts(&it.lasts) => Fault::DiskFull { disk: dice.disk()? };
-    BitRot |it, dice| None => Fault::BitRot { disk: dice.disk()?, bits: dice.ppm(&it.bits) };
-    ClockDrift |it, dice| dice.lasts(&it.lasts) =>
-        Fault::ClockDrift { node: dice.node()?, ppm: drift(it, dice) };
-    ClockStep |it, dice| None => Fault::ClockStep { node: dice.node()?, step_ns: step(it, dice) };
-    Stalls |it, dice| dice.lasts(&it.lasts) => Fault::Stalls {
-        node: dice.node()?,
+    Corrupt |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Corrupt { links: dice.links(&it.links)?, ppm: dice.ppm(&it.ppm) };
+    Bandwidth |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Bandwidth { links: dice.links(&it.links)?, bits_per_s: dice.number(&it.bits_per_s) };
+    Partition |it, dice| dice.lasts(&it.lasts) => network
+        NetworkFault::Partition { links: dice.links(&it.links)?, mode: mode(it, dice) };
+    Clog |it, dice| dice.lasts(&it.lasts) => network NetworkFault::Clog { node: dice.node()? };
+    PowerLoss |it, dice| dice.lasts(&it.lasts) => node
+        NodeFault::PowerLoss { restart: Some(dice.restart(it.cold)), tear_sectors: it.tear_sectors };
+    Reset |it, dice| None => node NodeFault::Reset { restart: dice.restart(it.cold) };
+    Pause |it, dice| dice.lasts(&it.lasts) => node NodeFault::Pause;
+    SlowCpu |it, dice| dice.lasts(&it.lasts) => node NodeFault::SlowCpu { ppm: dice.ppm(&it.ppm) };
+    DiskError |it, dice| dice.lasts(&it.lasts) => disk
+        DiskFault::Error { requests: dice.one(&it.requests)?, ppm: dice.ppm(&it.ppm) };
+    DiskLatency |it, dice| dice.lasts(&it.lasts) => disk DiskFault::Latency { extra: dice.times(&it.extra) };
+    DiskFull |it, dice| dice.lasts(&it.lasts) => disk DiskFault::Full;
+    BitRot |it, dice| None => medium MediumFault::BitRot { bits: dice.ppm(&it.bits) };
+    ClockDrift |it, dice| dice.lasts(&it.lasts) => node NodeFault::ClockDrift { ppm: drift(it, dice) };
+    ClockStep |it, dice| None => guest GuestFault::ClockStep { step_ns: step(it, dice) };
+    Stalls |it, dice| dice.lasts(&it.lasts) => node NodeFault::Stalls {
         every_instructions: dice.number(&it.every_instructions),
         stall: dice.times(&it.stall),
     };
-    Priorities |it, dice| dice.lasts(&it.lasts) => {
+    Priorities |it, dice| dice.lasts(&it.lasts) => fault {
         let (node, unit) = dice.unit()?;
-        Fault::Priorities { node, unit, every: dice.times(&it.change) }
+        Fault::Guest { node, fault: GuestFault::Priorities { unit, every: dice.times(&it.change) } }
     };
-    Reseed |_it, dice| None => Fault::Reseed { node: dice.node()? };
-    Command |it, dice| None => Fault::Command { node: dice.node()?, argv: dice.one(&it.argv)? };
-    RestartService |_it, dice| None => {
+    Reseed |_it, dice| None => guest GuestFault::Reseed;
+    Command |it, dice| None => guest GuestFault::Command { argv: dice.one(&it.argv)? };
+    RestartService |_it, dice| None => fault {
         let (node, unit) = dice.service()?;
-        Fault::RestartService { node, unit }
+        Fault::Guest { node, fault: GuestFault::RestartService { unit } }
     };
 }
 

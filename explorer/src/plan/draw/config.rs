@@ -1,7 +1,7 @@
 //! The `[faults]` table as a whole: its check, and the kinds of which faults are drawn.
 
 use chacha20::ChaCha20Rng;
-use everett_fault::{Fault, FaultKind, PPM};
+use everett_fault::{Fault, FaultKind, GuestFault, PPM};
 
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;
@@ -49,7 +49,8 @@ impl FaultConfig {
             }
         }
         for (i, argv) in self.command.argv.iter().enumerate() {
-            let command = Fault::Command { node: String::new(), argv: argv.clone() };
+            let command =
+                Fault::Guest { node: String::new(), fault: GuestFault::Command { argv: argv.clone() } };
             let key = format!("command.argv[{i}]");
             found.extend(
                 command.problems().into_iter().map(|p| ConfigError { key: key.clone(), what: p.what.into() }),

@@ -8,12 +8,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use everett_fault::check::{
-    BIT_ROT_BITS, CLOCK_DRIFT_PPM_MAX, CLOCK_STEP_NS_MAX, PRIORITIES_EVERY_NS_MIN, SLOW_CPU_PPM,
-    STALL_EVERY_INSTRUCTIONS, STALL_NS_MAX,
-};
 use everett_fault::distribution::TIME_NS_MAX;
-use everett_fault::{FaultKind, PPM, Ppm, Requests};
+use everett_fault::{
+    BIT_ROT_BITS, CLOCK_DRIFT_PPM_MAX, CLOCK_STEP_NS_MAX, FaultKind, PPM, PRIORITIES_EVERY_NS_MIN, Ppm,
+    Requests, SLOW_CPU_PPM, STALL_EVERY_INSTRUCTIONS, STALL_NS_MAX,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
@@ -218,7 +217,7 @@ kinds! {
         /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
         /// Remaining bandwidth, in bits per second.
-        bits_per_s: Between<u64> = Between(100_000, 100_000_000), within everett_fault::check::BITS_PER_S;
+        bits_per_s: Between<u64> = Between(100_000, 100_000_000), within everett_fault::BITS_PER_S;
     }
     /// Links carry no frames.
     Partition partition: true, every 15 s {

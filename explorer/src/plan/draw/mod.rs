@@ -27,7 +27,7 @@ mod span;
 
 use std::collections::BTreeMap;
 
-use everett_fault::Fault;
+use everett_fault::{Fault, NodeFault};
 use everett_streams::{Purpose, Streams};
 
 use super::board::Board;
@@ -204,7 +204,7 @@ impl<'c> Drawing<'c> {
     }
 
     fn too_many_down(&self, at_ns: u64, fault: &Fault) -> bool {
-        if !matches!(fault, Fault::PowerLoss { .. } | Fault::Reset { .. } | Fault::Pause { .. }) {
+        if takes_down(fault).is_none() {
             return false;
         }
         let others =
@@ -214,15 +214,15 @@ impl<'c> Drawing<'c> {
 
     /// Returns true if the fault is a power loss of a node that restarted too recently.
     fn too_soon(&self, at_ns: u64, fault: &Fault) -> bool {
-        let Fault::PowerLoss { node, .. } = fault else { return false };
+        let Fault::Node { node, fault: NodeFault::PowerLoss { .. } } = fault else { return false };
         self.started.get(node).is_some_and(|ns| at_ns < ns.saturating_add(self.config.power_loss.up.0))
     }
 
     fn note_down(&mut self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) {
-        let (recovers, recovery_ns) = match fault {
-            Fault::PowerLoss { .. } | Fault::Reset { .. } => (true, self.config.recovery.0),
-            Fault::Pause { .. } => (false, 0),
-            _ => return,
+        let Some(down) = takes_down(fault) else { return };
+        let (recovers, recovery_ns) = match down {
+            Down::Restarts => (true, self.config.recovery.0),
+            Down::Paused => (false, 0),
         };
         let node = fault.node().unwrap_or_default();
         let back = at_ns.saturating_add(for_ns.unwrap_or(0));
@@ -236,5 +236,23 @@ impl<'c> Drawing<'c> {
     fn finish(mut self) -> Plan {
         self.entries.sort_by_key(|entry| entry.at_ns);
         Plan { entries: self.entries }
+    }
+}
+
+/// Way in which a fault keeps a node from serving.
+enum Down {
+    Restarts,
+    Paused,
+}
+
+/// Returns how a fault keeps a node from serving, or `None` if it does not.
+fn takes_down(fault: &Fault) -> Option<Down> {
+    match fault {
+        Fault::Node { fault, .. } => match fault {
+            NodeFault::PowerLoss { .. } | NodeFault::Reset { .. } => Some(Down::Restarts),
+            NodeFault::Pause => Some(Down::Paused),
+            NodeFault::SlowCpu { .. } | NodeFault::ClockDrift { .. } | NodeFault::Stalls { .. } => None,
+        },
+        Fault::Network(_) | Fault::Disk { .. } | Fault::Medium { .. } | Fault::Guest { .. } => None,
     }
 }

@@ -1,6 +1,9 @@
 //! The fields of each fault: one table for reading and one for writing.
 
-use everett_fault::{DiskName, Fault, FaultKind, PPM, PartitionMode, Requests, Restart};
+use everett_fault::{
+    DiskFault, DiskName, Fault, FaultKind, GuestFault, MediumFault, NetworkFault, NodeFault, PPM,
+    PartitionMode, Requests, Restart,
+};
 
 use super::fields::{Fields, Place, Value, word};
 use super::json::Json;
@@ -9,53 +12,85 @@ use super::values::SignedNs;
 /// Reads the fields of a fault of this kind.
 pub(super) fn read(kind: FaultKind, f: &mut Fields<'_, '_>) -> Fault {
     match kind {
-        FaultKind::Latency => Fault::Latency { links: f.take("links"), extra: f.take("extra") },
-        FaultKind::Loss => Fault::Loss { links: f.take("links"), ppm: f.take("ppm") },
-        FaultKind::Duplicate => Fault::Duplicate { links: f.take("links"), ppm: f.take("ppm") },
-        FaultKind::Reorder => {
-            Fault::Reorder { links: f.take("links"), ppm: f.take("ppm"), hold: f.take("hold") }
+        FaultKind::Latency => {
+            Fault::Network(NetworkFault::Latency { links: f.take("links"), extra: f.take("extra") })
         }
-        FaultKind::Corrupt => Fault::Corrupt { links: f.take("links"), ppm: f.take("ppm") },
-        FaultKind::Bandwidth => Fault::Bandwidth { links: f.take("links"), bits_per_s: f.take("bits_per_s") },
-        FaultKind::Partition => {
-            Fault::Partition { links: f.take("links"), mode: f.take_or("mode", PartitionMode::Drop) }
+        FaultKind::Loss => Fault::Network(NetworkFault::Loss { links: f.take("links"), ppm: f.take("ppm") }),
+        FaultKind::Duplicate => {
+            Fault::Network(NetworkFault::Duplicate { links: f.take("links"), ppm: f.take("ppm") })
         }
-        FaultKind::Clog => Fault::Clog { node: f.take("node") },
-        FaultKind::PowerLoss => Fault::PowerLoss {
+        FaultKind::Reorder => Fault::Network(NetworkFault::Reorder {
+            links: f.take("links"),
+            ppm: f.take("ppm"),
+            hold: f.take("hold"),
+        }),
+        FaultKind::Corrupt => {
+            Fault::Network(NetworkFault::Corrupt { links: f.take("links"), ppm: f.take("ppm") })
+        }
+        FaultKind::Bandwidth => Fault::Network(NetworkFault::Bandwidth {
+            links: f.take("links"),
+            bits_per_s: f.take("bits_per_s"),
+        }),
+        FaultKind::Partition => Fault::Network(NetworkFault::Partition {
+            links: f.take("links"),
+            mode: f.take_or("mode", PartitionMode::Drop),
+        }),
+        FaultKind::Clog => Fault::Network(NetworkFault::Clog { node: f.take("node") }),
+        FaultKind::PowerLoss => Fault::Node {
             node: f.take("node"),
-            restart: f.take_or("restart", Some(Restart::Warm)),
-            tear_sectors: f.take_or("tear_sectors", false),
+            fault: NodeFault::PowerLoss {
+                restart: f.take_or("restart", Some(Restart::Warm)),
+                tear_sectors: f.take_or("tear_sectors", false),
+            },
         },
-        FaultKind::Reset => {
-            Fault::Reset { node: f.take("node"), restart: f.take_or("restart", Restart::Warm) }
+        FaultKind::Reset => Fault::Node {
+            node: f.take("node"),
+            fault: NodeFault::Reset { restart: f.take_or("restart", Restart::Warm) },
+        },
+        FaultKind::Pause => Fault::Node { node: f.take("node"), fault: NodeFault::Pause },
+        FaultKind::SlowCpu => {
+            Fault::Node { node: f.take("node"), fault: NodeFault::SlowCpu { ppm: f.take("ppm") } }
         }
-        FaultKind::Pause => Fault::Pause { node: f.take("node") },
-        FaultKind::SlowCpu => Fault::SlowCpu { node: f.take("node"), ppm: f.take("ppm") },
-        FaultKind::DiskError => Fault::DiskError {
+        FaultKind::DiskError => Fault::Disk {
             disk: disk(f),
-            requests: f.take_or("requests", Requests::All),
-            ppm: f.take_or("ppm", PPM),
+            fault: DiskFault::Error {
+                requests: f.take_or("requests", Requests::All),
+                ppm: f.take_or("ppm", PPM),
+            },
         },
-        FaultKind::DiskLatency => Fault::DiskLatency { disk: disk(f), extra: f.take("extra") },
-        FaultKind::DiskFull => Fault::DiskFull { disk: disk(f) },
-        FaultKind::BitRot => Fault::BitRot { disk: disk(f), bits: f.take("bits") },
-        FaultKind::ClockDrift => Fault::ClockDrift { node: f.take("node"), ppm: f.take("ppm") },
+        FaultKind::DiskLatency => {
+            Fault::Disk { disk: disk(f), fault: DiskFault::Latency { extra: f.take("extra") } }
+        }
+        FaultKind::DiskFull => Fault::Disk { disk: disk(f), fault: DiskFault::Full },
+        FaultKind::BitRot => {
+            Fault::Medium { disk: disk(f), fault: MediumFault::BitRot { bits: f.take("bits") } }
+        }
+        FaultKind::ClockDrift => {
+            Fault::Node { node: f.take("node"), fault: NodeFault::ClockDrift { ppm: f.take("ppm") } }
+        }
         FaultKind::ClockStep => {
             let node = f.take("node");
             let SignedNs(step_ns) = f.take("step");
-            Fault::ClockStep { node, step_ns }
+            Fault::Guest { node, fault: GuestFault::ClockStep { step_ns } }
         }
-        FaultKind::Stalls => Fault::Stalls {
+        FaultKind::Stalls => Fault::Node {
             node: f.take("node"),
-            every_instructions: f.take("every_instructions"),
-            stall: f.take("stall"),
+            fault: NodeFault::Stalls {
+                every_instructions: f.take("every_instructions"),
+                stall: f.take("stall"),
+            },
         },
-        FaultKind::Priorities => {
-            Fault::Priorities { node: f.take("node"), unit: f.take("unit"), every: f.take("every") }
+        FaultKind::Priorities => Fault::Guest {
+            node: f.take("node"),
+            fault: GuestFault::Priorities { unit: f.take("unit"), every: f.take("every") },
+        },
+        FaultKind::Reseed => Fault::Guest { node: f.take("node"), fault: GuestFault::Reseed },
+        FaultKind::Command => {
+            Fault::Guest { node: f.take("node"), fault: GuestFault::Command { argv: f.take("argv") } }
         }
-        FaultKind::Reseed => Fault::Reseed { node: f.take("node") },
-        FaultKind::Command => Fault::Command { node: f.take("node"), argv: f.take("argv") },
-        FaultKind::RestartService => Fault::RestartService { node: f.take("node"), unit: f.take("unit") },
+        FaultKind::RestartService => {
+            Fault::Guest { node: f.take("node"), fault: GuestFault::RestartService { unit: f.take("unit") } }
+        }
     }
 }
 
@@ -63,51 +98,77 @@ fn disk(f: &mut Fields<'_, '_>) -> DiskName {
     DiskName { node: f.take("node"), disk: f.take_or("disk", 0) }
 }
 
-/// Returns all fields of a fault, in the order of the catalogue.
-pub(super) fn write(fault: &Fault) -> Vec<(&'static str, Json)> {
+/// Fields of a fault, in the order of the catalogue.
+type Written = Vec<(&'static str, Json)>;
+
+/// Returns all fields of a fault.
+pub(super) fn write(fault: &Fault) -> Written {
     match fault {
-        Fault::Latency { links, extra } => vec![("links", links.write()), ("extra", extra.write())],
-        Fault::Loss { links, ppm } | Fault::Duplicate { links, ppm } | Fault::Corrupt { links, ppm } => {
-            vec![("links", links.write()), ("ppm", ppm.write())]
+        Fault::Network(fault) => write_network(fault),
+        Fault::Disk { disk, fault } => {
+            let disk = [("node", disk.node.write()), ("disk", disk.disk.write())];
+            disk.into_iter().chain(write_disk(fault)).collect()
         }
-        Fault::Reorder { links, ppm, hold } => {
-            vec![("links", links.write()), ("ppm", ppm.write()), ("hold", hold.write())]
+        Fault::Medium { disk, fault: MediumFault::BitRot { bits } } => {
+            vec![("node", disk.node.write()), ("disk", disk.disk.write()), ("bits", bits.write())]
         }
-        Fault::Bandwidth { links, bits_per_s } => {
-            vec![("links", links.write()), ("bits_per_s", bits_per_s.write())]
+        Fault::Node { node, fault } => {
+            [("node", node.write())].into_iter().chain(write_node(fault)).collect()
         }
-        Fault::Partition { links, mode } => vec![("links", links.write()), ("mode", mode.write())],
-        Fault::PowerLoss { node, restart, tear_sectors } => {
-            vec![("node", node.write()), ("restart", restart.write()), ("tear_sectors", tear_sectors.write())]
+        Fault::Guest { node, fault } => {
+            [("node", node.write())].into_iter().chain(write_guest(fault)).collect()
         }
-        Fault::Reset { node, restart } => vec![("node", node.write()), ("restart", restart.write())],
-        Fault::Clog { node } | Fault::Pause { node } | Fault::Reseed { node } => vec![("node", node.write())],
-        Fault::SlowCpu { node, ppm } => vec![("node", node.write()), ("ppm", ppm.write())],
-        Fault::DiskError { disk, requests, ppm } => {
-            on_disk(disk, [("requests", requests.write()), ("ppm", ppm.write())])
-        }
-        Fault::DiskLatency { disk, extra } => on_disk(disk, [("extra", extra.write())]),
-        Fault::DiskFull { disk } => on_disk(disk, []),
-        Fault::BitRot { disk, bits } => on_disk(disk, [("bits", bits.write())]),
-        Fault::ClockDrift { node, ppm } => vec![("node", node.write()), ("ppm", ppm.write())],
-        Fault::ClockStep { node, step_ns } => {
-            vec![("node", node.write()), ("step", SignedNs(*step_ns).write())]
-        }
-        Fault::Stalls { node, every_instructions, stall } => vec![
-            ("node", node.write()),
-            ("every_instructions", every_instructions.write()),
-            ("stall", stall.write()),
-        ],
-        Fault::Priorities { node, unit, every } => {
-            vec![("node", node.write()), ("unit", unit.write()), ("every", every.write())]
-        }
-        Fault::Command { node, argv } => vec![("node", node.write()), ("argv", argv.write())],
-        Fault::RestartService { node, unit } => vec![("node", node.write()), ("unit", unit.write())],
     }
 }
 
-fn on_disk<const N: usize>(disk: &DiskName, more: [(&'static str, Json); N]) -> Vec<(&'static str, Json)> {
-    [("node", disk.node.write()), ("disk", disk.disk.write())].into_iter().chain(more).collect()
+fn write_network(fault: &NetworkFault) -> Written {
+    match fault {
+        NetworkFault::Latency { links, extra } => vec![("links", links.write()), ("extra", extra.write())],
+        NetworkFault::Loss { links, ppm }
+        | NetworkFault::Duplicate { links, ppm }
+        | NetworkFault::Corrupt { links, ppm } => vec![("links", links.write()), ("ppm", ppm.write())],
+        NetworkFault::Reorder { links, ppm, hold } => {
+            vec![("links", links.write()), ("ppm", ppm.write()), ("hold", hold.write())]
+        }
+        NetworkFault::Bandwidth { links, bits_per_s } => {
+            vec![("links", links.write()), ("bits_per_s", bits_per_s.write())]
+        }
+        NetworkFault::Partition { links, mode } => vec![("links", links.write()), ("mode", mode.write())],
+        NetworkFault::Clog { node } => vec![("node", node.write())],
+    }
+}
+
+fn write_disk(fault: &DiskFault) -> Written {
+    match fault {
+        DiskFault::Error { requests, ppm } => vec![("requests", requests.write()), ("ppm", ppm.write())],
+        DiskFault::Latency { extra } => vec![("extra", extra.write())],
+        DiskFault::Full => Vec::new(),
+    }
+}
+
+fn write_node(fault: &NodeFault) -> Written {
+    match fault {
+        NodeFault::PowerLoss { restart, tear_sectors } => {
+            vec![("restart", restart.write()), ("tear_sectors", tear_sectors.write())]
+        }
+        NodeFault::Reset { restart } => vec![("restart", restart.write())],
+        NodeFault::Pause => Vec::new(),
+        NodeFault::SlowCpu { ppm } => vec![("ppm", ppm.write())],
+        NodeFault::ClockDrift { ppm } => vec![("ppm", ppm.write())],
+        NodeFault::Stalls { every_instructions, stall } => {
+            vec![("every_instructions", every_instructions.write()), ("stall", stall.write())]
+        }
+    }
+}
+
+fn write_guest(fault: &GuestFault) -> Written {
+    match fault {
+        GuestFault::ClockStep { step_ns } => vec![("step", SignedNs(*step_ns).write())],
+        GuestFault::Priorities { unit, every } => vec![("unit", unit.write()), ("every", every.write())],
+        GuestFault::Reseed => Vec::new(),
+        GuestFault::Command { argv } => vec![("argv", argv.write())],
+        GuestFault::RestartService { unit } => vec![("unit", unit.write())],
+    }
 }
 
 /// Implements [`Value`] for a type whose values are written as words.

@@ -316,7 +316,11 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
     let links = Links { from: group("a"), to: group("b"), both_ways: true };
-    let one = Entry { at_ns: 0, for_ns: None, what: What::Fault(Fault::Loss { links, ppm: 1 }) };
+    let one = Entry {
+        at_ns: 0,
+        for_ns: None,
+        what: What::Fault(Fault::Network(NetworkFault::Loss { links, ppm: 1 })),
+    };
     let plan = Plan::new(vec![one.clone(); 2], &names).unwrap();
     assert_eq!(Plan::parse(&plan.write(), &names), Ok(plan));
     let errors = Plan::new(vec![one.clone(); 200], &names).unwrap_err().to_string();
@@ -326,7 +330,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     let names: Names =
         ["a", "\""].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let links = Links { from: group("a"), to: group("\""), both_ways: true };
-    let one = Entry { what: What::Fault(Fault::Loss { links, ppm: 1 }), ..one };
+    let one = Entry { what: What::Fault(Fault::Network(NetworkFault::Loss { links, ppm: 1 })), ..one };
     let errors = Plan::new(vec![one], &names).unwrap_err().to_string();
     assert_eq!(errors, "line 1: a line has at most 65536 bytes");
 }

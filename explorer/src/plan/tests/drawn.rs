@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use everett_fault::FaultKind;
+use everett_fault::{Fault, FaultKind, NodeFault};
 use everett_streams::{Lineage, Owner, Streams};
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,13 @@ fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
 /// Returns the maximum number of nodes that are off or paused at once. Only the starts of faults are examined, because
 /// the number rises only there.
 fn most_down(plan: &Plan) -> usize {
-    let down = |fault: &Fault| matches!(fault, Fault::PowerLoss { .. } | Fault::Pause { .. });
+    let down = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Node { fault: NodeFault::PowerLoss { .. }, .. }
+                | Fault::Node { fault: NodeFault::Pause, .. }
+        )
+    };
     let spans: Vec<(u64, u64)> = faults(plan)
         .filter(|(_, fault)| down(fault))
         .map(|(entry, _)| (entry.at_ns, entry.at_ns + entry.for_ns.unwrap_or(u64::MAX / 2)))
@@ -174,10 +180,10 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
         assert!(most_down(&plan) <= 2);
         for (entry, fault) in faults(&plan) {
             *counts.entry(fault.kind()).or_default() += 1;
-            if let Fault::Pause { .. } = fault {
+            if let Fault::Node { fault: NodeFault::Pause, .. } = fault {
                 assert!(entry.for_ns.unwrap() < 10 * S);
             }
-            if let Fault::PowerLoss { restart, tear_sectors, .. } = fault {
+            if let Fault::Node { fault: NodeFault::PowerLoss { restart, tear_sectors }, .. } = fault {
                 assert_eq!((*restart, *tear_sectors), (Some(Restart::Warm), false));
             }
         }

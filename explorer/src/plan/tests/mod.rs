@@ -10,7 +10,8 @@ mod walked;
 use std::collections::BTreeSet;
 
 use everett_fault::{
-    DiskName, Distribution, Fault, Group, Links, PPM, PartitionMode, Requests, Restart, check,
+    DiskFault, DiskName, Distribution, Fault, Group, GuestFault, Links, MediumFault, NetworkFault, NodeFault,
+    PPM, PartitionMode, Requests, Restart,
 };
 use proptest::prelude::*;
 
@@ -83,40 +84,61 @@ fn fault() -> impl Strategy<Value = Fault> {
     let units = prop::sample::select(vec![("n1", "redis"), ("n3", "redis"), ("n3", "sentinel")]);
     let argv = prop::collection::vec("[^\0]{1,12}", 1..4);
     prop_oneof![
-        (links(), any_time()).prop_map(|(links, extra)| Fault::Latency { links, extra }),
-        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Loss { links, ppm }),
-        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Duplicate { links, ppm }),
-        (links(), 0..=PPM, any_time()).prop_map(|(links, ppm, hold)| Fault::Reorder { links, ppm, hold }),
-        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Corrupt { links, ppm }),
-        (links(), check::BITS_PER_S).prop_map(|(links, bits_per_s)| Fault::Bandwidth { links, bits_per_s }),
-        (links(), modes).prop_map(|(links, mode)| Fault::Partition { links, mode }),
-        node().prop_map(|node| Fault::Clog { node }),
-        (node(), prop::option::of(restart()), any::<bool>())
-            .prop_map(|(node, restart, tear_sectors)| Fault::PowerLoss { node, restart, tear_sectors }),
-        (node(), restart()).prop_map(|(node, restart)| Fault::Reset { node, restart }),
-        node().prop_map(|node| Fault::Pause { node }),
-        (node(), check::SLOW_CPU_PPM).prop_map(|(node, ppm)| Fault::SlowCpu { node, ppm }),
-        (disk(), requests, 0..=PPM).prop_map(|(disk, requests, ppm)| Fault::DiskError {
-            disk,
-            requests,
-            ppm
+        (links(), any_time())
+            .prop_map(|(links, extra)| Fault::Network(NetworkFault::Latency { links, extra })),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Network(NetworkFault::Loss { links, ppm })),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Network(NetworkFault::Duplicate { links, ppm })),
+        (links(), 0..=PPM, any_time()).prop_map(|(links, ppm, hold)| Fault::Network(NetworkFault::Reorder {
+            links,
+            ppm,
+            hold
+        })),
+        (links(), 0..=PPM).prop_map(|(links, ppm)| Fault::Network(NetworkFault::Corrupt { links, ppm })),
+        (links(), everett_fault::BITS_PER_S)
+            .prop_map(|(links, bits_per_s)| Fault::Network(NetworkFault::Bandwidth { links, bits_per_s })),
+        (links(), modes).prop_map(|(links, mode)| Fault::Network(NetworkFault::Partition { links, mode })),
+        node().prop_map(|node| Fault::Network(NetworkFault::Clog { node })),
+        (node(), prop::option::of(restart()), any::<bool>()).prop_map(|(node, restart, tear_sectors)| {
+            Fault::Node { node, fault: NodeFault::PowerLoss { restart, tear_sectors } }
         }),
-        (disk(), any_time()).prop_map(|(disk, extra)| Fault::DiskLatency { disk, extra }),
-        disk().prop_map(|disk| Fault::DiskFull { disk }),
-        (disk(), check::BIT_ROT_BITS).prop_map(|(disk, bits)| Fault::BitRot { disk, bits }),
-        (node(), -check::CLOCK_DRIFT_PPM_MAX..=check::CLOCK_DRIFT_PPM_MAX)
-            .prop_map(|(node, ppm)| Fault::ClockDrift { node, ppm }),
-        (node(), -check::CLOCK_STEP_NS_MAX..=check::CLOCK_STEP_NS_MAX)
-            .prop_map(|(node, step_ns)| Fault::ClockStep { node, step_ns }),
-        (node(), check::STALL_EVERY_INSTRUCTIONS, times(0, check::STALL_NS_MAX))
-            .prop_map(|(node, every_instructions, stall)| Fault::Stalls { node, every_instructions, stall }),
-        (units, times(check::PRIORITIES_EVERY_NS_MIN, 86_400_000_000_000)).prop_map(
-            |((node, unit), every)| Fault::Priorities { node: node.into(), unit: unit.into(), every }
+        (node(), restart())
+            .prop_map(|(node, restart)| Fault::Node { node, fault: NodeFault::Reset { restart } }),
+        node().prop_map(|node| Fault::Node { node, fault: NodeFault::Pause }),
+        (node(), everett_fault::SLOW_CPU_PPM)
+            .prop_map(|(node, ppm)| Fault::Node { node, fault: NodeFault::SlowCpu { ppm } }),
+        (disk(), requests, 0..=PPM).prop_map(|(disk, requests, ppm)| Fault::Disk {
+            disk,
+            fault: DiskFault::Error { requests, ppm }
+        }),
+        (disk(), any_time())
+            .prop_map(|(disk, extra)| Fault::Disk { disk, fault: DiskFault::Latency { extra } }),
+        disk().prop_map(|disk| Fault::Disk { disk, fault: DiskFault::Full }),
+        (disk(), everett_fault::BIT_ROT_BITS)
+            .prop_map(|(disk, bits)| Fault::Medium { disk, fault: MediumFault::BitRot { bits } }),
+        (node(), -everett_fault::CLOCK_DRIFT_PPM_MAX..=everett_fault::CLOCK_DRIFT_PPM_MAX)
+            .prop_map(|(node, ppm)| Fault::Node { node, fault: NodeFault::ClockDrift { ppm } }),
+        (node(), -everett_fault::CLOCK_STEP_NS_MAX..=everett_fault::CLOCK_STEP_NS_MAX)
+            .prop_map(|(node, step_ns)| Fault::Guest { node, fault: GuestFault::ClockStep { step_ns } }),
+        (node(), everett_fault::STALL_EVERY_INSTRUCTIONS, times(0, everett_fault::STALL_NS_MAX)).prop_map(
+            |(node, every_instructions, stall)| Fault::Node {
+                node,
+                fault: NodeFault::Stalls { every_instructions, stall }
+            }
         ),
-        node().prop_map(|node| Fault::Reseed { node }),
-        (node(), argv).prop_map(|(node, argv)| Fault::Command { node, argv }),
-        prop::sample::select(vec![("n1", "redis"), ("n3", "redis"), ("n3", "sentinel")])
-            .prop_map(|(node, unit)| Fault::RestartService { node: node.into(), unit: unit.into() }),
+        (units, times(everett_fault::PRIORITIES_EVERY_NS_MIN, 86_400_000_000_000)).prop_map(
+            |((node, unit), every)| Fault::Guest {
+                node: node.into(),
+                fault: GuestFault::Priorities { unit: unit.into(), every }
+            }
+        ),
+        node().prop_map(|node| Fault::Guest { node, fault: GuestFault::Reseed }),
+        (node(), argv).prop_map(|(node, argv)| Fault::Guest { node, fault: GuestFault::Command { argv } }),
+        prop::sample::select(vec![("n1", "redis"), ("n3", "redis"), ("n3", "sentinel")]).prop_map(
+            |(node, unit)| Fault::Guest {
+                node: node.into(),
+                fault: GuestFault::RestartService { unit: unit.into() }
+            }
+        ),
     ]
 }
 
@@ -129,7 +151,8 @@ fn entry() -> impl Strategy<Value = Entry> {
     ];
     (0u64..40, prop::option::of(1u64..12), what).prop_map(|(at_ns, for_ns, what)| {
         let for_ns = match &what {
-            What::Fault(Fault::PowerLoss { restart: None, .. }) | What::Heal => None,
+            What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. })
+            | What::Heal => None,
             What::Fault(fault) => for_ns.filter(|_| fault.kind().lasts()),
             What::Quiet => Some(for_ns.unwrap_or(5)),
         };

@@ -111,7 +111,7 @@ fn errors_of_lines_and_conflicts_are_reported_together() {
 
 /// Returns the end of a fault, computed from all entries.
 fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
-    let never = matches!(fault, Fault::PowerLoss { restart: None, .. });
+    let never = matches!(fault, Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. });
     let healed =
         entries.iter().filter(|other| !matches!(other.what, What::Fault(_)) && other.at_ns > entry.at_ns);
     match entry.for_ns {
@@ -123,29 +123,36 @@ fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
 
 /// Returns true if a fault that lasts conflicts with another fault that starts.
 fn excludes(on: &Fault, starts: &Fault) -> bool {
-    use Fault::*;
+    use NodeFault::{ClockDrift, Pause, PowerLoss, Reset, SlowCpu, Stalls};
     let same_node = on.node() == starts.node();
     let same_disk = on.disk() == starts.disk();
     match (on, starts) {
+        (Fault::Node { fault: on, .. }, Fault::Node { fault: starts, .. }) => {
+            let excluded = matches!(
+                (on, starts),
+                (PowerLoss { .. } | Pause, PowerLoss { .. } | Pause | Reset { .. })
+                    | (SlowCpu { .. }, SlowCpu { .. })
+                    | (ClockDrift { .. }, ClockDrift { .. })
+                    | (Stalls { .. }, Stalls { .. })
+            );
+            same_node && excluded
+        }
+        (Fault::Node { fault: PowerLoss { .. } | Pause, .. }, Fault::Guest { .. }) => same_node,
+        (Fault::Network(NetworkFault::Clog { .. }), Fault::Network(NetworkFault::Clog { .. })) => same_node,
         (
-            PowerLoss { .. } | Pause { .. },
-            PowerLoss { .. }
-            | Pause { .. }
-            | Reset { .. }
-            | ClockStep { .. }
-            | Reseed { .. }
-            | Command { .. }
-            | Priorities { .. }
-            | RestartService { .. },
-        )
-        | (Clog { .. }, Clog { .. })
-        | (SlowCpu { .. }, SlowCpu { .. })
-        | (ClockDrift { .. }, ClockDrift { .. })
-        | (Stalls { .. }, Stalls { .. }) => same_node,
-        (Priorities { unit, .. }, Priorities { unit: other, .. }) => same_node && unit == other,
-        (DiskLatency { .. }, DiskLatency { .. }) | (DiskFull { .. }, DiskFull { .. }) => same_disk,
-        (DiskError { requests, .. }, DiskError { requests: other, .. }) => {
-            same_disk && (requests == other || [requests, other].contains(&&Requests::All))
+            Fault::Guest { fault: GuestFault::Priorities { unit, .. }, .. },
+            Fault::Guest { fault: GuestFault::Priorities { unit: other, .. }, .. },
+        ) => same_node && unit == other,
+        (Fault::Disk { fault: on, .. }, Fault::Disk { fault: starts, .. }) => {
+            let excluded = match (on, starts) {
+                (DiskFault::Latency { .. }, DiskFault::Latency { .. })
+                | (DiskFault::Full, DiskFault::Full) => true,
+                (DiskFault::Error { requests, .. }, DiskFault::Error { requests: other, .. }) => {
+                    requests == other || [requests, other].contains(&&Requests::All)
+                }
+                _ => false,
+            };
+            same_disk && excluded
         }
         _ => false,
     }

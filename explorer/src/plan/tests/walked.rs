@@ -105,7 +105,7 @@ proptest! {
                     prop_assert!(!matches!(entry.what, What::Fault(_)));
                     seen[event.id as usize] += 1;
                     let never = |entry: &&Entry| {
-                        matches!(entry.what, What::Fault(Fault::PowerLoss { restart: None, .. }))
+                        matches!(entry.what, What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. }))
                     };
                     prop_assert!(on.values().all(never), "{:?}", on);
                 }

@@ -1,6 +1,6 @@
 //! Faults: their frequency, their duration, and the requests to which they apply.
 
-use everett_fault::{DiskName, Distribution, Fault};
+use everett_fault::{DiskFault, Distribution};
 use everett_streams::{Lineage, Owner};
 
 use super::*;
@@ -74,18 +74,6 @@ fn invalid_faults_are_refused() {
     assert_eq!(disk.apply(1000, DiskFault::Full), Err(DiskFaultError::TooMany));
     disk.apply(0, error(Requests::Read, 1)).unwrap();
     assert_eq!(disk.faults().len(), FAULTS_MAX);
-}
-
-#[test]
-fn faults_of_the_catalogue_are_translated() {
-    let disk = || DiskName { node: "a".into(), disk: 0 };
-    let flushes = Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 9 };
-    assert_eq!(DiskFault::of(&flushes), Some(error(Requests::Flush, 9)));
-    let extra = Distribution::Constant(4);
-    let slow = Fault::DiskLatency { disk: disk(), extra: extra.clone() };
-    assert_eq!(DiskFault::of(&slow), Some(DiskFault::Latency { extra }));
-    assert_eq!(DiskFault::of(&Fault::DiskFull { disk: disk() }), Some(DiskFault::Full));
-    assert_eq!(DiskFault::of(&Fault::BitRot { disk: disk(), bits: 1 }), None, "bit rot has no duration");
 }
 
 #[test]

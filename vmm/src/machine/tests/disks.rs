@@ -1,6 +1,6 @@
 //! Machines with disks: moments in the middle of writes, power loss, and the next machine on the same disks.
 
-use everett_fault::{Distribution, Requests};
+use everett_fault::{DiskFault, Distribution, Requests};
 use everett_snapshot::Pool;
 use everett_streams::{Lineage, Owner};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use vm_memory::{Bytes, GuestAddress};
 use super::*;
 use crate::digest::Digest;
 use crate::disk::tests::{fill, values};
-use crate::disk::{BLOCK, CACHE_BYTES_MAX, DiskFault, PowerLossOptions, SECTOR, SectorSize};
+use crate::disk::{BLOCK, CACHE_BYTES_MAX, PowerLossOptions, SECTOR, SectorSize};
 use crate::layout::{VIRTIO, VIRTIO_STRIDE};
 use crate::machine::fake::{Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};

@@ -12,8 +12,8 @@ fn frames_and_bytes_on_their_way_are_bounded() {
     for (len, most) in [(60, FRAMES_MAX), (FRAME_BYTES_MAX, BYTES_MAX as usize / FRAME_BYTES_MAX)] {
         // Frames on their way, and frames held by a fault.
         for fault in [
-            Fault::Latency { links: Links::all(), extra: Distribution::Constant(S) },
-            Fault::Partition { links: Links::all(), mode: PartitionMode::Hold },
+            NetworkFault::Latency { links: Links::all(), extra: Distribution::Constant(S) },
+            NetworkFault::Partition { links: Links::all(), mode: PartitionMode::Hold },
         ] {
             let mut wire = wire(2, Distribution::Constant(1_000));
             wire.apply(1, &fault, 0).unwrap();
@@ -36,7 +36,7 @@ fn frames_and_bytes_on_their_way_are_bounded() {
 fn duplicates_are_bounded() {
     let mut wire = wire(2, Distribution::Constant(10 * MS));
     for id in 0..NETWORK_FAULTS_MAX as u64 {
-        wire.apply(id, &Fault::Duplicate { links: Links::all(), ppm: 1_000_000 }, 0).unwrap();
+        wire.apply(id, &NetworkFault::Duplicate { links: Links::all(), ppm: 1_000_000 }, 0).unwrap();
     }
     for i in 0..1_000 {
         wire.send(0, i, frame(mac(1), mac(0), 60, 0));
@@ -116,7 +116,7 @@ fn the_lookahead_is_the_least_latency_of_any_link() {
 #[test]
 fn wires_of_many_ports_and_of_none() {
     let mut wire = wire(PORTS_MAX as u8, Distribution::Constant(1_000));
-    wire.apply(1, &Fault::Clog { node: "n63".into() }, 0).unwrap();
+    wire.apply(1, &NetworkFault::Clog { node: "n63".into() }, 0).unwrap();
     wire.send(63, 0, frame(BROADCAST, mac(63), 60, 1));
     wire.send(63, 0, frame(BROADCAST, mac(63), 60, 2));
     assert_eq!(stored(&wire), wire);

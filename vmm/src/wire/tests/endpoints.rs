@@ -135,11 +135,11 @@ fn bad_wire() -> Wire {
     let mut wire = Wire::new(config, 11).unwrap();
     let (links, ppm) = (Links::all, 20_000);
     for (id, fault) in [
-        Fault::Loss { links: links(), ppm },
-        Fault::Duplicate { links: links(), ppm },
-        Fault::Reorder { links: links(), ppm, hold: Distribution::Uniform(0, 2 * MS) },
-        Fault::Corrupt { links: links(), ppm },
-        Fault::Latency { links: links(), extra: Distribution::Uniform(0, MS) },
+        NetworkFault::Loss { links: links(), ppm },
+        NetworkFault::Duplicate { links: links(), ppm },
+        NetworkFault::Reorder { links: links(), ppm, hold: Distribution::Uniform(0, 2 * MS) },
+        NetworkFault::Corrupt { links: links(), ppm },
+        NetworkFault::Latency { links: links(), extra: Distribution::Uniform(0, MS) },
     ]
     .iter()
     .enumerate()

@@ -77,19 +77,19 @@ proptest! {
 }
 
 /// Returns every kind of fault that draws, on these links.
-fn drawing(links: &Links) -> Vec<Fault> {
+fn drawing(links: &Links) -> Vec<NetworkFault> {
     let links = || links.clone();
     vec![
-        Fault::Loss { links: links(), ppm: 300_000 },
-        Fault::Latency { links: links(), extra: Distribution::Uniform(0, LATENCY) },
-        Fault::Duplicate { links: links(), ppm: 300_000 },
-        Fault::Reorder { links: links(), ppm: 300_000, hold: Distribution::Uniform(0, LATENCY) },
-        Fault::Corrupt { links: links(), ppm: 300_000 },
+        NetworkFault::Loss { links: links(), ppm: 300_000 },
+        NetworkFault::Latency { links: links(), extra: Distribution::Uniform(0, LATENCY) },
+        NetworkFault::Duplicate { links: links(), ppm: 300_000 },
+        NetworkFault::Reorder { links: links(), ppm: 300_000, hold: Distribution::Uniform(0, LATENCY) },
+        NetworkFault::Corrupt { links: links(), ppm: 300_000 },
     ]
 }
 
 /// Returns the arrivals at n1 from n0 under these faults, while n2 and n3 talk, too.
-fn beside(faults: &[Fault]) -> Vec<(u64, Vec<u8>)> {
+fn beside(faults: &[NetworkFault]) -> Vec<(u64, Vec<u8>)> {
     let mut wire = wire(4, Distribution::Uniform(LATENCY, 2 * LATENCY));
     let start = teach(&mut wire);
     for (id, fault) in drawing(&one_way("n0", "n1")).iter().chain(faults).enumerate() {
@@ -119,7 +119,7 @@ fn faults_of_other_links_change_no_draw() {
 /// A direction's base latencies do not depend on its faults, and a fault without effect changes nothing.
 #[test]
 fn faults_change_no_base_draw() {
-    let delays = |faults: &[Fault]| {
+    let delays = |faults: &[NetworkFault]| {
         let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));
         for (id, fault) in faults.iter().enumerate() {
             wire.apply(id as u64, fault, 0).unwrap();
@@ -128,16 +128,18 @@ fn faults_change_no_base_draw() {
         drain(&mut wire, u64::MAX).iter().map(|delivery| (delivery.frame, delivery.at)).collect::<Vec<_>>()
     };
     let plain = delays(&[]);
-    let lossy = delays(&[Fault::Loss { links: Links::all(), ppm: PPM / 2 }]);
+    let lossy = delays(&[NetworkFault::Loss { links: Links::all(), ppm: PPM / 2 }]);
     assert!((200..300).contains(&lossy.len()));
     assert!(lossy.iter().all(|delivery| plain.contains(delivery)));
     let idle = |links: &Links| {
         let never = drawing(links).into_iter().map(|fault| match fault {
-            Fault::Loss { links, .. } => Fault::Loss { links, ppm: 0 },
-            Fault::Latency { links, .. } => Fault::Latency { links, extra: Distribution::Constant(0) },
-            Fault::Duplicate { links, .. } => Fault::Duplicate { links, ppm: 0 },
-            Fault::Reorder { links, hold, .. } => Fault::Reorder { links, ppm: 0, hold },
-            Fault::Corrupt { links, .. } => Fault::Corrupt { links, ppm: 0 },
+            NetworkFault::Loss { links, .. } => NetworkFault::Loss { links, ppm: 0 },
+            NetworkFault::Latency { links, .. } => {
+                NetworkFault::Latency { links, extra: Distribution::Constant(0) }
+            }
+            NetworkFault::Duplicate { links, .. } => NetworkFault::Duplicate { links, ppm: 0 },
+            NetworkFault::Reorder { links, hold, .. } => NetworkFault::Reorder { links, ppm: 0, hold },
+            NetworkFault::Corrupt { links, .. } => NetworkFault::Corrupt { links, ppm: 0 },
             other => other,
         });
         never.collect::<Vec<_>>()

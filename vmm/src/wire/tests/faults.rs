@@ -17,7 +17,7 @@ const SENDING: u64 = 1;
 type Arrived = (u32, u64, Vec<u8>);
 
 /// Returns the arrivals at port 1 of a stream under these faults, and the log.
-fn under(faults: &[Fault]) -> (Vec<Arrived>, Vec<Step>) {
+fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<Step>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
         wire.apply(id as u64, fault, 0).unwrap();
@@ -49,13 +49,13 @@ fn without_faults_every_frame_arrives_on_time() {
 #[test]
 fn loss_has_its_probability() {
     for ppm in [0, 100, 30_000, 500_000, PPM] {
-        let (arrived, steps) = under(&[Fault::Loss { links: Links::all(), ppm }]);
+        let (arrived, steps) = under(&[NetworkFault::Loss { links: Links::all(), ppm }]);
         let lost = FRAMES as usize - arrived.len();
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
         assert_eq!(drops(&steps, Why::Loss), lost);
     }
     // Two faults with a probability of 30 % together lose 51 % of all frames.
-    let twice = Fault::Loss { links: Links::all(), ppm: 300_000 };
+    let twice = NetworkFault::Loss { links: Links::all(), ppm: 300_000 };
     let (arrived, _) = under(&[twice.clone(), twice]);
     assert!(plausible(FRAMES as usize - arrived.len(), FRAMES, 510_000));
 }
@@ -63,7 +63,7 @@ fn loss_has_its_probability() {
 #[test]
 fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
     let ppm = 70_000;
-    let (arrived, steps) = under(&[Fault::Duplicate { links: Links::all(), ppm }]);
+    let (arrived, steps) = under(&[NetworkFault::Duplicate { links: Links::all(), ppm }]);
     let copies = arrived.len() - FRAMES as usize;
     assert!(plausible(copies, FRAMES, ppm), "{copies}");
     assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Duplicate).count(), copies);
@@ -77,7 +77,7 @@ fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
 #[test]
 fn corruption_flips_one_bit_anywhere() {
     let ppm = 200_000;
-    let (arrived, steps) = under(&[Fault::Corrupt { links: Links::all(), ppm }]);
+    let (arrived, steps) = under(&[NetworkFault::Corrupt { links: Links::all(), ppm }]);
     let mut bits = vec![0u32; 800];
     let mut flipped = 0;
     for (number, _, bytes) in &arrived {
@@ -100,8 +100,8 @@ fn corruption_flips_one_bit_anywhere() {
 fn latency_follows_its_quantiles_and_latencies_add() {
     let tail = Distribution::Quantiles(vec![(0, 1_000), (500_000, MS), (990_000, 5 * MS), (PPM, 40 * MS)]);
     let faults = [
-        Fault::Latency { links: Links::all(), extra: tail.clone() },
-        Fault::Latency { links: Links::all(), extra: Distribution::Constant(3 * MS) },
+        NetworkFault::Latency { links: Links::all(), extra: tail.clone() },
+        NetworkFault::Latency { links: Links::all(), extra: Distribution::Constant(3 * MS) },
     ];
     let (arrived, _) = under(&faults);
     let mut extra: Vec<u64> =
@@ -121,7 +121,7 @@ fn reordering_has_its_probability() {
     let (ppm, every) = (40_000, 10_000);
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Distribution::Constant(10 * every);
-    wire.apply(7, &Fault::Reorder { links: Links::all(), ppm, hold }, 0).unwrap();
+    wire.apply(7, &NetworkFault::Reorder { links: Links::all(), ppm, hold }, 0).unwrap();
     let times = stream(&mut wire, 0, FRAMES, every);
     let deliveries = drain(&mut wire, u64::MAX);
     let held = |delivery: &Delivery| delivery.at - times[delivery.frame as usize] != LATENCY + SENDING;
@@ -146,8 +146,8 @@ fn bandwidth_bounds_throughput() {
     config.link.queue_bytes = 10_000;
     for (least, fault) in [(8_000_000, 20_000_000), (2_000_000, 2_000_000)] {
         let mut wire = Wire::new(config.clone(), 1).unwrap();
-        wire.apply(3, &Fault::Bandwidth { links: Links::all(), bits_per_s: 64_000_000 }, 0).unwrap();
-        wire.apply(5, &Fault::Bandwidth { links: Links::all(), bits_per_s: fault }, 0).unwrap();
+        wire.apply(3, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 64_000_000 }, 0).unwrap();
+        wire.apply(5, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: fault }, 0).unwrap();
         // 100 bytes each 20 us are 40 Mbit/s.
         stream(&mut wire, 0, 50_000, 20_000);
         let arrived = drain(&mut wire, S).len();
@@ -163,7 +163,7 @@ fn bandwidth_bounds_throughput() {
 
 #[test]
 fn partitions_drop_hold_or_slow() {
-    let fault = |mode| Fault::Partition { links: one_way("n0", "n1"), mode };
+    let fault = |mode| NetworkFault::Partition { links: one_way("n0", "n1"), mode };
     let run = |mode| {
         let mut wire = wire(2, Distribution::Constant(LATENCY));
         wire.apply(1, &fault(mode), 0).unwrap();
@@ -195,7 +195,7 @@ fn one_partition_holds_and_others_slow() {
     let arrives = |modes: &[PartitionMode]| {
         let mut wire = wire(2, Distribution::Constant(LATENCY));
         for (id, &mode) in (1..).zip(modes) {
-            wire.apply(id, &Fault::Partition { links: one_way("n0", "n1"), mode }, 0).unwrap();
+            wire.apply(id, &NetworkFault::Partition { links: one_way("n0", "n1"), mode }, 0).unwrap();
         }
         wire.send(0, 0, frame(mac(1), mac(0), 100, 0));
         for (id, _) in (1..).zip(modes) {
@@ -218,7 +218,7 @@ fn a_clogged_node_neither_sends_nor_receives() {
     // nodes.
     wire.send(0, start, frame(mac(1), mac(0), 60, 1));
     wire.send(1, start, frame(mac(0), mac(1), 60, 2));
-    wire.apply(1, &Fault::Clog { node: "n1".into() }, start + 10).unwrap();
+    wire.apply(1, &NetworkFault::Clog { node: "n1".into() }, start + 10).unwrap();
     wire.send(0, start + 20, frame(mac(1), mac(0), 60, 3));
     wire.send(1, start + 20, frame(mac(0), mac(1), 60, 4));
     wire.send(2, start + 20, frame(mac(0), mac(2), 60, 5));
@@ -236,9 +236,9 @@ fn a_clogged_node_neither_sends_nor_receives() {
 #[test]
 fn a_frame_that_two_faults_hold_waits_for_both() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let partition = |mode| Fault::Partition { links: Links::all(), mode };
+    let partition = |mode| NetworkFault::Partition { links: Links::all(), mode };
     wire.apply(1, &partition(PartitionMode::Hold), 0).unwrap();
-    wire.apply(2, &Fault::Clog { node: "n0".into() }, 0).unwrap();
+    wire.apply(2, &NetworkFault::Clog { node: "n0".into() }, 0).unwrap();
     wire.send(0, 5, frame(mac(1), mac(0), 60, 1));
     wire.heal(1, 10);
     wire.apply(3, &partition(PartitionMode::Hold), 15).unwrap();
@@ -264,7 +264,7 @@ fn a_partition_stops_frames_that_are_in_the_queue() {
     ] {
         let mut wire = Wire::new(config.clone(), 1).unwrap();
         stream(&mut wire, 0, 3, 1);
-        wire.apply(1, &Fault::Partition { links: Links::all(), mode }, 150 * MS).unwrap();
+        wire.apply(1, &NetworkFault::Partition { links: Links::all(), mode }, 150 * MS).unwrap();
         wire.heal(1, 10 * S);
         let got: Vec<(u32, u64)> =
             drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - LATENCY)).collect();
@@ -276,22 +276,21 @@ fn a_partition_stops_frames_that_are_in_the_queue() {
 fn invalid_network_faults_are_refused() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let before = wire.clone();
-    let loss = |links, ppm| Fault::Loss { links, ppm };
+    let loss = |links, ppm| NetworkFault::Loss { links, ppm };
     let all = Links::all;
     for (fault, error) in [
-        (Fault::Pause { node: "n0".into() }, FaultError::NotOurs),
-        (Fault::Clog { node: "n2".into() }, FaultError::UnknownNode("n2".into())),
+        (NetworkFault::Clog { node: "n2".into() }, FaultError::UnknownNode("n2".into())),
         (loss(one_way("n0", "x"), 1), FaultError::UnknownNode("x".into())),
         (loss(all(), PPM + 1), FaultError::Ppm(PPM + 1)),
-        (Fault::Duplicate { links: all(), ppm: u32::MAX }, FaultError::Ppm(u32::MAX)),
-        (Fault::Corrupt { links: all(), ppm: PPM + 1 }, FaultError::Ppm(PPM + 1)),
+        (NetworkFault::Duplicate { links: all(), ppm: u32::MAX }, FaultError::Ppm(u32::MAX)),
+        (NetworkFault::Corrupt { links: all(), ppm: PPM + 1 }, FaultError::Ppm(PPM + 1)),
         (
-            Fault::Reorder { links: all(), ppm: PPM + 1, hold: Distribution::Constant(1) },
+            NetworkFault::Reorder { links: all(), ppm: PPM + 1, hold: Distribution::Constant(1) },
             FaultError::Ppm(PPM + 1),
         ),
-        (Fault::Bandwidth { links: all(), bits_per_s: 0 }, FaultError::Bandwidth(0)),
+        (NetworkFault::Bandwidth { links: all(), bits_per_s: 0 }, FaultError::Bandwidth(0)),
         (
-            Fault::Latency { links: all(), extra: Distribution::Quantiles(vec![]) },
+            NetworkFault::Latency { links: all(), extra: Distribution::Quantiles(vec![]) },
             FaultError::Distribution(everett_fault::distribution::DistributionError::Quantiles),
         ),
     ] {

@@ -8,7 +8,7 @@ const LATENCY: u64 = 200_000;
 #[test]
 fn a_late_frame_makes_the_move_timeout() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let extra = |ns| Fault::Latency { links: Links::all(), extra: Distribution::Constant(ns) };
+    let extra = |ns| NetworkFault::Latency { links: Links::all(), extra: Distribution::Constant(ns) };
     let mut kinds = vec![];
     for (i, ns) in [TIMEOUT_NS - LATENCY - 2, TIMEOUT_NS - LATENCY - 1].into_iter().enumerate() {
         let at = i as u64 * S;
@@ -27,8 +27,8 @@ fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
     let mut wire = wire(3, Distribution::Constant(LATENCY));
     let start = teach(&mut wire);
     let extra = Distribution::Constant(S);
-    wire.apply(1, &Fault::Latency { links: one_way("n0", "n1"), extra }, start).unwrap();
-    wire.apply(2, &Fault::Clog { node: "n2".into() }, start).unwrap();
+    wire.apply(1, &NetworkFault::Latency { links: one_way("n0", "n1"), extra }, start).unwrap();
+    wire.apply(2, &NetworkFault::Clog { node: "n2".into() }, start).unwrap();
     wire.send(0, start, frame(mac(1), mac(0), 60, 1));
     wire.send(0, start, frame(mac(2), mac(0), 60, 2));
     let before = wire.clone();

@@ -14,7 +14,7 @@ mod queues;
 mod sound;
 mod summary;
 
-use everett_fault::{Distribution, Fault, Group, Links};
+use everett_fault::{Distribution, Group, Links, NetworkFault};
 
 use super::log::{Step, StepKind, Why};
 use super::*;

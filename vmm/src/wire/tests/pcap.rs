@@ -42,7 +42,7 @@ fn captures_are_read_back() {
         capture.sent(0, at, number, bytes, &wire.take_steps()).unwrap();
     };
     send(&mut wire, 5, &bytes);
-    wire.apply(1, &Fault::Loss { links: Links::all(), ppm: 1_000_000 }, 6).unwrap();
+    wire.apply(1, &NetworkFault::Loss { links: Links::all(), ppm: 1_000_000 }, 6).unwrap();
     send(&mut wire, 7, &bytes);
     send(&mut wire, 8, &vec![0xaa; FRAME_BYTES_MAX + 2]);
     wire.heal(1, 9);

@@ -12,7 +12,7 @@ pub(super) const PORTS: u8 = 4;
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Send { from: u8, to: Option<u8>, len: usize },
-    Apply(u64, Fault),
+    Apply(u64, NetworkFault),
     Heal(u64),
     HealAll,
     Detach(u8),
@@ -48,20 +48,20 @@ fn time() -> impl Strategy<Value = Distribution> {
     ]
 }
 
-pub(super) fn fault(faults: Faults) -> impl Strategy<Value = Fault> {
+pub(super) fn fault(faults: Faults) -> impl Strategy<Value = NetworkFault> {
     let ppm = || prop_oneof![Just(1_000_000), 0..=1_000_000u32];
     let any = if faults == Faults::Any { 1 } else { 0 };
     let mode = prop::sample::select(vec![PartitionMode::Drop, PartitionMode::Hold]);
     prop_oneof![
-        1 => (links(), ppm()).prop_map(|(links, ppm)| Fault::Loss { links, ppm }),
-        1 => (links(), ppm()).prop_map(|(links, ppm)| Fault::Corrupt { links, ppm }),
-        1 => (links(), 10_000..10_000_000u64).prop_map(|(links, bits_per_s)| Fault::Bandwidth { links, bits_per_s }),
-        2 => (links(), mode).prop_map(|(links, mode)| Fault::Partition { links, mode }),
-        2 => (0..PORTS).prop_map(|i| Fault::Clog { node: format!("n{i}") }),
-        any => (links(), time()).prop_map(|(links, extra)| Fault::Latency { links, extra }),
-        any => (links(), ppm()).prop_map(|(links, ppm)| Fault::Duplicate { links, ppm }),
-        any => (links(), ppm(), time()).prop_map(|(links, ppm, hold)| Fault::Reorder { links, ppm, hold }),
-        any => links().prop_map(|links| Fault::Partition { links, mode: PartitionMode::Slow }),
+        1 => (links(), ppm()).prop_map(|(links, ppm)| NetworkFault::Loss { links, ppm }),
+        1 => (links(), ppm()).prop_map(|(links, ppm)| NetworkFault::Corrupt { links, ppm }),
+        1 => (links(), 10_000..10_000_000u64).prop_map(|(links, bits_per_s)| NetworkFault::Bandwidth { links, bits_per_s }),
+        2 => (links(), mode).prop_map(|(links, mode)| NetworkFault::Partition { links, mode }),
+        2 => (0..PORTS).prop_map(|i| NetworkFault::Clog { node: format!("n{i}") }),
+        any => (links(), time()).prop_map(|(links, extra)| NetworkFault::Latency { links, extra }),
+        any => (links(), ppm()).prop_map(|(links, ppm)| NetworkFault::Duplicate { links, ppm }),
+        any => (links(), ppm(), time()).prop_map(|(links, ppm, hold)| NetworkFault::Reorder { links, ppm, hold }),
+        any => links().prop_map(|links| NetworkFault::Partition { links, mode: PartitionMode::Slow }),
     ]
 }
 

@@ -61,10 +61,10 @@ fn frames_that_arrive_at_a_node_without_power_are_lost() {
 #[test]
 fn a_clogged_card_without_power_loses_its_frames() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
+    let hold = NetworkFault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
     wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
-    wire.apply(2, &Fault::Clog { node: "n0".into() }, 1).unwrap();
+    wire.apply(2, &NetworkFault::Clog { node: "n0".into() }, 1).unwrap();
     wire.send(0, 2, frame(mac(1), mac(0), 60, 2));
     wire.detach(0, 3);
     wire.attach(0, 4);
@@ -76,10 +76,10 @@ fn a_clogged_card_without_power_loses_its_frames() {
 #[test]
 fn a_frame_that_a_partition_holds_has_left_its_card_when_the_clog_ends() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = Fault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
+    let hold = NetworkFault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
     wire.apply(1, &hold, 0).unwrap();
     for (at, id) in [(1, 2), (4, 3)] {
-        wire.apply(id, &Fault::Clog { node: "n0".into() }, at).unwrap();
+        wire.apply(id, &NetworkFault::Clog { node: "n0".into() }, at).unwrap();
         wire.send(0, at + 1, frame(mac(1), mac(0), 60, id as u32));
         if id == 2 {
             wire.heal(2, at + 2);

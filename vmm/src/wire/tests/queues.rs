@@ -61,7 +61,7 @@ proptest! {
         let mut wire = wire(2, Distribution::Uniform(least, least + more));
         prop_assert_eq!(wire.lookahead_ns(), least);
         let links = one_way("n0", "n1");
-        wire.apply(1, &Fault::Latency { links, extra: Distribution::Uniform(0, late) }, 0).unwrap();
+        wire.apply(1, &NetworkFault::Latency { links, extra: Distribution::Uniform(0, late) }, 0).unwrap();
         let mut at = 0;
         let mut times = vec![];
         for (i, gap) in gaps.iter().enumerate() {
@@ -98,7 +98,7 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
     // as long.
     let mut wire = Wire::new(slow(), 1).unwrap();
     send(&mut wire);
-    let fault = Fault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };
+    let fault = NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };
     wire.apply(1, &fault, 3 * MS / 2).unwrap();
     let mut healed = wire.clone();
     assert_eq!(arrivals(&mut wire), [MS, 2 * MS, 12 * MS, 22 * MS]);
@@ -115,7 +115,7 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
 fn delayed_frames_do_not_hold_up_later_ones() {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let extra = Distribution::Constant(S);
-    wire.apply(1, &Fault::Latency { links: Links::all(), extra }, 0).unwrap();
+    wire.apply(1, &NetworkFault::Latency { links: Links::all(), extra }, 0).unwrap();
     stream(&mut wire, 0, 2, 10);
     wire.heal(1, 100);
     stream(&mut wire, 200, 2, 10);
@@ -131,7 +131,7 @@ fn frames_held_at_a_clogged_node_arrive_before_later_ones() {
     let mut wire = wire(2, Distribution::Constant(50 * MS));
     wire.send(0, 0, frame(mac(1), mac(0), 60, 0));
     wire.send(0, 30 * MS, frame(mac(1), mac(0), 60, 1));
-    wire.apply(1, &Fault::Clog { node: "n1".into() }, 45 * MS).unwrap();
+    wire.apply(1, &NetworkFault::Clog { node: "n1".into() }, 45 * MS).unwrap();
     wire.send(0, 55 * MS, frame(mac(1), mac(0), 60, 2));
     wire.heal(1, 65 * MS);
     wire.send(0, 66 * MS, frame(mac(1), mac(0), 60, 3));

@@ -82,7 +82,7 @@ proptest! {
             let mut wire = plan_wire();
             for (i, (&at, &(from, _))) in times.iter().zip(&sends).enumerate() {
                 if clogged && i == clog {
-                    wire.apply(1, &Fault::Clog { node: "n1".into() }, at).unwrap();
+                    wire.apply(1, &NetworkFault::Clog { node: "n1".into() }, at).unwrap();
                 }
                 if clogged && i == heal {
                     wire.heal(1, at);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use everett_fault::Fault;
+use everett_fault::{Fault, NetworkFault};
 
 use crate::plan::calm::Calm;
 use crate::plan::limits::{
@@ -24,9 +24,7 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let calm = Calm::of(plan.entries().iter().enumerate());
     let mut load = Load::default();
     for entry in plan.entries() {
-        if let What::Fault(fault) = &entry.what
-            && (fault.links().is_some() || matches!(fault, Fault::Clog { .. }))
-        {
+        if let What::Fault(fault @ Fault::Network(_)) = &entry.what {
             let end_ns = calm.end(entry.at_ns, entry.for_ns, fault).unwrap_or(u64::MAX);
             load.add(entry.at_ns, end_ns);
         }
@@ -36,7 +34,7 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let is_valid = |entry: &&Entry| {
         let mut faulty = Faulty::default();
         check::entry(entry, names, &mut faulty);
-        matches!(entry.what, What::Fault(Fault::Latency { .. })) && faulty.is_empty()
+        matches!(entry.what, What::Fault(Fault::Network(NetworkFault::Latency { .. }))) && faulty.is_empty()
     };
     let more: Vec<&Entry> = more.iter().filter(is_valid).collect();
     for (from_ns, to_ns) in gaps(&calm) {

@@ -2,7 +2,7 @@
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use everett_fault::{Distribution, Group, Links};
+use everett_fault::{Distribution, Fault, Group, Links, NetworkFault, NodeFault};
 use everett_streams::{Lineage, Owner, Streams};
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,7 +21,11 @@ fn world(count: u32) -> Names {
 fn latency(at_ns: u64, for_ns: impl Into<Option<u64>>) -> Entry {
     let extra = Distribution::Constant(at_ns + 1);
     let links = Links { from: Group::Nodes(["n0".to_owned()].into()), to: Group::All, both_ways: false };
-    Entry { at_ns, for_ns: for_ns.into(), what: What::Fault(Fault::Latency { links, extra }) }
+    Entry {
+        at_ns,
+        for_ns: for_ns.into(),
+        what: What::Fault(Fault::Network(NetworkFault::Latency { links, extra })),
+    }
 }
 
 fn calm(at_ns: u64, for_ns: Option<u64>) -> Entry {
@@ -66,9 +70,12 @@ fn latencies_are_cut_at_heals_and_quiet_periods() {
 #[test]
 fn invalid_entries_are_dropped_one_by_one() {
     let plan = plan(vec![calm(AT_NS_MAX - 1, Some(S))]);
-    let other = Entry { what: What::Fault(Fault::Pause { node: "n0".to_owned() }), ..latency(1, 1) };
+    let other = Entry {
+        what: What::Fault(Fault::Node { node: "n0".to_owned(), fault: NodeFault::Pause }),
+        ..latency(1, 1)
+    };
     let mut nowhere = latency(2, 1);
-    if let What::Fault(Fault::Latency { links, .. }) = &mut nowhere.what {
+    if let What::Fault(Fault::Network(NetworkFault::Latency { links, .. })) = &mut nowhere.what {
         links.to = Group::Nodes(["n9".to_owned()].into());
     }
     let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
@@ -89,8 +96,10 @@ fn the_plans_own_faults_have_priority() {
     assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
     assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
     // A clogged card counts as a network fault, too, even without an end.
-    let clog =
-        |node: &str| Entry { what: What::Fault(Fault::Clog { node: node.to_owned() }), ..latency(9, None) };
+    let clog = |node: &str| Entry {
+        what: What::Fault(Fault::Network(NetworkFault::Clog { node: node.to_owned() })),
+        ..latency(9, None)
+    };
     let many = (0..NETWORK_FAULTS_MAX as u64 - 1).map(|_| latency(5, 10)).chain([clog("n0")]).collect();
     let full = plan(many);
     let merged = merge(&full, &[latency(5, 5), latency(5, 4), latency(14, 1), latency(15, 1)], &world(2));

@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 
 use chacha20::ChaCha20Rng;
 use everett_fault::distribution::TIME_NS_MAX;
-use everett_fault::{Distribution, Fault, Group, Links};
+use everett_fault::{Distribution, Fault, Group, Links, NetworkFault};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};
@@ -167,7 +167,10 @@ impl Priorities {
             let node = nodes.get(stretch.chain).filter(|_| extra_ns > 0)?;
             let from = Group::Nodes([(*node).to_owned()].into());
             let links = Links { from, to: Group::All, both_ways: false };
-            let what = What::Fault(Fault::Latency { links, extra: Distribution::Constant(extra_ns) });
+            let what = What::Fault(Fault::Network(NetworkFault::Latency {
+                links,
+                extra: Distribution::Constant(extra_ns),
+            }));
             let for_ns = Some(stretch.to_ns - stretch.from_ns);
             Some(Entry { at_ns: stretch.from_ns, for_ns, what })
         };

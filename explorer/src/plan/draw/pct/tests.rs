@@ -24,7 +24,9 @@ fn config(depth: u32, least: u64, most: u64) -> PctConfig {
 
 /// Returns the sender and the latency of an entry.
 fn sent(entry: &Entry) -> (&str, u64) {
-    let What::Fault(Fault::Latency { links, extra: Distribution::Constant(ns) }) = &entry.what else {
+    let What::Fault(Fault::Network(NetworkFault::Latency { links, extra: Distribution::Constant(ns) })) =
+        &entry.what
+    else {
         panic!("{entry:?}")
     };
     let Group::Nodes(nodes) = &links.from else { panic!("{entry:?}") };

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use everett_fault::{Distribution, Requests};
+use everett_fault::{DiskFault, Distribution, Requests};
 use proptest::prelude::*;
 
 use super::{SECTORS, request, rig};
-use crate::disk::{Aborted, Disk, DiskFault, LossMode, PowerLoss, PowerLossOptions, SectorSize};
+use crate::disk::{Aborted, Disk, LossMode, PowerLoss, PowerLossOptions, SectorSize};
 use crate::virtio::Device;
 use crate::virtio::blk::{Blk, Latency};
 use crate::virtio::testing::{Rig, streams};

@@ -4,21 +4,23 @@
 //! restarts of services and commands go through a node's agent; if the agent is not up (no power, or still booting), they
 //! are not applied. Faults that are due while the first command of a test template runs, or in a quiet period
 //! ([`super::quiet`]), are not applied either. An event reports each fault that is not applied.
+//!
+//! - `effects`: what each fault does when it starts, and what is undone when it ends
+
+mod effects;
 
 use std::fmt;
 use std::sync::Arc;
 
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
-use everett_fault::{Fault, PPM, Restart};
-use everett_protocol::Exec;
+use everett_fault::{Fault, Restart};
 use everett_streams::{Lineage, Owner, Purpose, Streams};
-use everett_vmm::disk::{DiskFault, PowerLossOptions};
 use everett_vmm::machine::Machine;
 use serde::{Deserialize, Serialize};
 
+use super::Timeline;
 use super::director::Stage;
-use super::{Phase, Timeline};
-use crate::event::{Event, Loss, What};
+use crate::event::{Event, What};
 use crate::machines::EngineOptions;
 use crate::timeline::restart_point::RestartPoint;
 
@@ -175,9 +177,8 @@ impl Timeline {
                             self.tell(What::Effect { text });
                         }
                         // A power loss without restart ends only with the workload (`end_faults`).
-                        let for_good = matches!(fault, Fault::PowerLoss { restart: None, .. });
                         if fault.kind().lasts()
-                            && !for_good
+                            && !fault.is_for_good()
                             && let Some(progress) = &mut self.course.faults
                         {
                             progress.active.push((due.id, fault.clone()));
@@ -218,127 +219,7 @@ impl Timeline {
         let Some(place) = progress.active.iter().position(|&(active, _)| active == id) else { return };
         let (_, fault) = progress.active.remove(place);
         self.tell(What::Healed { id });
-        let now = self.world.vtime();
-        let node = fault.node().and_then(|name| self.number_of(name));
-        match (&fault, node) {
-            (Fault::PowerLoss { restart: Some(restart), .. }, Some(node)) => {
-                self.switch_on(faults, node, *restart)
-            }
-            (Fault::Pause { .. }, Some(node)) => {
-                self.world.resume(node);
-                let root = self.course.root_ns().unwrap_or(0);
-                let paused = faults.plan.entries().get(id as usize).map(|entry| entry.at_ns);
-                let paused_ns = root.saturating_add(paused.unwrap_or(0));
-                self.nodes[node].conversation.resumed(paused_ns, now);
-            }
-            (Fault::SlowCpu { .. }, Some(node)) => self.world.set_speed(node, PPM),
-            (Fault::ClockDrift { .. }, Some(node)) => self.world.drift(node, 0),
-            (Fault::Stalls { .. }, Some(node)) => self.world.set_stalls(node, None),
-            (Fault::Priorities { unit, .. }, Some(node)) => self.nodes[node].stop_priorities(unit, now),
-            (
-                Fault::DiskError { disk, .. } | Fault::DiskLatency { disk, .. } | Fault::DiskFull { disk },
-                Some(node),
-            ) => {
-                if let Some(disk) = self.data_disk(node, disk.disk) {
-                    disk.heal(u64::from(id));
-                }
-            }
-            _ => {
-                self.world.wire().heal(u64::from(id), now);
-            }
-        }
-    }
-
-    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not
-    /// carried out.
-    fn start(&mut self, faults: &Faults, id: u32, fault: &Fault) -> Result<Option<String>, String> {
-        const NO_DISK: &str = "the node has no such disk";
-        let now = self.world.vtime();
-        let Some(name) = fault.node().filter(|_| !matches!(fault, Fault::Clog { .. })) else {
-            // Faults of the wire apply in any state of the nodes.
-            let applied = self.world.wire().apply(u64::from(id), fault, now);
-            return applied.map(|()| None).map_err(|error| error.to_string());
-        };
-        let node = self.number_of(name).ok_or("there is no such node")?;
-        let number = stream_number(node);
-        let streams = &mut self.course.faults.as_mut().ok_or("there is no plan")?.streams;
-        match fault {
-            Fault::PowerLoss { tear_sectors, .. } => {
-                let options = PowerLossOptions { tear_sectors: *tear_sectors };
-                let losses = self.world.node_mut(node).machine_mut().power_loss(streams, number, options);
-                self.switch_off(node);
-                let data = losses.iter().skip(self.first_data_disk).enumerate();
-                let told = data.map(|(disk, loss)| What::Loss(Loss::of(disk, loss)));
-                let told = told.map(|what| Event { vtime_ns: now, node: name.to_owned(), what });
-                self.reporting.of_host(told);
-                Ok(None)
-            }
-            Fault::Reset { restart, .. } => {
-                self.world.node_mut(node).machine_mut().reset_disks(streams, number);
-                self.switch_off(node);
-                self.switch_on(faults, node, *restart);
-                Ok(None)
-            }
-            Fault::Pause { .. } => {
-                self.world.pause(node);
-                Ok(None)
-            }
-            Fault::SlowCpu { .. } | Fault::ClockDrift { .. } | Fault::Stalls { .. } => {
-                self.disturb_cpu(node, fault);
-                Ok(None)
-            }
-            Fault::DiskError { disk, .. } | Fault::DiskLatency { disk, .. } | Fault::DiskFull { disk } => {
-                let fault = DiskFault::of(fault).ok_or(NO_DISK)?;
-                let disk = self.data_disk(node, disk.disk).ok_or(NO_DISK)?;
-                disk.apply(u64::from(id), fault).map(|()| None).map_err(|error| error.to_string())
-            }
-            Fault::BitRot { disk, bits } => {
-                let place = self.first_data_disk + disk.disk as usize;
-                let purpose = Purpose::Rot { node: number, disk: u8::try_from(place).map_err(|_| NO_DISK)? };
-                let disk = self.world.node_mut(node).machine_mut().disk_mut(place).ok_or(NO_DISK)?;
-                let flipped = disk.rot(*bits, streams.get(purpose));
-                let bits =
-                    flipped.iter().map(|flipped| format!("bit {} at {:#x}", flipped.bit, flipped.offset));
-                Ok(Some(bits.collect::<Vec<_>>().join(", ")))
-            }
-            _ if self.nodes[node].conversation.phase() < Phase::Ready
-                || !self.world.nodes()[node].is_on() =>
-            {
-                Err("the node's agent is not up".to_owned())
-            }
-            _ => {
-                self.ask(id, node, fault);
-                Ok(None)
-            }
-        }
-    }
-
-    /// Applies a fault of a CPU or its clock, also to a node that restarts.
-    fn disturb_cpu(&mut self, node: usize, fault: &Fault) {
-        match fault {
-            Fault::SlowCpu { ppm, .. } => self.world.set_speed(node, *ppm),
-            Fault::ClockDrift { ppm, .. } => self.world.drift(node, *ppm),
-            Fault::Stalls { every_instructions, stall, .. } => {
-                self.world.set_stalls(node, Some((*every_instructions, stall.clone())));
-            }
-            _ => {}
-        }
-    }
-
-    /// Applies a fault through the node's agent.
-    fn ask(&mut self, id: u32, number: usize, fault: &Fault) {
-        let session = &mut self.nodes[number];
-        let node = self.world.node_mut(number);
-        match fault {
-            Fault::ClockStep { step_ns, .. } => session.step_clock(node, *step_ns),
-            Fault::Reseed { .. } => session.reseed(node),
-            Fault::Command { argv, .. } => {
-                session.conversation.custom(&format!("fault-{id}"), Exec::new(argv.clone()), node.vtime());
-            }
-            Fault::RestartService { unit, .. } => session.conversation.restart_service(unit, node.vtime()),
-            Fault::Priorities { unit, every, .. } => session.start_priorities(node, unit, every),
-            _ => {}
-        }
+        self.undo(faults, id, &fault);
     }
 
     /// Switches off a node, after a power loss or for a reset.
@@ -394,18 +275,18 @@ impl Timeline {
 
     /// Applies the active faults of CPU and clock to a node's new machine.
     fn disturb_again(&mut self, node: usize) {
-        let lasting = self.course.faults.iter().flat_map(|progress| &progress.active);
-        let of_node = |fault: &&Fault| fault.node().and_then(|name| self.number_of(name)) == Some(node);
-        let lasting: Vec<Fault> = lasting.map(|(_, fault)| fault).filter(of_node).cloned().collect();
-        for fault in &lasting {
-            self.disturb_cpu(node, fault);
+        let active = self.course.faults.iter().flat_map(|progress| &progress.active);
+        let of_node = active.filter_map(|(_, fault)| match fault {
+            Fault::Node { node: name, fault } if self.number_of(name) == Some(node) => Some(fault.clone()),
+            Fault::Node { .. }
+            | Fault::Network(_)
+            | Fault::Disk { .. }
+            | Fault::Medium { .. }
+            | Fault::Guest { .. } => None,
+        });
+        for fault in of_node.collect::<Vec<_>>() {
+            self.disturb_cpu(node, &fault);
         }
-    }
-
-    /// Returns a data disk of a node. Data disks of the world file come after the root disk.
-    fn data_disk(&mut self, node: usize, disk: u32) -> Option<&mut everett_vmm::disk::Disk> {
-        let first = self.first_data_disk;
-        self.machine_mut(node).disk_mut(first + usize::try_from(disk).ok()?)
     }
 
     fn number_of(&self, name: &str) -> Option<usize> {

@@ -1,5 +1,6 @@
+//! Tests of bounds, and of storage.
+
 use super::*;
-use crate::{DiskName, Links, Requests, Restart};
 
 fn node() -> String {
     "a".to_owned()
@@ -16,21 +17,19 @@ fn verdict(fault: &Fault) -> String {
 
 #[test]
 fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
-    let loss = |ppm| Fault::Loss { links: Links::all(), ppm };
-    let bandwidth = |bits_per_s| Fault::Bandwidth { links: Links::all(), bits_per_s };
-    let slow = |ppm| Fault::SlowCpu { node: node(), ppm };
-    let rot = |bits| Fault::BitRot { disk: disk(), bits };
-    let drift = |ppm| Fault::ClockDrift { node: node(), ppm };
-    let step = |step_ns| Fault::ClockStep { node: node(), step_ns };
-    let stalls = |every_instructions, ns| Fault::Stalls {
+    let loss = |ppm| Fault::Network(NetworkFault::Loss { links: Links::all(), ppm });
+    let bandwidth = |bits_per_s| Fault::Network(NetworkFault::Bandwidth { links: Links::all(), bits_per_s });
+    let slow = |ppm| Fault::Node { node: node(), fault: NodeFault::SlowCpu { ppm } };
+    let rot = |bits| Fault::Medium { disk: disk(), fault: MediumFault::BitRot { bits } };
+    let drift = |ppm| Fault::Node { node: node(), fault: NodeFault::ClockDrift { ppm } };
+    let step = |step_ns| Fault::Guest { node: node(), fault: GuestFault::ClockStep { step_ns } };
+    let stalls = |every_instructions, ns| Fault::Node {
         node: node(),
-        every_instructions,
-        stall: Distribution::Constant(ns),
+        fault: NodeFault::Stalls { every_instructions, stall: Distribution::Constant(ns) },
     };
-    let priorities = |ns, most| Fault::Priorities {
+    let priorities = |ns, most| Fault::Guest {
         node: node(),
-        unit: "u".to_owned(),
-        every: Distribution::Uniform(ns, most),
+        fault: GuestFault::Priorities { unit: "u".to_owned(), every: Distribution::Uniform(ns, most) },
     };
     for good in [
         loss(0),
@@ -48,7 +47,7 @@ fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
         stalls(1_000, 0),
         stalls(1_000_000_000_000, 1_000_000_000),
         priorities(1_000_000, 2_000_000),
-        Fault::Reset { node: node(), restart: Restart::Warm },
+        Fault::Node { node: node(), fault: NodeFault::Reset { restart: Restart::Warm } },
     ] {
         assert_eq!(verdict(&good), "", "{good:?}");
     }
@@ -81,15 +80,20 @@ fn the_ends_of_every_range_are_allowed_and_nothing_beyond() {
 
 #[test]
 fn all_invalid_values_of_a_fault_are_reported() {
-    let bad = Fault::Reorder { links: Links::all(), ppm: PPM + 1, hold: Distribution::Quantiles(Vec::new()) };
+    let bad = Fault::Network(NetworkFault::Reorder {
+        links: Links::all(),
+        ppm: PPM + 1,
+        hold: Distribution::Quantiles(Vec::new()),
+    });
     assert_eq!(bad.problems().iter().map(|p| p.field).collect::<Vec<_>>(), ["ppm", "hold"]);
-    let bad = Fault::DiskError { disk: disk(), requests: Requests::All, ppm: PPM + 1 };
+    let bad = Fault::Disk { disk: disk(), fault: DiskFault::Error { requests: Requests::All, ppm: PPM + 1 } };
     assert_eq!(bad.problems().iter().map(|p| p.field).collect::<Vec<_>>(), ["ppm"]);
 }
 
 #[test]
 fn argument_vectors() {
-    let command = |argv: Vec<String>| Fault::Command { node: node(), argv }.problems();
+    let command =
+        |argv: Vec<String>| Fault::Guest { node: node(), fault: GuestFault::Command { argv } }.problems();
     let word = |bytes| "x".repeat(bytes);
     assert!(command(vec![word(ARGV_BYTES_MAX - 1), word(1)]).is_empty());
     assert!(command(vec!["x".to_owned(); ARGUMENTS_MAX]).is_empty());
@@ -110,16 +114,19 @@ fn argument_vectors() {
 fn a_fault_survives_storage() {
     let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());
     for fault in [
-        Fault::Latency {
+        Fault::Network(NetworkFault::Latency {
             links: Links { from: nodes(&["a", "b"]), to: crate::Group::All, both_ways: false },
             extra: Distribution::Quantiles(vec![(0, 1), (PPM, 2)]),
+        }),
+        Fault::Node { node: node(), fault: NodeFault::PowerLoss { restart: None, tear_sectors: true } },
+        Fault::Node {
+            node: node(),
+            fault: NodeFault::PowerLoss { restart: Some(Restart::Cold), tear_sectors: false },
         },
-        Fault::PowerLoss { node: node(), restart: None, tear_sectors: true },
-        Fault::PowerLoss { node: node(), restart: Some(Restart::Cold), tear_sectors: false },
-        Fault::DiskError { disk: disk(), requests: Requests::Flush, ppm: 7 },
-        Fault::ClockStep { node: node(), step_ns: -5 },
-        Fault::Command { node: node(), argv: vec!["true".to_owned()] },
-        Fault::RestartService { node: node(), unit: "u".to_owned() },
+        Fault::Disk { disk: disk(), fault: DiskFault::Error { requests: Requests::Flush, ppm: 7 } },
+        Fault::Guest { node: node(), fault: GuestFault::ClockStep { step_ns: -5 } },
+        Fault::Guest { node: node(), fault: GuestFault::Command { argv: vec!["true".to_owned()] } },
+        Fault::Guest { node: node(), fault: GuestFault::RestartService { unit: "u".to_owned() } },
     ] {
         let bytes = postcard::to_stdvec(&fault).unwrap();
         assert_eq!(postcard::from_bytes::<Fault>(&bytes), Ok(fault));

@@ -1,0 +1,112 @@
+//! Checks of values, for hand-written and drawn faults alike.
+//!
+//! Not here: the other bounds, which stand beside each fault; and the check that the named nodes, disks and units exist,
+//! which depends on the world.
+
+use std::ops::RangeInclusive;
+
+use crate::distribution::DistributionError;
+use crate::{Distribution, PPM, Ppm};
+
+/// Maximum number of a command's arguments, including the program.
+pub const ARGUMENTS_MAX: usize = 1_024;
+/// Maximum total size of a command's arguments, in bytes.
+pub const ARGV_BYTES_MAX: usize = 8 << 10;
+
+/// A field of a fault whose value is out of bounds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {what}")]
+pub struct FieldError {
+    /// Name of the field, as written in plans.
+    pub field: &'static str,
+    /// Description of the violated bound.
+    pub what: FaultError,
+}
+
+/// Reason why a value is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// A number outside its allowed range.
+    #[error("must be from {least} to {most} {unit}, not {found}")]
+    Bounds {
+        /// The number that was given.
+        found: i128,
+        /// Least allowed value.
+        least: i128,
+        /// Greatest allowed value.
+        most: i128,
+        /// Unit of the number.
+        unit: &'static str,
+    },
+    /// An invalid distribution.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+    /// A distribution whose least time is too short.
+    #[error("gives times down to {found} ns: at least {least} ns are needed")]
+    Short {
+        /// Least time that the distribution gives, in nanoseconds.
+        found: u64,
+        /// Least allowed time, in nanoseconds.
+        least: u64,
+    },
+    /// A distribution whose greatest time is too long.
+    #[error("gives times up to {found} ns: at most {most} ns are allowed")]
+    Long {
+        /// Greatest time that the distribution gives, in nanoseconds.
+        found: u64,
+        /// Greatest allowed time, in nanoseconds.
+        most: u64,
+    },
+    /// An argument vector that is empty, or whose first element is empty.
+    #[error("the first element must name a program")]
+    NoProgram,
+    /// An argument vector that is too long or contains a NUL byte.
+    #[error("at most {ARGUMENTS_MAX} arguments with {ARGV_BYTES_MAX} bytes together, none of them NUL")]
+    Arguments,
+}
+
+/// Returns an error for each field whose check failed.
+pub(crate) fn errors<const N: usize>(checks: [(&'static str, Result<(), FaultError>); N]) -> Vec<FieldError> {
+    checks.into_iter().filter_map(|(field, check)| Some(FieldError { field, what: check.err()? })).collect()
+}
+
+pub(crate) fn within<T: Copy + PartialOrd + Into<i128>>(
+    found: T,
+    bounds: &RangeInclusive<T>,
+    unit: &'static str,
+) -> Result<(), FaultError> {
+    if bounds.contains(&found) {
+        return Ok(());
+    }
+    let (least, most) = ((*bounds.start()).into(), (*bounds.end()).into());
+    Err(FaultError::Bounds { found: found.into(), least, most, unit })
+}
+
+pub(crate) fn share(ppm: Ppm) -> Result<(), FaultError> {
+    within(ppm, &(0..=PPM), "ppm")
+}
+
+pub(crate) fn times(distribution: &Distribution) -> Result<(), FaultError> {
+    Ok(distribution.check()?)
+}
+
+pub(crate) fn at_least(distribution: &Distribution, least: u64) -> Result<(), FaultError> {
+    let found = distribution.least();
+    if found < least { Err(FaultError::Short { found, least }) } else { Ok(()) }
+}
+
+pub(crate) fn at_most(distribution: &Distribution, most: u64) -> Result<(), FaultError> {
+    let found = distribution.most();
+    if found > most { Err(FaultError::Long { found, most }) } else { Ok(()) }
+}
+
+pub(crate) fn arguments(argv: &[String]) -> Result<(), FaultError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(FaultError::NoProgram);
+    }
+    let bytes: usize = argv.iter().map(String::len).sum();
+    if argv.len() > ARGUMENTS_MAX || bytes > ARGV_BYTES_MAX || argv.iter().any(|a| a.contains('\0')) {
+        return Err(FaultError::Arguments);
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Faults of the network.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::{self, FieldError, share, times, within};
+use crate::{Distribution, FaultKind, Links, Ppm};
+
+/// Allowed bandwidth of a link, in bits per second. With a lower minimum, one frame could occupy a link for hours.
+pub const BITS_PER_S: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+
+/// Fault of links, or of a network card. A world has at most [`NETWORK_FAULTS_MAX`](crate::limits::NETWORK_FAULTS_MAX)
+/// at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NetworkFault {
+    /// Adds a random latency to each frame.
+    Latency {
+        /// Affected links.
+        links: Links,
+        /// Additional latency, in nanoseconds.
+        extra: Distribution,
+    },
+    /// Loses frames.
+    Loss {
+        /// Affected links.
+        links: Links,
+        /// Share of frames that are lost.
+        ppm: Ppm,
+    },
+    /// Delivers frames twice.
+    Duplicate {
+        /// Affected links.
+        links: Links,
+        /// Share of frames that are duplicated.
+        ppm: Ppm,
+    },
+    /// Holds frames back, so that later ones overtake them.
+    Reorder {
+        /// Affected links.
+        links: Links,
+        /// Share of frames that are held back.
+        ppm: Ppm,
+        /// Time that a frame is held back, in nanoseconds.
+        hold: Distribution,
+    },
+    /// Flips a bit of a frame in transit.
+    Corrupt {
+        /// Affected links.
+        links: Links,
+        /// Share of frames that are corrupted.
+        ppm: Ppm,
+    },
+    /// Limits the bandwidth of links.
+    Bandwidth {
+        /// Affected links.
+        links: Links,
+        /// Remaining bandwidth, in bits per second.
+        bits_per_s: u64,
+    },
+    /// Loses, holds back or delays every frame.
+    Partition {
+        /// Affected links.
+        links: Links,
+        /// Treatment of the frames.
+        mode: PartitionMode,
+    },
+    /// Stops a node's network card from sending and receiving. Frames in transit wait until the fault ends.
+    Clog {
+        /// Affected node.
+        node: String,
+    },
+}
+
+/// Treatment of frames during a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartitionMode {
+    /// The frames are lost.
+    Drop,
+    /// The frames wait until the partition ends.
+    Hold,
+    /// Each frame arrives one second later.
+    Slow,
+}
+
+impl NetworkFault {
+    pub(crate) fn kind(&self) -> FaultKind {
+        match self {
+            NetworkFault::Latency { .. } => FaultKind::Latency,
+            NetworkFault::Loss { .. } => FaultKind::Loss,
+            NetworkFault::Duplicate { .. } => FaultKind::Duplicate,
+            NetworkFault::Reorder { .. } => FaultKind::Reorder,
+            NetworkFault::Corrupt { .. } => FaultKind::Corrupt,
+            NetworkFault::Bandwidth { .. } => FaultKind::Bandwidth,
+            NetworkFault::Partition { .. } => FaultKind::Partition,
+            NetworkFault::Clog { .. } => FaultKind::Clog,
+        }
+    }
+
+    /// Returns an error for each value that is out of bounds, in the order of the fields.
+    #[must_use]
+    pub fn problems(&self) -> Vec<FieldError> {
+        match self {
+            NetworkFault::Latency { extra, .. } => bounds::errors([("extra", times(extra))]),
+            NetworkFault::Loss { ppm, .. }
+            | NetworkFault::Duplicate { ppm, .. }
+            | NetworkFault::Corrupt { ppm, .. } => bounds::errors([("ppm", share(*ppm))]),
+            NetworkFault::Reorder { ppm, hold, .. } => {
+                bounds::errors([("ppm", share(*ppm)), ("hold", times(hold))])
+            }
+            NetworkFault::Bandwidth { bits_per_s, .. } => {
+                bounds::errors([("bits_per_s", within(*bits_per_s, &BITS_PER_S, "bits a second"))])
+            }
+            NetworkFault::Partition { .. } | NetworkFault::Clog { .. } => Vec::new(),
+        }
+    }
+
+    /// Returns the links that the fault acts on, or `None` if it acts on a card.
+    #[must_use]
+    pub fn links(&self) -> Option<&Links> {
+        match self {
+            NetworkFault::Latency { links, .. }
+            | NetworkFault::Loss { links, .. }
+            | NetworkFault::Duplicate { links, .. }
+            | NetworkFault::Reorder { links, .. }
+            | NetworkFault::Corrupt { links, .. }
+            | NetworkFault::Bandwidth { links, .. }
+            | NetworkFault::Partition { links, .. } => Some(links),
+            NetworkFault::Clog { .. } => None,
+        }
+    }
+
+    /// Returns the node whose card the fault acts on, or `None` if it acts on links.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            NetworkFault::Clog { node } => Some(node),
+            NetworkFault::Latency { .. }
+            | NetworkFault::Loss { .. }
+            | NetworkFault::Duplicate { .. }
+            | NetworkFault::Reorder { .. }
+            | NetworkFault::Corrupt { .. }
+            | NetworkFault::Bandwidth { .. }
+            | NetworkFault::Partition { .. } => None,
+        }
+    }
+}
