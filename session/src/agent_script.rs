@@ -11,8 +11,8 @@ use everett_vmm::wire::endpoint::EndpointConfig;
 
 use everett_world_file::{self as world_file, CheckKind, Node, World};
 
-use crate::containers::{self, NodeImage};
-use crate::sdk;
+use crate::containers::{self, NodeImage, Stop};
+use crate::sdk::{self, OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -61,26 +61,6 @@ pub struct Plan {
     /// Pause before the last commands and the checks, in nanoseconds of vtime. Meanwhile the world runs without drivers
     /// and faults.
     pub settle_ns: u64,
-}
-
-/// How Everett stops the services of a node, to restart them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stop {
-    /// Signal that asks a service to end.
-    pub signal: i32,
-    /// Time in nanoseconds of vtime from the signal to the kill.
-    pub grace_ns: u64,
-    /// True if they have supervisors, through which they get their signals.
-    pub supervised: bool,
-}
-
-/// The SDK in a node.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sdk {
-    /// Command that starts the collector. It ends when the collector takes lines.
-    pub collector: protocol::Exec,
-    /// Time from ready services to a complete setup, in nanoseconds of vtime. `None` if the setup is not waited for.
-    pub setup_timeout_ns: Option<u64>,
 }
 
 /// Driver, as requested from the agent: a service without a readiness check.
@@ -319,9 +299,6 @@ fn composed_hosts(world: &World, composed: &world_file::Composed) -> Vec<protoco
     composed.hosts.iter().filter_map(entry).collect()
 }
 
-/// Serial number of the disk with the volumes of a container image.
-pub const VOLUMES_SERIAL: &str = "everett-volumes";
-
 /// Returns the serial number of a node's `index`th data disk.
 #[must_use]
 pub fn data_disk_serial(index: usize) -> String {
@@ -406,11 +383,6 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
         history: true,
     }
 }
-
-/// Environment variable with the output folder, for commands of a test template.
-pub const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
-/// Output folder for commands of a test template.
-pub const OUTPUT_FOLDER: &str = "/tmp/antithesis";
 
 /// Returns the file to which libraries for test commands append. Writing it also creates its folder.
 fn output_file() -> protocol::PutFile {

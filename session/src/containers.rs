@@ -15,12 +15,14 @@ use everett_protocol::limits;
 use everett_vmm::disk::{Disk, DiskError, FilePart};
 use everett_world_file::{Command, Composed, Node, Ready, STOP_GRACE_NS, Service};
 
-use crate::agent_script::{Stop, VOLUMES_SERIAL};
 use crate::programs::{INIT, SHIM};
 
 /// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Container engines pause for seconds,
 /// because attempts cost host time. Here a short pause is better: the node counts as ready at an earlier vtime.
 const HEALTH_INTERVAL_MS: u64 = 200;
+
+/// Serial number of the disk with the volumes of a container image.
+pub const VOLUMES_SERIAL: &str = "everett-volumes";
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -35,6 +37,17 @@ pub struct NodeImage {
     pub config: ImageConfig,
     /// Digest of the image, in hexadecimal.
     pub digest: String,
+}
+
+/// How Everett stops the services of a node, to restart them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// Signal that asks a service to end.
+    pub signal: i32,
+    /// Time in nanoseconds of vtime from the signal to the kill.
+    pub grace_ns: u64,
+    /// True if they have supervisors, through which they get their signals.
+    pub supervised: bool,
 }
 
 impl NodeImage {

@@ -14,8 +14,8 @@ use everett_vmm::wire::{ConfigError, LinkConfig, LinkOverride, NO_LINK, WireConf
 use everett_vmm::world as vmm;
 use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
 
-use super::agent_script::{Plan, VOLUMES_SERIAL, WorldCheck, data_disk_serial, host_port, world_checks};
-use super::containers::{self, NodeImage};
+use super::agent_script::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
+use super::containers::{self, NodeImage, VOLUMES_SERIAL};
 use super::machines::{BootFiles, EngineOptions};
 use super::memory;
 use super::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};

@@ -9,15 +9,27 @@ use everett_protocol as protocol;
 use everett_protocol::limits::PUT_FILE_BYTES_MAX;
 use everett_world_file as world_file;
 
-use crate::agent_script::{OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
 use crate::programs::{COLLECTOR, LIBRARY};
 
+/// Environment variable with the output folder, for commands of a test template.
+pub(crate) const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
+/// Output folder for commands of a test template.
+pub(crate) const OUTPUT_FOLDER: &str = "/tmp/antithesis";
 /// Environment variable with the file to which programs write if they cannot load the library, such as static ones.
 pub(crate) const LOCAL_VARIABLE: &str = "ANTITHESIS_SDK_LOCAL_OUTPUT";
 /// Environment variable with the program that asks for quiet periods.
 pub(crate) const STOP_FAULTS_VARIABLE: &str = "ANTITHESIS_STOP_FAULTS";
 /// Time limit for the start of the collector, in milliseconds of guest time.
 const COLLECTOR_LIMIT_MS: u64 = 60_000;
+
+/// The SDK in a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sdk {
+    /// Command that starts the collector. It ends when the collector takes lines.
+    pub collector: protocol::Exec,
+    /// Time from ready services to a complete setup, in nanoseconds of vtime. `None` if the setup is not waited for.
+    pub setup_timeout_ns: Option<u64>,
+}
 
 /// Returns the SDK of a node.
 pub(crate) fn of_node(sdk: &world_file::Sdk) -> Sdk {

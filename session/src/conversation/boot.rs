@@ -4,7 +4,8 @@ use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{self as protocol, Bytes, Exit, LineSplitter, Operation};
 
-use super::state::{ConversationState, DriverState, Progress, StateError};
+use super::state::{ConversationState, DriverState, Progress};
+use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
 /// Unit name for the output of the command that starts the collector of SDK lines.

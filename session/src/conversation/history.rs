@@ -12,7 +12,7 @@ use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
 use serde::{Deserialize, Serialize};
 
-use super::state::StateError;
+use super::state_error::StateError;
 use super::{Conversation, What};
 
 /// Length of the intervals to which the bound applies, in nanoseconds of vtime. A node's events are taken several times

@@ -9,7 +9,7 @@
 //!   port; `sdk`: lines that programs send through the SDK;
 //! * `restarts`: restarts of services by Everett;
 //! * `waiting`: descriptions of what a late machine still waits for;
-//! * [`state`]: the state of a conversation that is stored with its machine.
+//! * [`state`]: the state of a conversation that is stored with its machine; [`state_error`]: what can be wrong with it.
 //!
 //! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the
 //! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times. A node whose
@@ -21,6 +21,7 @@ mod history;
 mod restarts;
 mod sdk;
 pub mod state;
+pub mod state_error;
 mod waiting;
 mod workload;
 

@@ -21,7 +21,7 @@ use everett_explorer::sdk::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX};
 use everett_explorer::sdk::{self, Line};
 use serde::{Deserialize, Serialize};
 
-use super::state::StateError;
+use super::state_error::StateError;
 use super::{Conversation, What};
 
 /// Length of the intervals to which the bound applies, in nanoseconds of vtime.

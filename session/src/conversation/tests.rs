@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
 
 use super::*;
-use crate::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE, Stop};
+use crate::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
+use crate::containers::Stop;
 
 fn service(name: &str) -> protocol::Service {
     protocol::Service {

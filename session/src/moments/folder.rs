@@ -28,8 +28,8 @@ use everett_vmm::world::WORLD_VERSION;
 
 use super::stored::Stored;
 use crate::identity::{Identity, MACHINE_VERSION, check_timeline};
+use crate::timeline::SESSION_VERSION;
 use crate::timeline::restart_point::RestartPoint;
-use crate::timeline::state::SESSION_VERSION;
 
 const RESTART: &str = "boot-restart.moment";
 const READY: &str = "boot-ready.moment";

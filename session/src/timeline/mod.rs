@@ -18,7 +18,7 @@
 //! * `streams`: the restart of all random streams at the beginning and at forks;
 //! * `talk`: checks that Everett makes itself, over the wire;
 //! * `reporting`: events, in an order that does not depend on the calls of `run`;
-//! * [`state`]: the state of a timeline that is stored with its world.
+//! * [`state`]: the state of a timeline that is stored with its world; `stored`: its version and errors.
 
 mod boot;
 mod boot_watch;
@@ -31,6 +31,7 @@ mod quiet;
 mod reporting;
 pub mod restart_point;
 pub mod state;
+mod stored;
 mod streams;
 mod talk;
 
@@ -60,7 +61,8 @@ pub use boot::{At, BegunAlready, BootError};
 pub use director::{ANSWER_NS_MAX, CALM_NS_MAX};
 pub use faults::{Faults, OtherPlan, Restarts};
 pub use fork::ForkError;
-pub use state::{SessionState, StateError};
+pub use state::SessionState;
+pub use stored::{SESSION_VERSION, StateError};
 
 /// Mask of the ports at which the end of a line stops a run: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;

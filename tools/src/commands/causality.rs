@@ -17,7 +17,8 @@ use serde::Serialize;
 use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::id::Id;
-use super::{Outcome, common, explore, report};
+use super::run_files::replace;
+use super::{Outcome, common, resources};
 use crate::ui::progress::CausalityBar;
 use crate::ui::{Ui, printable, style};
 
@@ -95,9 +96,9 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let options = Options {
         vary: if args.same_faults { Vary::Streams } else { Vary::All },
         limits,
-        workers: args.jobs.map_or_else(explore::cores, usize::from),
+        workers: args.jobs.map_or_else(resources::cores, usize::from),
         host_ns: args.budget,
-        memory_bytes: args.memory.unwrap_or_else(explore::default_memory),
+        memory_bytes: args.memory.unwrap_or_else(resources::default_memory),
         interrupt: &interrupt,
     };
     let clock = Stopwatch::start();
@@ -200,7 +201,7 @@ impl Onlooker for Keeper<'_> {
 
     fn keep(&mut self, causality: &Causality) -> anyhow::Result<()> {
         self.interim = interim(causality);
-        report::replace(self.file, &causality.json()?)
+        replace(self.file, &causality.json()?)
     }
 }
 

@@ -23,7 +23,7 @@ use super::exploration::Run;
 use super::explore::Form;
 use super::id::Id;
 use super::recording::{Key, Recording};
-use super::{Outcome, common, demo_versions, explore, findings, report, shrink};
+use super::{Outcome, common, demo_versions, explore, findings, report, resources, shrink};
 use crate::ui::{Ui, printable, style};
 
 /// `everett demo`
@@ -88,8 +88,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         branches: BRANCHES_MAX,
         host_ns: None,
         until_found: true,
-        workers: explore::cores(),
-        memory_bytes: explore::default_memory(),
+        workers: resources::cores(),
+        memory_bytes: resources::default_memory(),
     };
     let form = Form { history: true, ..Form::default() };
     let (outcome, _) = explore::go(ui, &explored, folder, &limits, &interrupt, &|_| {}, form)?;
@@ -109,7 +109,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let wanted = Wanted::of(&finding.hit);
     let shrinking = Stopwatch::start();
     let setting = &explored.setting;
-    let whole = ShrinkLimits { workers: explore::cores(), host_ns: None, interrupt: &interrupt };
+    let whole = ShrinkLimits { workers: resources::cores(), host_ns: None, interrupt: &interrupt };
     let shrunk = shrink::shrunk(ui, setting, &finding.path, &wanted, &whole)?;
     if interrupt.wanted() {
         bail!("interrupted");

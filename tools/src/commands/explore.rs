@@ -1,7 +1,6 @@
 //! `everett explore`: exploration of many timelines.
 
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
@@ -29,7 +28,7 @@ use super::engine_options::{Hidden, engine_options};
 use super::exploration::{self, Explored};
 use super::explore_display::Reporter;
 use super::history::{self, Entry};
-use super::{common, findings, record, report};
+use super::{common, findings, record, report, resources};
 use crate::ui::subject::Subject;
 use crate::ui::{Ui, live, printable, style};
 
@@ -87,10 +86,6 @@ pub struct Args {
     pub hold_from: Option<u64>,
 }
 
-/// Divisor of the host's memory that gives the default budget for moments.
-const MEMORY_PART: u64 = 4;
-/// Default budget for moments if the size of the host's memory is unknown, in bytes.
-const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;
 /// Number of branches in flight that each worker needs. With fewer, workers wait for one another.
 const WORKERS_PART: u32 = 4;
 
@@ -150,8 +145,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         branches: args.branches.unwrap_or(u64::MAX),
         host_ns: args.budget,
         until_found: args.until_found,
-        workers: args.jobs.map_or_else(cores, usize::from),
-        memory_bytes: args.memory.unwrap_or_else(default_memory),
+        workers: args.jobs.map_or_else(resources::cores, usize::from),
+        memory_bytes: args.memory.unwrap_or_else(resources::default_memory),
     };
     let before = |choice: u64| {
         if args.hold_from.is_some_and(|from| choice >= from) {
@@ -322,20 +317,6 @@ pub(super) fn go(
         history::tell(ui, &compared)?;
     }
     Ok((outcome, recordings))
-}
-
-/// Returns the default number of workers: one for each core.
-pub(super) fn cores() -> usize {
-    thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// Returns the default budget for moments on this host, in bytes.
-pub(super) fn default_memory() -> u64 {
-    let info = rustix::system::sysinfo();
-    match u64::from(info.mem_unit).saturating_mul(info.totalram) / MEMORY_PART {
-        0 => MEMORY_BYTES_DEFAULT,
-        bytes => bytes,
-    }
 }
 
 fn per_minute(count: u64, seconds: f64) -> f64 {

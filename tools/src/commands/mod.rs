@@ -11,7 +11,9 @@
 //!   `demo_agent`: the agent with which its figures were seen
 //! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
 //!   feature. `prune_args`: the arguments of `runs prune`
-//! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports
+//! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports; `run_files`: writing of
+//!   files in run directories
+//! - `resources`: the host's cores and memory, for defaults
 //! - `reporter` reports the events of a run, and `judge` judges them
 //!
 //! Not here: the execution of a run (`everett-session`).
@@ -50,7 +52,9 @@ mod recording;
 mod replay;
 mod report;
 mod reporter;
+mod resources;
 mod run;
+mod run_files;
 mod runs;
 mod serve;
 mod show;

@@ -28,7 +28,7 @@ use everett_session::explore::shrink::Wanted;
 use everett_vmm::wire::log::Step;
 
 use super::recording::{Key, Recording, is_recorded};
-use super::report;
+use super::run_files::replace;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
@@ -192,7 +192,7 @@ pub(super) fn findings(
     result.branches.sort_unstable();
     result.different.sort_unstable_by_key(|different| different.branch);
     result.host_ns = spent_ns(clock);
-    report::replace(&folder.join(FILE), &(serde_json::to_string_pretty(&result)? + "\n"))?;
+    replace(&folder.join(FILE), &(serde_json::to_string_pretty(&result)? + "\n"))?;
     Ok(result)
 }
 

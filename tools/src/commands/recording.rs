@@ -13,7 +13,7 @@ use everett_session::explore::witness::{message_line, plain_line};
 use everett_vmm::wire::log::Step;
 use serde::{Deserialize, Serialize};
 
-use super::report;
+use super::run_files::replace;
 
 /// Maximum number of lines; the last ones are kept.
 const LINES_MAX: usize = 40_000;
@@ -109,7 +109,7 @@ impl Recording {
         let first = serde_json::to_string(&first)?;
         let lines = [&first].into_iter().chain(&self.lines);
         let file = file_of(run, key);
-        report::replace(&file, &lines.map(|line| format!("{line}\n")).collect::<String>())?;
+        replace(&file, &lines.map(|line| format!("{line}\n")).collect::<String>())?;
         Ok(file)
     }
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -27,6 +25,7 @@ use super::history;
 use super::plans;
 use super::record::{self, LOGS_MAX};
 use super::recording::{self, Key};
+use super::run_files::replace;
 use crate::serve::Made;
 use crate::ui::{Ui, style};
 
@@ -363,19 +362,6 @@ fn write(ui: &Ui, file: &Path, text: &str) -> anyhow::Result<()> {
 
 fn tell_file(ui: &Ui, file: &Path) -> anyhow::Result<()> {
     Ok(ui.say(format!("report {}", style::paint(style::HEAD, file.display())))?)
-}
-
-/// Replaces a file. A link in its place is replaced and not followed.
-pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let name = file.display().to_string();
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // By default a temporary file is private. Others may read a report, as far as the user's mask allows it.
-    let mut builder = tempfile::Builder::new();
-    let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder);
-    let mut temporary = temporary.with_context(|| name.clone())?;
-    temporary.write_all(text.as_bytes()).with_context(|| name.clone())?;
-    temporary.persist(file).map_err(|error| error.error).with_context(|| name.clone())?;
-    Ok(())
 }
 
 /// Writes the Markdown and the JSON of a report into a folder.

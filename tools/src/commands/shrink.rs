@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::engine_choice::EngineArgs;
 use super::exploration::Run;
-use super::{Outcome, common, explore};
+use super::{Outcome, common, resources};
 use crate::ui::progress::ShrinkBar;
 use crate::ui::{Ui, printable, style};
 
@@ -75,7 +75,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         Some(file) => file.clone(),
         None => args.run.join(format!("regression-{}.json", args.id)),
     };
-    let workers = args.jobs.map_or_else(explore::cores, usize::from);
+    let workers = args.jobs.map_or_else(resources::cores, usize::from);
     let wanted = Wanted::of(&finding.hit);
     let clock = Stopwatch::start();
     let limits = Limits { workers, host_ns: args.budget, interrupt: &interrupt };

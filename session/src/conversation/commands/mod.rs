@@ -10,8 +10,8 @@ use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
 use everett_explorer::property::builtin;
 use everett_input::signal;
 use everett_protocol::{Exit, Operation};
+use serde::{Deserialize, Serialize};
 
-use super::state::TestRun;
 use super::{Conversation, Phase, Purpose, What};
 use crate::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 
@@ -30,7 +30,7 @@ pub struct Word {
 }
 
 /// Content of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// The timeline has begun here, or continues after a restart.
     Begun,
@@ -43,6 +43,19 @@ pub enum Said {
         /// True if it was killed.
         killed: bool,
     },
+}
+
+/// A run of a command of the test template that was requested and has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TestRun {
+    /// Number of the run.
+    pub(super) run: u64,
+    /// Index of the command in `names`.
+    pub(super) command: usize,
+    /// Number that tells parallel runs of one command apart, from 0.
+    pub(super) slot: usize,
+    /// True if it was killed.
+    pub(super) killed: bool,
 }
 
 impl Conversation {

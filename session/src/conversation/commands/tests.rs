@@ -3,9 +3,10 @@
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
 
 use super::*;
-use crate::agent_script::{OUTPUT_FOLDER, OUTPUT_VARIABLE, Plan};
+use crate::agent_script::Plan;
 use crate::conversation::tests::{Script, plan};
 use crate::event::Event;
+use crate::sdk::{OUTPUT_FOLDER, OUTPUT_VARIABLE};
 
 /// Names that the agent lists. A file with the prefix `helper_` is not a command.
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];

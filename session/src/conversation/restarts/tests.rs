@@ -3,7 +3,8 @@
 use everett_protocol::{Exited, Message, Operation, Request};
 
 use super::*;
-use crate::agent_script::{Plan, Stop};
+use crate::agent_script::Plan;
+use crate::containers::Stop;
 use crate::conversation::Phase;
 use crate::conversation::tests::{Script, plan};
 

@@ -10,49 +10,12 @@ use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLin
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
-use super::commands::{RUNS_MAX, place_of};
+use super::commands::{RUNS_MAX, TestRun, place_of};
 use super::history::{HistoryLines, HistoryState};
 use super::restarts::Restart;
 use super::sdk::Packets;
+use super::state_error::StateError;
 use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
-
-/// Error of a stored state that does not fit the conversation.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// The script has another number of drivers.
-    #[error("the stored conversation has {stored} drivers, the world {planned}")]
-    Drivers {
-        /// Number of drivers in the state.
-        stored: usize,
-        /// Number of drivers in the script.
-        planned: usize,
-    },
-    /// The state has a request or a command that this script does not have.
-    #[error("the stored conversation asked for {what}, which the world does not have")]
-    NotPlanned {
-        /// The request or command.
-        what: String,
-    },
-    /// A count is out of its bounds.
-    #[error("the stored conversation has {count} {what}; at most {max} are possible")]
-    TooMany {
-        /// Name of the counted items.
-        what: &'static str,
-        /// The count.
-        count: u64,
-        /// The bound.
-        max: u64,
-    },
-    /// Two parts of the state contradict each other.
-    #[error("the stored conversation is inconsistent: {0}")]
-    Inconsistent(&'static str),
-    /// A partial line is invalid.
-    #[error("invalid partial line in the stored conversation: {0}")]
-    Line(#[from] everett_protocol::Error),
-    /// The list of test commands is invalid.
-    #[error("invalid list of test commands in the stored conversation: {0}")]
-    List(#[from] everett_protocol::check::Error),
-}
 
 /// State of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,19 +23,6 @@ pub(super) struct DriverState {
     /// Number of starts.
     pub(super) rounds: u64,
     pub(super) runs: bool,
-}
-
-/// A run of a command of the test template that was requested and has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TestRun {
-    /// Number of the run.
-    pub(super) run: u64,
-    /// Index of the command in `names`.
-    pub(super) command: usize,
-    /// Number that tells parallel runs of one command apart, from 0.
-    pub(super) slot: usize,
-    /// True if it was killed.
-    pub(super) killed: bool,
 }
 
 /// State of a conversation except its partial lines and outgoing bytes.

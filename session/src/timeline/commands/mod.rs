@@ -21,8 +21,9 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
+use super::Timeline;
 use super::director::{STOP_NS_MAX, Stage};
-use super::{StateError, Timeline};
+use super::stored::StateError;
 use crate::conversation::{Said, Word};
 
 /// Longest time from the end of the workload until no command runs any more, in nanoseconds of vtime.
