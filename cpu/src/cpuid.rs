@@ -18,7 +18,9 @@ use crate::mem::PHYSICAL_BITS;
 
 /// Family 6, model 2Ch, stepping 2.
 const SIGNATURE: u32 = 0x0002_06c2;
+/// Highest standard leaf.
 const LEAF_MAX: u32 = 0x16;
+/// Highest extended leaf.
 const EXTENDED_MAX: u32 = 0x8000_0008;
 /// Frequency of the crystal, the TSC and the APIC timer.
 const CRYSTAL_HZ: u32 = 1_000_000_000;

@@ -12,8 +12,9 @@ const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 8.0;
 const RIGHT: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
-/// Maximum number of rows and of columns of the static drawing.
+/// Maximum number of rows of the static drawing.
 const ROWS_MAX: usize = 140;
+/// Maximum number of columns of the static drawing.
 const COLUMNS_MAX: usize = 64;
 
 pub(super) fn section(data: &Data) -> Markup {

@@ -18,6 +18,7 @@ const LOOK_NS: u64 = 1_000_000;
 const HEARD_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of lines of an answer that are reported.
 const LINES_TOLD_MAX: usize = 64;
+/// Maximum length of a reported line, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
 
 /// A connection in progress.

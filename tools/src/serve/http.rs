@@ -23,8 +23,9 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Bytes that are written at a time, between two looks at the clock.
 const PART_BYTES: usize = 64 << 10;
-/// Time and bytes for which the rest of a refused request is read, so that the answer is not lost.
+/// Time for which the rest of a refused request is read, so that the answer is not lost.
 const REST_TIME: Duration = Duration::from_millis(200);
+/// Maximum number of bytes of the rest that are read, for the same reason.
 const REST_BYTES_MAX: usize = 64 << 10;
 
 /// A request that is answered.

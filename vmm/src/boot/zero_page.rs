@@ -22,7 +22,7 @@ mod offset {
     pub(super) const RAMDISK_IMAGE: u64 = 0x218;
     pub(super) const RAMDISK_SIZE: u64 = 0x21c;
     pub(super) const CMD_LINE_PTR: u64 = 0x228;
-    pub(super) const INITRD_ADDR_MAX: u64 = 0x22c;
+    pub(super) const MAX_INITRD_ADDR: u64 = 0x22c;
     pub(super) const KERNEL_ALIGNMENT: u64 = 0x230;
     pub(super) const CMDLINE_SIZE: u64 = 0x238;
     pub(super) const SETUP_DATA: u64 = 0x250;
@@ -70,7 +70,7 @@ pub(super) fn write(
     page.set(offset::CMD_LINE_PTR, CMDLINE as u32)?;
     page.set(offset::CMDLINE_SIZE, CMDLINE_BYTES_MAX as u32 - 1)?;
     page.set(offset::KERNEL_ALIGNMENT, 0x20_0000u32)?;
-    page.set(offset::INITRD_ADDR_MAX, (ram.len() - 1) as u32)?;
+    page.set(offset::MAX_INITRD_ADDR, (ram.len() - 1) as u32)?;
     page.set(offset::SETUP_DATA, SETUP_DATA)?;
     if let Some((gpa, bytes)) = initramfs {
         // Both fit into 32 bits: RAM ends below 4 GiB.

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use super::super::digest::Digest;
 use super::super::error::Problem;
 
-/// Maximum length of a repository's name and of a tag, in bytes (OCI distribution specification).
+/// Maximum length of a repository's name, in bytes (OCI distribution specification).
 const REPOSITORY_BYTES_MAX: usize = 255;
+/// Maximum length of a tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
 
 /// Server of Docker Hub, whose images have names without a host.

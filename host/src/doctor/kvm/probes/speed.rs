@@ -7,6 +7,7 @@ use crate::doctor::kvm::host::{End, Host};
 /// Instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 const ROUNDS_FIRST: u64 = 20_000;
+/// Maximum number of rounds of a measurement.
 const ROUNDS_MAX: u64 = 2_000_000_000;
 /// Minimum duration of a measurement, in nanoseconds. Shorter ones are repeated with more rounds.
 const ENOUGH_NS: u64 = 20_000_000;
