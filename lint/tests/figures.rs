@@ -7,7 +7,7 @@ use everett_lint::figures::{versions, without_version};
 
 fn pages() -> Vec<PathBuf> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut open = ["docs", "examples", "hosts"].map(|folder| top.join(folder)).to_vec();
+    let mut open = ["docs", "examples", "emulated-hosts"].map(|folder| top.join(folder)).to_vec();
     let mut found = vec![top.join("README.md")];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {

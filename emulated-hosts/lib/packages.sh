@@ -20,7 +20,7 @@ packages() {
     exec 9>"$cache/lock"
     flock 9
     if [[ ! -d $folder ]]; then
-        echo "hosts/run: fetching $*" >&2
+        echo "emulated-hosts/run: fetching $*" >&2
         packages_apt update >&2 || fail "apt-get update failed"
         rm -rf "$cache/apt/archives" "$folder.new"
         packages_apt install --download-only -y "$@" >&2 || fail "apt-get cannot fetch: $*"

@@ -30,7 +30,7 @@ bochs_build() {
     local log=$logs/build.log
     [[ ! -x $bochs/bochs ]] || return 0
     need make g++
-    echo "hosts/run: building $bochs, which takes minutes; log: $log" >&2
+    echo "emulated-hosts/run: building $bochs, which takes minutes; log: $log" >&2
     bochs_mend
     (cd "$bochs" && ./configure "${BOCHS_CONFIGURE[@]}" && make) >"$log" 2>&1 </dev/null ||
         fail "Bochs could not be built; see $log"

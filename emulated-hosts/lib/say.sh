@@ -1,8 +1,8 @@
 # Messages, quoting and JSON.
 
-# Ends with one line on stderr. Status 125 belongs to hosts/run; lower ones are the command's.
+# Ends with one line on stderr. Status 125 belongs to emulated-hosts/run; lower ones are the command's.
 fail() {
-    printf 'hosts/run: %s\n' "$*" >&2
+    printf 'emulated-hosts/run: %s\n' "$*" >&2
     exit 125
 }
 
