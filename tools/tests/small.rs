@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use everett_explorer::run::{Header, Journal, Reading, Why};
 use everett_finding_file::{Content, Source};
 use everett_session::finding_file::About;
-use everett_session::identity::MACHINE_VERSION;
+use everett_session::world::identity::MACHINE_VERSION;
 use everett_world_file::seal::Seal;
 use tempfile::TempDir;
 

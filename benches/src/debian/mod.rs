@@ -17,7 +17,7 @@ use everett_guest_image::initramfs::Archive;
 use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
 use everett_remote_client::Online;
-use everett_session::configure::SoftConfigure;
+use everett_session::images::configure::SoftConfigure;
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::disk::Disk;
 use everett_vmm::virtio::blk::Latency;

@@ -8,7 +8,7 @@ use everett_explorer::property::Properties;
 use everett_world_file::{Node, World};
 
 use super::wire::Ports;
-use crate::agent_script::node_address;
+use crate::guest::agent_script::node_address;
 
 /// The explorer's view of a world.
 #[derive(Debug)]

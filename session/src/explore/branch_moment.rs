@@ -6,7 +6,7 @@ use everett_vmm::world::WorldMoment;
 
 use super::history_chain::HistoryChain;
 use super::witness::Inherited;
-use crate::timeline::{SessionState, Timeline};
+use crate::world::timeline::{SessionState, Timeline};
 
 /// Approximate size of a moment besides its pages and its history, in bytes: sessions, devices, observer state.
 const OVERHEAD_BYTES: u64 = 256 << 10;
@@ -57,11 +57,11 @@ mod tests {
     use everett_world_file as world_file;
 
     use super::*;
-    use crate::conversation::tests::plan;
-    use crate::event::{Event, What};
     use crate::explore::abstractions::Abstractions;
     use crate::explore::witness::Witness;
     use crate::machines::EngineOptions;
+    use crate::world::conversation::tests::plan;
+    use crate::world::event::{Event, What};
 
     #[test]
     fn a_moment_counts_the_history_since_its_parent() {

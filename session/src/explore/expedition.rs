@@ -22,7 +22,7 @@ use super::setting::Setting;
 use super::spent::Spent;
 use super::worker_pool::{Before, Done, WorkerPool};
 use super::working::Working;
-use crate::worker::joined;
+use crate::run::worker::joined;
 
 /// Longest time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);

@@ -22,10 +22,10 @@ use super::setting::Setting;
 use super::spent::Spent;
 use super::verdict::judge_history;
 use super::witness::{Inherited, Observation, Testimony, Witness};
-use crate::conversation::Phase;
-use crate::drive::checks_end_ns;
-use crate::event::Event;
-use crate::timeline::Timeline;
+use crate::run::drive::checks_end_ns;
+use crate::world::conversation::Phase;
+use crate::world::event::Event;
+use crate::world::timeline::Timeline;
 
 /// Trail points of a timeline: vtime in nanoseconds and the world's digest.
 pub type Marks = Vec<(u64, Digest)>;

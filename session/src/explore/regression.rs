@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::path_runner::Route;
 use super::setting::Setting;
 use super::shrink::{Shrunk, Wanted, Why};
-use crate::identity::check_timeline;
+use crate::world::identity::check_timeline;
 
 /// Format version of regression files. Files of other versions are refused.
 const SCHEMA_VERSION: u32 = 1;
@@ -229,7 +229,7 @@ fn all_from_folder(world: &everett_world_file::World, folder: &FilePath) -> anyh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::Identity;
+    use crate::world::identity::Identity;
     use everett_world_file::{self as world_file, World};
 
     #[test]

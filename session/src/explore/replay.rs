@@ -12,7 +12,7 @@ use everett_vmm::wire::log::Step;
 use super::marks::short;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_early};
 use super::setting::Setting;
-use crate::event::Event;
+use crate::world::event::Event;
 
 /// Recorded digests of a path, by vtime.
 #[derive(Debug, Clone, Default)]

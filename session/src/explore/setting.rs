@@ -12,14 +12,14 @@ use everett_world_file::World;
 
 use super::abstractions::Abstractions;
 use super::witness::{Inherited, Witness};
-use crate::booted::Booted;
-use crate::event::What;
-use crate::identity::Identity;
-use crate::launch::Launcher;
-use crate::moments::Stored;
-use crate::restarts::Nodes;
-use crate::timeline::Faults;
-use crate::timeline::restart_point::RestartPoint;
+use crate::run::booted::Booted;
+use crate::run::launch::Launcher;
+use crate::run::restarts::Nodes;
+use crate::world::event::What;
+use crate::world::identity::Identity;
+use crate::world::moments::Stored;
+use crate::world::timeline::Faults;
+use crate::world::timeline::restart_point::RestartPoint;
 
 /// Data that all branches of an exploration share.
 pub struct Setting {

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
 use super::setting::Setting;
 use super::witness::Found;
-use crate::worker::joined;
+use crate::run::worker::joined;
 
 /// Maximum number of times that the duration of a fault is halved.
 const HALVINGS_MAX: u32 = 4;

@@ -69,8 +69,8 @@ mod tests {
     use everett_explorer::plan::Plan;
 
     use super::*;
-    use crate::event::{Event, What};
     use crate::explore::witness::Inherited;
+    use crate::world::event::{Event, What};
     use everett_world_file as world_file;
 
     /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f

@@ -22,9 +22,9 @@ use serde_json::Value;
 use super::abstractions::Abstractions;
 use super::history_chain::{HistoryChain, HistoryWriter};
 use super::wire::arrives;
-use crate::event::{Event, StreamName, What};
-use crate::show;
-use crate::timeline::Timeline;
+use crate::output::show;
+use crate::world::event::{Event, StreamName, What};
+use crate::world::timeline::Timeline;
 
 /// Number of last lines that are kept as evidence of a hit, besides those of a record of several lines.
 const LINES_MAX: usize = 60;

@@ -20,7 +20,7 @@ use super::setting::Setting;
 use super::spent::Spent;
 use super::witness::{Found, Inherited};
 use super::working::{Activity, Desk, Working};
-use crate::launch::LaunchError;
+use crate::run::launch::LaunchError;
 
 /// Result of a worker: the branch's number, and its record or the error that ended the worker's run.
 pub type Done = (u64, anyhow::Result<Record>);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::unpack::{check, check_free};
 use super::{About, ImagesTo, Packed, Parts, about, is_finding_file, of_this_host, pack, unpack};
-use crate::identity::MACHINE_VERSION;
+use crate::world::identity::MACHINE_VERSION;
 
 fn header(machine_version: &str) -> Vec<u8> {
     let header = Header {

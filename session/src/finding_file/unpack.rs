@@ -20,7 +20,7 @@ use super::{
     About, FINDINGS, IMAGES, OF_FINDING, OF_RUN, RUN, RUN_FILE_BYTES_MAX, WORLD, WORLD_BYTES_MAX,
     WORLD_FILE_BYTES_MAX,
 };
-use crate::identity::check_version;
+use crate::world::identity::check_version;
 
 /// Place of the files of images.
 #[derive(Debug, Clone, Copy)]

@@ -9,13 +9,13 @@ use anyhow::{Context, bail};
 use everett_explorer::run::Finding;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_session::event::{Event, What};
 use everett_session::explore::expedition::Limits;
 use everett_session::explore::path_runner::{PathRunner, Watch};
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
-use everett_session::show;
+use everett_session::output::show;
+use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::Step;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everett_host::doctor::{self, Examination, Finding, Verdict};
-use everett_session::engines::{Asked, Engine, EngineChoice};
+use everett_session::machines::engines::{Asked, Engine, EngineChoice};
 use everett_world_file::Clock;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everett_input::units;
-use everett_session::engines::{self, Asked};
+use everett_session::machines::engines::{self, Asked};
 
 /// Arguments of each command that executes a guest on the engine asked for.
 #[derive(Debug, Clone, clap::Args)]

@@ -12,12 +12,12 @@ use everett_explorer::run::{
 };
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
-use everett_session::booted::{self, Wanted};
-use everett_session::engines::{Asked, Engine};
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
-use everett_session::identity::{MACHINE_VERSION, check_version};
+use everett_session::machines::engines::{Asked, Engine};
 use everett_session::machines::{EngineKind, EngineOptions};
+use everett_session::run::booted::{self, Wanted};
+use everett_session::world::identity::{MACHINE_VERSION, check_version};
 use everett_world_file::seal::{self, Inputs};
 use everett_world_file::{Seal, World};
 use serde_json::{Value, json};

@@ -13,12 +13,12 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
-use everett_session::engines::Engine;
 use everett_session::explore::expedition::{self, Limits};
 use everett_session::explore::quarters::Quarter;
 use everett_session::explore::spent::Spent;
 use everett_session::explore::worker_pool::Before;
-use everett_session::identity::check_version;
+use everett_session::machines::engines::Engine;
+use everett_session::world::identity::check_version;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
-use everett_session::edges::Collected;
-use everett_session::edges::table::{Count, Names};
-use everett_session::engines::Engine;
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineKind;
-use everett_session::watching::{self, Watched};
+use everett_session::machines::engines::Engine;
+use everett_session::run::edges::Collected;
+use everett_session::run::edges::table::{Count, Names};
+use everett_session::run::launch::Launcher;
+use everett_session::world::watching::{self, Watched};
 use everett_world_file::World;
 use serde::Serialize;
 

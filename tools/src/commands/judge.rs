@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use everett_explorer::plan::Plan;
 
-use everett_session::event::{Event, What};
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::verdict::judge_history;
 use everett_session::explore::witness::{Inherited, Witness};
+use everett_session::world::event::{Event, What};
 
 /// Judge of a run in progress.
 pub(super) struct Judge<'l> {

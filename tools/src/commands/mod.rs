@@ -72,7 +72,7 @@ pub use report::live_page;
 use no_history as history;
 
 use everett_input::text;
-use everett_session::timeline::BootError;
+use everett_session::world::timeline::BootError;
 use serde::Serialize;
 
 use crate::ui::{Ui, style};

@@ -19,12 +19,12 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_report::data::limits::SCENES_MAX;
 use everett_report::data::{Different, Recordings};
-use everett_session::event::Event;
 use everett_session::explore::marks;
 use everett_session::explore::path_runner::Watch;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
+use everett_session::world::event::Event;
 use everett_vmm::wire::log::Step;
 
 use super::recording::{Key, Recording, is_recorded};

@@ -8,8 +8,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use everett_input::units::Vtime;
-use everett_session::event::{Event, What};
 use everett_session::explore::witness::{message_line, plain_line};
+use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::Step;
 use serde::{Deserialize, Serialize};
 

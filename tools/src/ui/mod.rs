@@ -21,8 +21,8 @@ use std::io::{self, IsTerminal, Write};
 
 pub use everett_input::text::printable;
 use everett_input::text::{self, painted};
-use everett_session::progress::{Display, Progress, Task};
-pub use everett_session::style;
+use everett_session::output::progress::{Display, Progress, Task};
+pub use everett_session::output::style;
 use serde::Serialize;
 
 use progress::{RunBar, StageBar};

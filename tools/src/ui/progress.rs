@@ -7,7 +7,7 @@ use everett_input::units::{Vtime, show_bytes, show_duration_ns};
 use everett_session::explore::causality::Progress as CausalityProgress;
 use everett_session::explore::expedition::Progress;
 use everett_session::explore::shrink::Progress as ShrinkProgress;
-use everett_session::progress::Display;
+use everett_session::output::progress::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Ui, printable, style};

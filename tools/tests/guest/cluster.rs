@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
-use everett_session::conversation::Phase;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::Stored;
+use everett_session::run::launch::Launcher;
+use everett_session::world::conversation::Phase;
+use everett_session::world::event::{Event, What};
+use everett_session::world::moments::Stored;
 use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
@@ -42,7 +42,7 @@ argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
 
 const DURATION_NS: u64 = 400 * MS;
 
-fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_session::event::Event>) {
+fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_session::world::event::Event>) {
     run_to_end(&mut launcher.start(seed).unwrap(), DURATION_NS)
 }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use everett_explorer::plan::draw::draw;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::{Event, What};
 use everett_streams::{Lineage, Owner, Streams};
 use everett_world_file as world_file;
 

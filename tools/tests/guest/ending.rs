@@ -1,7 +1,7 @@
 //! The end of the workload, and the time before the checks.
 
-use everett_session::event::{Event, What};
-use everett_session::identity::Identity;
+use everett_session::world::event::{Event, What};
+use everett_session::world::identity::Identity;
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, ready, run_to_end, run_until_done, under};

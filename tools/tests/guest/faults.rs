@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use everett_cpu::CacheConfig;
 use everett_fault::FaultKind;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::Stored;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::{Event, What};
+use everett_session::world::moments::Stored;
 use everett_snapshot::Pool;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;

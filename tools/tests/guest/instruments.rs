@@ -1,13 +1,13 @@
 //! Instruments that leave no trace in a timeline: watchpoints and edges.
 
 use everett_cpu::CacheConfig;
-use everett_session::edges::Collected;
-use everett_session::edges::programs::Programs;
-use everett_session::edges::table::Names;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
+use everett_session::guest::symbols::Symbols;
 use everett_session::machines::EngineOptions;
-use everett_session::symbols::Symbols;
+use everett_session::run::edges::Collected;
+use everett_session::run::edges::programs::Programs;
+use everett_session::run::edges::table::Names;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::{Event, What};
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 

@@ -1,9 +1,9 @@
 //! The phases before *ready*: files with owners and modes, and services that open their port before they serve.
 
-use everett_session::conversation::Phase;
-use everett_session::event::What;
-use everett_session::memory;
-use everett_session::timeline::BootError;
+use everett_session::machines::memory;
+use everett_session::world::conversation::Phase;
+use everett_session::world::event::What;
+use everett_session::world::timeline::BootError;
 use everett_world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};

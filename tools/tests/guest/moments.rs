@@ -3,12 +3,12 @@
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
-use everett_session::agent_script::Plan;
-use everett_session::conversation::Phase;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
-use everett_session::steps::{self, Attend};
-use everett_session::timeline::{BegunAlready, SessionState, Timeline};
+use everett_session::guest::agent_script::Plan;
+use everett_session::images::steps::{self, Attend};
+use everett_session::run::launch::Launcher;
+use everett_session::world::conversation::Phase;
+use everett_session::world::event::{Event, What};
+use everett_session::world::timeline::{BegunAlready, SessionState, Timeline};
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 

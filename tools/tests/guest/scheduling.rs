@@ -1,7 +1,7 @@
 //! Scheduling faults: they change which thread runs, and for how long, against the choice of the guest's scheduler.
 
-use everett_session::event::What;
-use everett_session::launch::Launcher;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::What;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use everett_host::interrupt::Interrupt;
-use everett_session::booted::{self, Attempt, Wanted};
-use everett_session::conversation::Phase;
-use everett_session::event::{Event, What};
-use everett_session::identity::Identity;
 use everett_session::machines::EngineOptions;
-use everett_session::moments::MomentFolder;
-use everett_session::progress::Quiet;
+use everett_session::output::progress::Quiet;
+use everett_session::run::booted::{self, Attempt, Wanted};
+use everett_session::world::conversation::Phase;
+use everett_session::world::event::{Event, What};
+use everett_session::world::identity::Identity;
+use everett_session::world::moments::MomentFolder;
 use everett_vmm::machine::{End, Stop};
 
 use crate::support::{

@@ -1,4 +1,4 @@
-//! Packets to Everett. See `session/src/conversation/sdk` for their form.
+//! Packets to Everett. See `session/src/world/conversation/sdk` for their form.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IoSliceMut, Write as _};

@@ -2,7 +2,7 @@
 //!
 //! Linux lets one process open a port. The collector does, and passes its descriptor to each process that connects to
 //! its socket. Every write to the port is one packet, so packets of several processes do not mix. See
-//! `session/src/conversation/sdk` for the packets.
+//! `session/src/world/conversation/sdk` for the packets.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};

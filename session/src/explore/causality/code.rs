@@ -11,8 +11,8 @@ use super::super::branch_moment::BranchMoment;
 use super::super::path_runner::{PathRunner, Watch};
 use super::super::setting::Setting;
 use super::super::witness::Inherited;
-use crate::edges::Collected;
-use crate::edges::table::Names;
+use crate::run::edges::Collected;
+use crate::run::edges::table::Names;
 
 /// Longest interval whose code is looked at, in nanoseconds of vtime.
 pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;

@@ -16,7 +16,7 @@ use super::super::setting::Setting;
 use super::super::shrink::Wanted;
 use super::super::witness::Inherited;
 use super::moments::Until;
-use crate::worker::joined;
+use crate::run::worker::joined;
 
 /// Number that is added to a future's number for its fork. Explorations number children from 1, and the finding is one
 /// of them: a future with its number would be the finding itself.

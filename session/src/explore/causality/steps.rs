@@ -10,7 +10,7 @@ use super::super::path_runner::Watch;
 use super::super::setting::Setting;
 use super::super::witness::{message_line, plain_line};
 use super::{Onlooker, Progress};
-use crate::event::{Event, What};
+use crate::world::event::{Event, What};
 
 /// Maximum number of steps of a timeline; the last ones are kept.
 const ALL_MAX: usize = 400_000;

@@ -181,7 +181,7 @@ fn services_are_machines_with_names_mounts_order_and_networks() {
         ]
     );
     let at = |wanted: &str| {
-        let line = |event: &&everett_session::event::Event| matches!(&event.what, everett_session::event::What::Line { text, .. } if text.starts_with(wanted));
+        let line = |event: &&everett_session::world::event::Event| matches!(&event.what, everett_session::world::event::What::Line { text, .. } if text.starts_with(wanted));
         events.iter().find(line).map(|event| event.vtime_ns).unwrap()
     };
     assert!(at("healthy") < at("hosts") && at("the job is done") < at("hosts"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_session::event::{Event, What};
+use everett_session::world::event::{Event, What};
 
 use super::compose::project_of;
 use super::run_file_under;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use everett_session::event::{Event, What};
+use everett_session::world::event::{Event, What};
 
 use super::compose::project_of;
 use super::launcher_of;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use everett_session::event::What;
+use everett_session::world::event::What;
 
 use super::tools::{text, tools};
 use super::{launcher, run, run_under, verify};

@@ -11,9 +11,9 @@ use everett_guest_image::apt::Apt;
 use everett_guest_image::apt::sources::Sources;
 use everett_guest_image::debian::package::Package;
 use everett_guest_programs::LIBRARY;
-use everett_session::event::{Event, What};
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::{Event, What};
 use everett_world_file::FileEntry;
 
 use super::run;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use everett_session::event::{Event, What};
+use everett_session::world::event::{Event, What};
 use everett_world_file::FileEntry;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use everett_explorer::property::builtin;
-use everett_session::conversation::Phase;
-use everett_session::event::{Event, What};
-use everett_session::timeline::BootError;
+use everett_session::world::conversation::Phase;
+use everett_session::world::event::{Event, What};
+use everett_session::world::timeline::BootError;
 
 use super::sdk_lines;
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};

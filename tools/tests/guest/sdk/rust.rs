@@ -7,9 +7,9 @@ use std::process::Command;
 
 use everett_explorer::report::assertions::{Verdict, asserted};
 use everett_explorer::search::Fork;
-use everett_session::event::Event;
-use everett_session::launch::Launcher;
 use everett_session::machines::EngineOptions;
+use everett_session::run::launch::Launcher;
+use everett_session::world::event::Event;
 use everett_world_file::FileEntry;
 
 use super::{Outcomes, outcomes, run, sdk_lines, verdict};

@@ -1,0 +1,362 @@
+//! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
+//!
+//! - this file: an image from the cache, or built
+//! - `sealed`: images that came in a finding file
+//! - [`configure`]: configures Debian packages in a machine; [`steps`]: sends an agent a list of requests
+
+pub mod configure;
+mod sealed;
+pub mod steps;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use everett_guest_image::cache::Entry;
+use everett_guest_image::lock::{Lock, LockedImage};
+use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
+use everett_guest_image::{
+    Cache, ImageSpec, KernelSource, Progress, RootSource, Stage, build, image, kernel::read_vmlinux,
+};
+use everett_host::interrupt::Interrupt;
+use everett_host::time::{Stopwatch, unix_s};
+use everett_input::units::{show_bytes, show_duration_ns};
+use everett_remote::Access;
+use everett_world_file::init::ImageFacts;
+use everett_world_file::seal::SealedImages;
+use everett_world_file::{ContainerImage, Node, Root, World};
+use tempfile::NamedTempFile;
+
+use crate::guest::containers::{self, NodeImage};
+use crate::guest::programs::{self, INIT, SHIM};
+use crate::images::configure::SoftConfigure;
+use crate::machines::BootFiles;
+use crate::output::progress::{self, Task};
+use crate::output::style;
+use crate::world::identity::Identity;
+
+/// An image in the cache.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Files that machines boot from.
+    pub files: BootFiles,
+    /// Digest of the whole image, in hexadecimal.
+    pub digest: String,
+    /// Number of packages it was made from.
+    pub packages: usize,
+    /// Total size of its files in bytes.
+    pub bytes: u64,
+    /// Path of the lock file with the versions of its packages, if it has packages.
+    pub lock: Option<PathBuf>,
+    /// Its files, as the seal of a world names them.
+    pub sealed: SealedImages,
+    /// Its files.
+    pub entries: Vec<Entry>,
+}
+
+impl Image {
+    /// Adds the container images of nodes. Without any, nothing changes.
+    fn add(&mut self, world: &World, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
+        if images.is_empty() {
+            return;
+        }
+        for Made { name, image, nodes } in made {
+            self.entries.extend(image.entries().cloned());
+            self.sealed.containers.push(sealed::of_container(name, &image.files, nodes));
+        }
+        // Images share layers.
+        self.entries.sort_by(|a, b| a.path.cmp(&b.path));
+        self.entries.dedup();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.digest.as_bytes()).update(blake3::hash(SHIM).as_bytes());
+        if world.nodes.iter().any(containers::is_supervised) {
+            hasher.update(blake3::hash(INIT).as_bytes());
+        }
+        for (node, own) in &images {
+            hasher.update(format!("\n{node} {}", own.digest).as_bytes());
+        }
+        self.digest = hasher.finalize().to_hex().to_string();
+        self.bytes = self.entries.iter().map(|entry| entry.bytes).sum();
+        self.files.images = images;
+    }
+
+    /// Returns the identity of `world` on this image.
+    #[must_use]
+    pub fn identity(&self, world: &World) -> Identity {
+        Identity::new(world, std::slice::from_ref(&self.digest))
+    }
+}
+
+/// Returns the image of a world, from the cache or newly built. All nodes of a world share it. Registries and mirrors are
+/// asked through `access`.
+///
+/// # Errors
+/// Returns an error of one line if a part of the image cannot be fetched, built or cached.
+pub fn get(
+    progress: &dyn progress::Progress,
+    world: &World,
+    access: &dyn Access,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Image> {
+    for note in &world.notes {
+        progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
+    }
+    programs::check(world)?;
+    let cache = Cache::of_user()?;
+    if let Some(images) = world.seal.as_ref().and_then(|seal| seal.images.as_ref()) {
+        return sealed::get(world, images, &cache);
+    }
+    let made = make(progress, world, &cache, access, interrupt);
+    if world.seal.is_some() { made.map_err(|error| sealed::without_images(&error)) } else { made }
+}
+
+/// Makes the image of a world, or takes its parts from the cache.
+fn make(
+    progress: &dyn progress::Progress,
+    world: &World,
+    cache: &Cache,
+    access: &dyn Access,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Image> {
+    let mut spec = spec(world);
+    let gate = cache.enter()?;
+    let mut machine = SoftConfigure::new(cache, interrupt);
+    let clock = Stopwatch::start();
+    let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
+    // Container images first: their errors show in a moment, and a kernel takes longer.
+    let containers = Containers::get(world, spec.lock.as_deref(), cache, access, &mut stage_report)?;
+    spec.images.clone_from(&containers.pinned);
+    let built = build(&spec, cache, access, &mut machine, &mut stage_report);
+    let is_slow = stage_report.is_slow;
+    drop(stage_report);
+    let built = built.with_context(|| world.file.display().to_string())?;
+    if is_slow {
+        let ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        progress.note(&style::paint(style::FAINT, format!("image built in {}", show_duration_ns(ns))))?;
+    }
+    let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
+    let entries: Vec<&Entry> = entries.into_iter().flatten().chain(containers.entries()).collect();
+    let paths: Vec<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
+    cache.note(&gate, &world.file, &paths)?;
+    let lock = spec.lock.filter(|path| path.is_file());
+    let mut image = of_built(built, lock)?;
+    image.add(world, containers.made, containers.images);
+    Ok(image)
+}
+
+/// The container images of a world's nodes.
+#[derive(Default)]
+struct Containers {
+    images: BTreeMap<String, Arc<NodeImage>>,
+    /// Images that came from registries.
+    pinned: Vec<LockedImage>,
+    /// Each image once, with its name and its nodes.
+    made: Vec<Made>,
+}
+
+/// A container image with its nodes.
+pub(crate) struct Made {
+    pub(crate) name: String,
+    pub(crate) image: ContainerOf,
+    pub(crate) nodes: Vec<String>,
+}
+
+impl Containers {
+    /// Gets the images of all nodes that have one.
+    fn get(
+        world: &World,
+        lock: Option<&Path>,
+        cache: &Cache,
+        access: &dyn Access,
+        progress: &mut dyn Progress,
+    ) -> anyhow::Result<Containers> {
+        let mut containers = Containers::default();
+        if world.nodes.iter().all(|node| node.image.is_none()) {
+            return Ok(containers);
+        }
+        let lock = lock.map(Lock::read).transpose()?.flatten();
+        let mut known: BTreeMap<&ContainerImage, usize> = BTreeMap::new();
+        for node in &world.nodes {
+            let Some(wanted) = &node.image else { continue };
+            let at = || format!("{}: node \"{}\"", world.file.display(), node.name);
+            let number = match known.get(wanted) {
+                Some(number) => *number,
+                None => {
+                    let source = source(wanted);
+                    let name = source.to_string();
+                    let locked = lock.as_ref().and_then(|lock| lock.image(&name));
+                    if world.seal.is_some() {
+                        sealed::check_source(&source, locked.is_some()).with_context(at)?;
+                    }
+                    let image = oci::get(&source, locked, world.epoch_unix_s, cache, access, progress)
+                        .with_context(at)?;
+                    let pinned = image.pinned.clone();
+                    let pinned = pinned.map(|digest| LockedImage { name: name.clone(), digest });
+                    containers.pinned.extend(pinned);
+                    containers.made.push(Made { name, image, nodes: Vec::new() });
+                    known.insert(wanted, containers.made.len() - 1);
+                    containers.made.len() - 1
+                }
+            };
+            let Some(made) = containers.made.get_mut(number) else { continue };
+            made.nodes.push(node.name.clone());
+            let node_image = node_image(&made.name, &made.image, node).with_context(at)?;
+            containers.images.insert(node.name.clone(), Arc::new(node_image));
+        }
+        Ok(containers)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        // Images share layers.
+        let all = self.made.iter().flat_map(|made| made.image.entries());
+        all.map(|entry| (&entry.path, entry)).collect::<BTreeMap<_, _>>().into_values()
+    }
+}
+
+/// Returns a container image as the image of a node.
+fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<NodeImage> {
+    let node_image = NodeImage {
+        name: name.to_owned(),
+        disk: image.disk.clone(),
+        config: image.config.clone(),
+        digest: image.digest.clone(),
+    };
+    for service in &node.services {
+        if node_image.argv(service).first().is_none_or(String::is_empty) {
+            let (service, image) = (&service.name, &node_image.name);
+            bail!("the image {image} has no command; add argv to the service \"{service}\"");
+        }
+    }
+    Ok(node_image)
+}
+
+/// Returns what an image says about its process, for a first world file.
+///
+/// # Errors
+/// Returns an error of one line that names the image.
+pub fn facts(image: &ContainerImage, access: &dyn Access) -> anyhow::Result<ImageFacts> {
+    let cache = Cache::of_user()?;
+    let _gate = cache.enter()?;
+    let config = oci::config_of(&source(image), &cache, access)?;
+    Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
+}
+
+/// Returns the source of a node's image.
+fn source(image: &ContainerImage) -> oci::Source {
+    match image.clone() {
+        ContainerImage::Layout { path, tag } => oci::Source::Layout { path, tag },
+        ContainerImage::Archive { path, tag } => oci::Source::Archive { path, tag },
+        ContainerImage::Docker(name) => oci::Source::Docker(name),
+        ContainerImage::Podman(name) => oci::Source::Podman(name),
+        ContainerImage::Registry(name) => oci::Source::Registry(name),
+        ContainerImage::Named(name) => oci::Source::Named(name),
+        ContainerImage::Built(build) => oci::Source::Built(oci::Build {
+            context: build.context,
+            file: build.file,
+            arguments: build.arguments,
+            target: build.target,
+            name: build.name,
+        }),
+    }
+}
+
+fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image> {
+    let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
+    let image::Image { vmlinux, initramfs, root, digest, .. } = built;
+    let entries: Vec<Entry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
+    let bytes = entries.iter().map(|entry| entry.bytes).sum();
+    let sealed = sealed::of_boot(&vmlinux, &initramfs, root.as_ref(), packages);
+    let root = root.map(|entry| {
+        let digest = blake3::Hash::from_hex(&entry.blake3)
+            .map_err(|e| anyhow!("{}: its digest is damaged: {e}", entry.path.display()))?;
+        anyhow::Ok((entry.path, *digest.as_bytes()))
+    });
+    let (kernel, initramfs) = (vmlinux.path, Some(initramfs.path));
+    let files = BootFiles { kernel, initramfs, root: root.transpose()?, images: BTreeMap::new() };
+    Ok(Image { files, digest, packages, bytes, lock, sealed, entries })
+}
+
+/// Returns the image specification of a world. `world.lock` lies beside `world.toml`.
+fn spec(world: &World) -> ImageSpec {
+    let (suite, root) = match &world.image.root {
+        Root::Packages { suite, packages } => {
+            let mut all = packages.clone();
+            all.extend(world.nodes.iter().flat_map(|node| node.packages.iter().cloned()));
+            all.extend(world.filesystems().filter_map(|fs| fs.package()).map(str::to_owned));
+            all.sort();
+            all.dedup();
+            (suite.clone(), RootSource::Packages(all))
+        }
+        Root::Path(path) if path.is_dir() => (SUITE_DEFAULT.to_owned(), RootSource::Folder(path.clone())),
+        Root::Path(path) => (SUITE_DEFAULT.to_owned(), RootSource::Tar(path.clone())),
+    };
+    let mut spec = ImageSpec::of_packages(&suite, Vec::new(), unix_s());
+    // If every node has a container image, no root filesystem is made.
+    spec.root = if world.nodes.iter().all(|node| node.image.is_some()) { RootSource::None } else { root };
+    if let Some(path) = &world.image.kernel {
+        let modules = world.image.kernel_modules.clone();
+        spec.kernel = KernelSource::File { path: path.clone(), modules };
+    }
+    spec.modules.extend(world.filesystems().filter_map(|fs| fs.module()).map(str::to_owned));
+    spec.modules.sort();
+    spec.modules.dedup();
+    spec.mirror = world.image.mirror.clone().or_else(mirror_of_user);
+    spec.lock = Some(world.file.with_extension("lock"));
+    spec.time_s = world.epoch_unix_s;
+    spec
+}
+
+/// Returns the mirror of worlds that name none, if the environment names one.
+fn mirror_of_user() -> Option<String> {
+    std::env::var(MIRROR_VARIABLE).ok().filter(|mirror| !mirror.is_empty())
+}
+
+/// Environment variable with the address of the only mirror of worlds that name none.
+const MIRROR_VARIABLE: &str = "EVERETT_MIRROR";
+
+/// Debian suite of the kernel if the root filesystem is not made from packages.
+const SUITE_DEFAULT: &str = "bookworm";
+
+/// A kernel as a temporary ELF file, deleted when this value is dropped.
+#[derive(Debug)]
+pub struct UnpackedKernel(NamedTempFile);
+
+impl UnpackedKernel {
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Unpacks the ELF file of a `vmlinux` or a `bzImage`.
+///
+/// # Errors
+/// Returns an error if it cannot be read, is not a kernel, or the temporary file cannot be written.
+pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
+    let vmlinux = read_vmlinux(path)?;
+    let file = NamedTempFile::new().context("cannot make a temporary file")?;
+    std::fs::write(file.path(), vmlinux).with_context(|| file.path().display().to_string())?;
+    Ok(UnpackedKernel(file))
+}
+
+/// Forwards the progress of an image build to a [`progress::Display`].
+struct StageReport<'p> {
+    display: Box<dyn progress::Display + 'p>,
+    /// True if the build had to download, unpack or make a root file system.
+    is_slow: bool,
+}
+
+impl Progress for StageReport<'_> {
+    fn at(&mut self, stage: Stage, done: u64, total: u64) {
+        self.is_slow |= matches!(stage, Stage::Download | Stage::Unpack | Stage::Root);
+        let shown =
+            (stage == Stage::Download).then(|| format!("{} of {}", show_bytes(done), show_bytes(total)));
+        self.display.stage(stage.title(), done, total, shown);
+    }
+
+    fn line(&mut self, line: &str) {
+        self.display.detail(line);
+    }
+}

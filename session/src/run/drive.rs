@@ -1,0 +1,265 @@
+//! Runs a timeline from its beginning to its end and reports to a watcher.
+
+use everett_cpu::Edge;
+use everett_vmm::digest::Digest;
+use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
+use everett_vmm::machine::{Stop, Until};
+use everett_vmm::wire::log::Step;
+use everett_vmm::world::Captured;
+
+use crate::world::conversation::Phase;
+use crate::world::event::Event;
+use crate::world::timeline::{ANSWER_NS_MAX, CALM_NS_MAX, Timeline};
+
+/// Interval at which watchers are called, in nanoseconds of vtime. It takes a fraction of a second of host time.
+const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
+/// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
+pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
+
+/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
+pub trait Watch {
+    /// Receives an event.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn event(&mut self, event: &Event) -> anyhow::Result<()>;
+    /// Receives bytes that a node wrote to its serial console.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
+    /// Receives the deliveries and drops of frames, and the frames themselves if the world captures them.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
+    /// Receives the trail's next point.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    /// Receives the edges of code that a node has executed for the first time.
+    fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
+    /// Reports progress of a timeline that is not ready yet.
+    fn booting(&mut self, _timeline: &mut Timeline) {}
+    /// Reports progress: `instructions` have been executed, and `since_ready_ns` of vtime have passed since *ready* (0
+    /// before it). Returns false to end the timeline.
+    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
+}
+
+/// End of a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The workload and the checks ended, or the guest can no longer run them.
+    Whole,
+    /// The watcher ended it early.
+    Cut,
+}
+
+/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, and then runs its checks. The
+/// run ends at a point of the trail. A machine that does not get ready ends the timeline with a finding.
+///
+/// # Errors
+/// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
+/// ([`BootError::File`](crate::world::timeline::BootError::File)).
+pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    timeline.end_after(duration_ns);
+    drive_to_its_end(timeline, watch)
+}
+
+/// Runs `timeline` as [`drive`] does, but until its workload is done, and for at most [`UNTIL_DONE_NS_MAX`] of vtime.
+///
+/// # Errors
+/// See [`drive`].
+pub fn drive_until_done(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    timeline.end_when_done(UNTIL_DONE_NS_MAX);
+    drive_to_its_end(timeline, watch)
+}
+
+fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::Result<Ended> {
+    anyhow::ensure!(timeline.seed().is_some(), "a timeline needs a seed to begin");
+    timeline.limit_boot();
+    let mut seen_points = 0;
+    // Steps end at the same vtimes wherever the timeline starts.
+    let mut next_ns = timeline.vtime().next_multiple_of(STEP_NS);
+    loop {
+        let stop = timeline.run(&Until::vtime(next_ns));
+        let now = timeline.vtime();
+        if let Some(refused) = timeline.refused_file() {
+            return Err(refused.into());
+        }
+        let mut events = timeline.take_events();
+        if timeline.give_up_hopeless_boot() {
+            events.append(&mut timeline.take_events());
+        }
+        for event in events {
+            watch.event(&event)?;
+        }
+        if timeline.ready_ns().is_none() {
+            watch.booting(timeline);
+        }
+        for node in 0..timeline.world().nodes().len() {
+            let console = timeline.machine_mut(node).output().take_console();
+            if !console.is_empty() {
+                watch.console(node, &console)?;
+            }
+            let edges = timeline.machine_mut(node).take_edges();
+            if !edges.is_empty() {
+                watch.edges(node, &edges);
+            }
+        }
+        let frames = timeline.world_mut().take_captured();
+        watch.wire(&timeline.world_mut().wire().take_steps(), &frames)?;
+        for &(vtime_ns, digest) in &timeline.trail().points()[seen_points..] {
+            watch.point(vtime_ns, digest)?;
+        }
+        seen_points = timeline.trail().points().len();
+        let since_ready_ns = timeline.ready_ns().map_or(0, |ready_ns| now.saturating_sub(ready_ns));
+        if !watch.at(since_ready_ns, timeline.icount()) {
+            return Ok(Ended::Cut);
+        }
+        if matches!(stop, Stop::End(_)) {
+            return Ok(Ended::Whole);
+        }
+        let at_point = next_ns.is_multiple_of(TRAIL_INTERVAL_NS);
+        match timeline.phase() {
+            Phase::Done | Phase::Broken if at_point => return Ok(Ended::Whole),
+            Phase::Stopped if since_ready_ns > checks_end_ns(timeline, timeline.duration_ns()) => {
+                timeline.give_up("the checks did not end in time");
+            }
+            _ => {}
+        }
+        next_ns = next_ns.saturating_add(STEP_NS);
+    }
+}
+
+/// Returns the time limit for the end of the checks if the workload runs for `duration_ns`, in nanoseconds of vtime
+/// after *ready*.
+pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
+    let parts =
+        [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), ANSWER_NS_MAX, timeline.checks_ns()];
+    parts.into_iter().fold(duration_ns, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_vmm::boot::small_kernel;
+    use everett_vmm::machine::MachineConfig;
+    use everett_vmm::wire::WireConfig;
+    use everett_vmm::world::World;
+
+    use super::*;
+    use crate::guest::agent_script::WorldCheck;
+    use crate::machines::EngineOptions;
+    use crate::world::conversation::state;
+    use crate::world::conversation::tests::{plan, refused_file};
+    use crate::world::event::What;
+    use crate::world::timeline::BootError;
+
+    #[derive(Default)]
+    struct Findings(Vec<String>);
+
+    impl Watch for Findings {
+        fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+            if let What::Finding { text, .. } = &event.what {
+                self.0.push(text.clone());
+            }
+            Ok(())
+        }
+        fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn at(&mut self, _: u64, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// A guest that halts forever, with a conversation in the given state.
+    fn halting(conversation: state::ConversationState) -> Timeline {
+        let mut timeline = not_begun();
+        timeline.begun_with(conversation);
+        timeline
+    }
+
+    /// A guest that halts forever.
+    fn not_begun() -> Timeline {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("kernel");
+        std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
+        let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let mut timeline = Timeline::new(world, vec![plan()], vec![WorldCheck::Agent(0, 0)]);
+        timeline.begin(3).unwrap();
+        timeline
+    }
+
+    #[test]
+    fn a_world_with_a_broken_conversation_runs_on() {
+        let mut timeline = halting(state::tests::broken());
+        timeline.end_after(1_000_000);
+        timeline.run(&Until::vtime(STEP_NS));
+        assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Broken, STEP_NS));
+    }
+
+    #[test]
+    fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
+        let mut timeline = halting(state::tests::beginning());
+        timeline.with_conversation(refused_file());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
+
+        let mut timeline = not_begun();
+        timeline.with_conversation(refused_file());
+        let mut findings = Findings::default();
+        let error = drive(&mut timeline, 1_000_000, &mut findings).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(BootError::File { .. })), "{error:?}");
+        let expected = "node \"a\": files.\"/etc/x\": cannot write /etc/x: no user";
+        assert_eq!(error.to_string(), expected);
+        assert!(findings.0.is_empty(), "{:?}", findings.0);
+
+        let mut timeline = not_begun();
+        timeline.with_conversation(refused_file());
+        let error = timeline.run_to(Phase::Ready, &mut |_, _| true).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    /// The guest never answers the request to run the check, whose timeout is a second.
+    #[test]
+    fn a_check_that_hangs_with_its_machine_is_given_up() {
+        let mut timeline = halting(state::tests::driven());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
+        assert_eq!(findings.0, [text]);
+        // The next point of the trail after 11 seconds.
+        assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
+    }
+
+    /// The guest never answers the requests to end and to kill its service.
+    #[test]
+    fn checks_wait_for_a_restart() {
+        let mut timeline = halting(state::tests::restarting());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "node a is not calm 120 s after the workload ended: its service server is being restarted";
+        assert_eq!(findings.0, [text]);
+    }
+
+    /// The guest never answers the request to seed its random numbers.
+    #[test]
+    fn a_guest_that_never_begins_is_given_up() {
+        let mut timeline = halting(state::tests::beginning());
+        let mut findings = Findings::default();
+        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
+                    started";
+        assert_eq!(findings.0, [text]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Maps the contents of a page of code to the file of the image that contains the page.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use everett_cpu::{Place, page_name};
+use everett_guest_image::oci::RootDisk;
+use everett_guest_image::programs::{self, Error};
+
+use crate::guest::symbols::{u16_at, u32_at, u64_at};
+
+const PAGE: usize = 4096;
+const PT_LOAD: u32 = 1;
+const PF_X: u32 = 1;
+const PROGRAM_HEADER_BYTES: usize = 56;
+
+/// An executable part of an ELF file.
+struct Segment {
+    offset: usize,
+    address: u64,
+    len: usize,
+}
+
+/// Pages of code, with the files that contain them.
+#[derive(Debug, Default)]
+pub struct Programs {
+    paths: Vec<String>,
+    /// Index into `paths` and address of the page within its ELF file, by the page's name.
+    pages: BTreeMap<u64, (usize, u64)>,
+}
+
+impl Programs {
+    /// Reads the programs of a root filesystem. A page that several files contain belongs to the first of them.
+    ///
+    /// # Errors
+    /// Returns an error if the image cannot be read.
+    pub fn of_root(image: &Path) -> Result<Programs, Error> {
+        let mut programs = Programs::default();
+        programs::of_root(image, &mut |path, content| programs.add(&path.display().to_string(), content))?;
+        Ok(programs)
+    }
+
+    /// Adds the programs of a container image.
+    ///
+    /// # Errors
+    /// Returns an error if the image cannot be read.
+    pub fn add_disk(&mut self, disk: &RootDisk) -> Result<(), Error> {
+        programs::of_disk(disk, &mut |path, content| self.add(&path.display().to_string(), content))
+    }
+
+    fn add(&mut self, path: &str, content: &[u8]) {
+        let number = self.paths.len();
+        self.paths.push(path.to_owned());
+        for (n, at) in code_pages(content) {
+            // The kernel maps whole pages of the file, with zeroes after its end.
+            let bytes = content.get(n * PAGE..).unwrap_or_default();
+            let mut page = [0; PAGE];
+            let there = bytes.len().min(PAGE);
+            page[..there].copy_from_slice(&bytes[..there]);
+            self.pages.entry(page_name(&page)).or_insert((number, at));
+        }
+    }
+
+    /// Returns the file that contains a place, and the place's address as the ELF file gives it.
+    #[must_use]
+    pub fn find(&self, place: Place) -> Option<(&str, u64)> {
+        let &(file, at) = self.pages.get(&place.page())?;
+        Some((self.paths.get(file)?, at.wrapping_add(u64::from(place.offset()))))
+    }
+}
+
+/// Returns the pages of the executable segments of an ELF64 file, each with its address. Segments do not overlap in a
+/// program, so a page is at most in two of them. The segments from the first one on that would make it more pages than
+/// that are left out.
+fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
+    let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
+    for Segment { offset, address, len } in segments(file) {
+        let (first, last) = (offset / PAGE, (offset + len).div_ceil(PAGE));
+        let Some(rest) = left.checked_sub(last.saturating_sub(first)) else { break };
+        left = rest;
+        let address_of = |n: usize| address.wrapping_sub(offset as u64).wrapping_add((n * PAGE) as u64);
+        pages.extend((first..last).map(|n| (n, address_of(n))));
+    }
+    pages
+}
+
+/// Returns the executable segments of an ELF64 file (System V ABI, "Program Header") that lie within the file.
+fn segments(file: &[u8]) -> Vec<Segment> {
+    let headers = (|| {
+        let at = usize::try_from(u64_at(file, 0x20)?).ok()?;
+        Some((at, usize::from(u16_at(file, 0x38)?)))
+    })();
+    let Some((at, count)) = headers.filter(|_| file.starts_with(b"\x7fELF\x02\x01")) else {
+        return Vec::new();
+    };
+    let segment = |n: usize| {
+        let header = at.checked_add(n * PROGRAM_HEADER_BYTES)?;
+        let executable =
+            u32_at(file, header)? == PT_LOAD && u32_at(file, header.checked_add(4)?)? & PF_X != 0;
+        let offset = usize::try_from(u64_at(file, header + 8)?).ok()?;
+        let len = usize::try_from(u64_at(file, header + 0x20)?).ok()?;
+        let fits = executable && offset.checked_add(len)? <= file.len();
+        fits.then_some(Segment { offset, address: u64_at(file, header + 0x10)?, len })
+    };
+    (0..count).filter_map(segment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF file with one executable segment: 0x1100 bytes from 0x1080 in the file, at 0x40_1080.
+    fn file() -> Vec<u8> {
+        let mut file = vec![0u8; 0x2180];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0x20, &0x40u64.to_le_bytes());
+        put(0x38, &1u16.to_le_bytes());
+        put(0x40, &PT_LOAD.to_le_bytes());
+        put(0x44, &5u32.to_le_bytes());
+        put(0x48, &0x1080u64.to_le_bytes());
+        put(0x50, &0x40_1080u64.to_le_bytes());
+        put(0x60, &0x1100u64.to_le_bytes());
+        put(0x1200, b"first page");
+        put(0x2100, b"second page");
+        file
+    }
+
+    #[test]
+    fn pages_of_executable_segments_are_found() {
+        let mut programs = Programs::default();
+        let file = file();
+        programs.add("/bin/a", &file);
+        programs.add("/bin/same", &file);
+        let mut second = file[0x2000..].to_vec();
+        second.resize(PAGE, 0);
+        let at =
+            |bytes: &[u8]| programs.pages.get(&page_name(bytes)).map(|&(n, at)| (&*programs.paths[n], at));
+        assert_eq!(at(&file[0x1000..0x2000]), Some(("/bin/a", 0x40_1000)));
+        assert_eq!(at(&second), Some(("/bin/a", 0x40_2000)));
+        assert_eq!(at(&file[..0x1000]), None);
+    }
+
+    #[test]
+    fn pages_are_bounded_by_the_file() {
+        let mut file = file();
+        let header = file[0x40..0x40 + PROGRAM_HEADER_BYTES].to_vec();
+        assert_eq!(code_pages(&file), [(1, 0x40_1000), (2, 0x40_2000)]);
+        // As many headers of the same segment as fit before it.
+        let headers = (0x1000 - 0x40) / PROGRAM_HEADER_BYTES;
+        for n in 0..headers {
+            file[0x40 + n * PROGRAM_HEADER_BYTES..][..PROGRAM_HEADER_BYTES].copy_from_slice(&header);
+        }
+        file[0x38..0x3a].copy_from_slice(&u16::try_from(headers).unwrap().to_le_bytes());
+        assert_eq!(segments(&file).len(), headers);
+        assert_eq!(code_pages(&file).len(), 6, "the file has three pages");
+    }
+
+    #[test]
+    fn invalid_elf_files_are_no_programs() {
+        let mut programs = Programs::default();
+        for (at, byte) in [(4, 1), (0x27, 0x7f), (0x60 + 7, 0xff), (0x48 + 7, 0xff), (0x39, 0xff)] {
+            let mut bad = file();
+            bad[at] = byte;
+            programs.add("/bin/bad", &bad);
+        }
+        programs.add("/bin/short", b"\x7fELF");
+        // The last bad file has one complete header; its other headers lie past the end.
+        assert!(programs.pages.len() <= 2);
+    }
+}

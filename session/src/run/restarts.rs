@@ -1,0 +1,46 @@
+//! Restarts of nodes after a loss of power: from their stored restart points, or by booting.
+
+use std::sync::Arc;
+
+use everett_vmm::machine::Machine;
+
+use super::launch::Launcher;
+use crate::machines::EngineOptions;
+use crate::world::timeline::Restarts;
+use crate::world::timeline::restart_point::RestartPoint;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The started nodes of a world, with their restart points.
+pub struct Nodes {
+    launcher: Launcher,
+    points: Arc<[RestartPoint]>,
+}
+
+impl Nodes {
+    /// Creates restarts for the nodes that `launcher` starts; `points` holds their restart points in the same order.
+    #[must_use]
+    pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
+        Nodes { launcher, points }
+    }
+}
+
+impl Restarts for Nodes {
+    fn warm(&self, node: usize) -> Result<&RestartPoint, String> {
+        self.points.get(node).ok_or_else(|| "it has no restart point".to_owned())
+    }
+
+    fn cold(
+        &self,
+        node: usize,
+        seed: u64,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine, String> {
+        let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
+        let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
+        config.seed = seed;
+        config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
+        options.machine(config).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,200 @@
+//! Commands of a test template on one machine: starts them, kills them and reports their ends. `timeline::commands`
+//! chooses the commands and their times, for all machines together.
+//!
+//! To the agent, a command is a service. Its service name consists of the command's index in the agent's list and a
+//! slot number, because file names may contain any character. Slots are reused, so the number of service names stays
+//! small.
+
+use everett_explorer::composer::Prefix;
+use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
+use everett_explorer::property::builtin;
+use everett_input::signal;
+use everett_protocol::{Exit, Operation};
+use serde::{Deserialize, Serialize};
+
+use super::{Conversation, Phase, Purpose, What};
+use crate::guest::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
+
+/// Maximum number of commands that run at one time.
+pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
+/// First character of the service names of commands. No unit of a world file has it in its name.
+const MARK: char = '@';
+
+/// A message of a machine that matters to the commands on all machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    /// vtime of the message, in nanoseconds.
+    pub vtime_ns: u64,
+    /// Content of the message.
+    pub said: Said,
+}
+
+/// Content of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    /// The timeline has begun here, or continues after a restart.
+    Begun,
+    /// A command has ended.
+    Ended {
+        /// Number of the run.
+        run: u64,
+        /// True if it ended with status 0.
+        success: bool,
+        /// True if it was killed.
+        killed: bool,
+    },
+}
+
+/// A run of a command of the test template that was requested and has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TestRun {
+    /// Number of the run.
+    pub(super) run: u64,
+    /// Index of the command in `names`.
+    pub(super) command: usize,
+    /// Number that tells parallel runs of one command apart, from 0.
+    pub(super) slot: usize,
+    /// True if it was killed.
+    pub(super) killed: bool,
+}
+
+impl Conversation {
+    /// Returns the names in the template's folder on this machine.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.at.names
+    }
+
+    /// Takes the messages since the last call.
+    pub fn take_words(&mut self) -> Vec<Word> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Returns true if commands can be started.
+    #[must_use]
+    pub fn takes_commands(&self) -> bool {
+        (Phase::Running..=Phase::Stopped).contains(&self.at.phase)
+    }
+
+    /// Starts a command as run number `run`.
+    pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
+        let folder = self.plan.template.clone().unwrap_or_default();
+        let Some(command) = self.at.names.iter().position(|known| known == name) else {
+            // The folder can have other contents after a restart if it is on a disk.
+            let text = format!("command {name} is not in {folder} any more");
+            self.finding(vtime_ns, property(name), text);
+            return self.say_ended(run, false, false, vtime_ns);
+        };
+        let taken = |slot: &usize| self.at.runs.iter().any(|run| run.command == command && run.slot == *slot);
+        let slot = (0..).find(|slot| !taken(slot)).unwrap_or_default();
+        let test_run = TestRun { run, command, slot, killed: false };
+        let mut service = test_command(service_name(&test_run), &self.plan, name);
+        service.env.insert(SEED_VARIABLE.to_owned(), self.at.seed.unwrap_or_default().to_string());
+        service.env.insert(ROUND_VARIABLE.to_owned(), run.to_string());
+        self.at.runs.push(test_run);
+        self.at.down.remove(&service.name);
+        self.event(vtime_ns, What::Start { unit: self.unit(&test_run), round: run });
+        self.request(Purpose::TestCommand(run), Operation::Start { services: vec![service] }, vtime_ns);
+    }
+
+    /// Kills all running commands.
+    pub fn kill_commands(&mut self, vtime_ns: u64) {
+        let running: Vec<TestRun> = self.at.runs.iter().filter(|run| !run.killed).copied().collect();
+        for run in &mut self.at.runs {
+            run.killed = true;
+        }
+        for run in running {
+            let signal = Operation::Signal { service: service_name(&run), signal: signal::KILL };
+            self.request(Purpose::StopDriver, signal, vtime_ns);
+        }
+    }
+
+    /// Returns the run with this service name.
+    pub(super) fn run_of(&self, service: &str) -> Option<u64> {
+        self.at.runs.iter().find(|run| service_name(run) == service).map(|run| run.run)
+    }
+
+    /// Returns the unit name of a service that is a command, also if it has ended and left a child that still prints.
+    pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
+        let (command, slot) = place_of(service)?;
+        let name = self.at.names.get(command)?;
+        Some(unit(name, slot))
+    }
+
+    pub(super) fn command_exited(&mut self, run: u64, exit: Exit, vtime_ns: u64) {
+        let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
+        if !ended.killed {
+            let unit = self.unit(&ended);
+            self.event(vtime_ns, What::exit(&unit, exit));
+            if !exit.success() {
+                // The slot is left out, so that failures of parallel runs of one command are one finding.
+                let text = format!("command {} ended with {exit}", self.name(&ended));
+                self.finding(vtime_ns, self.property(&ended), text);
+            }
+        }
+        self.say_ended(run, exit.success(), ended.killed, vtime_ns);
+    }
+
+    pub(super) fn command_refused(&mut self, run: u64, message: &str, vtime_ns: u64) {
+        let Some(ended) = self.take_run(run) else { return };
+        self.goes_down(&service_name(&ended), vtime_ns);
+        let name = self.name(&ended);
+        let text = format!("command {name}: {}", message.replace(&service_name(&ended), name));
+        self.finding(vtime_ns, self.property(&ended), text);
+        self.say_ended(run, false, ended.killed, vtime_ns);
+    }
+
+    fn say_ended(&mut self, run: u64, success: bool, killed: bool, vtime_ns: u64) {
+        self.words.push(Word { vtime_ns, said: Said::Ended { run, success, killed } });
+    }
+
+    fn take_run(&mut self, run: u64) -> Option<TestRun> {
+        let place = self.at.runs.iter().position(|other| other.run == run)?;
+        Some(self.at.runs.remove(place))
+    }
+
+    fn name(&self, run: &TestRun) -> &str {
+        self.at.names.get(run.command).map_or("", String::as_str)
+    }
+
+    fn unit(&self, run: &TestRun) -> String {
+        unit(self.name(run), run.slot)
+    }
+
+    fn property(&self, run: &TestRun) -> &'static str {
+        property(self.name(run))
+    }
+}
+
+/// Returns the service name of a run.
+fn service_name(run: &TestRun) -> String {
+    service_at(run.command, run.slot)
+}
+
+fn service_at(command: usize, slot: usize) -> String {
+    format!("{MARK}{command}.{slot}")
+}
+
+/// Returns the index of the command and the slot in the service name of a run.
+pub(super) fn place_of(service: &str) -> Option<(usize, usize)> {
+    let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
+    let (command, slot) = (command.parse().ok()?, slot.parse().ok()?);
+    (service == service_at(command, slot)).then_some((command, slot))
+}
+
+/// Returns the unit name of a run: the command, with a number if several of it run in parallel.
+fn unit(name: &str, slot: usize) -> String {
+    if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
+}
+
+/// Returns the property that a failed command violates: commands at the end are checks.
+pub(crate) fn property(name: &str) -> &'static str {
+    match Prefix::of(name) {
+        Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,
+        _ => builtin::DRIVER_EXIT,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,479 @@
+//! Everett's end of a conversation with a guest's agent.
+//!
+//! A state machine without input or output: bytes from the guest's ports go in with their vtime; bytes for its control
+//! port and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a
+//! function of its inputs.
+//!
+//! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
+//! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history
+//!   port; `sdk`: lines that programs send through the SDK;
+//! * `restarts`: restarts of services by Everett;
+//! * `waiting`: descriptions of what a late machine still waits for;
+//! * [`state`]: the state of a conversation that is stored with its machine; [`state_error`]: what can be wrong with it.
+//!
+//! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the
+//! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times. A node whose
+//! services wait for other nodes pauses a third time before they start ([`Conversation::start_services`]).
+
+mod boot;
+mod commands;
+mod history;
+mod restarts;
+mod sdk;
+pub mod state;
+pub mod state_error;
+mod waiting;
+mod workload;
+
+use everett_explorer::property::builtin;
+use everett_protocol::{
+    self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
+};
+use serde::{Deserialize, Serialize};
+
+pub use commands::{Said, Word};
+pub use restarts::Restarted;
+pub use sdk::Quiet;
+
+use super::event::{Event, What};
+use crate::guest::agent_script::Plan;
+use history::HistoryLines;
+use state::Progress;
+
+/// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
+pub const PENDING_MAX: usize = 4096;
+/// Number of commands and checks whose names are remembered: the latest ones.
+pub const COMMANDS_MAX: usize = 4096;
+
+/// Phase of a conversation, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// The agent has not sent anything yet.
+    Booting,
+    /// The root is being mounted.
+    Mounting,
+    /// The *restart point*: the root is mounted. The machine's state does not depend on the time of its start, its data
+    /// disks or its network. Waits for [`Conversation::join`].
+    Mounted,
+    /// Disks and network are set up, files are put, services start.
+    Joining,
+    /// Services are ready: the root of all timelines. Waits for [`Conversation::begin`].
+    Ready,
+    /// The guest's random numbers are being seeded.
+    Beginning,
+    /// Drivers run.
+    Running,
+    /// Drivers were told to end.
+    Stopping,
+    /// No driver runs any more.
+    Stopped,
+    /// No further requests will be sent.
+    Done,
+    /// The agent or its machine is unusable; a finding gives the reason.
+    Broken,
+}
+
+/// Purpose of an outstanding request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Purpose {
+    Mount,
+    Join,
+    File(usize),
+    Services,
+    /// List the template's folder.
+    List,
+    Reseed,
+    /// Apply a fault through the agent.
+    Fault,
+    Driver(usize),
+    StopDriver,
+    /// Start a command of the template; the number of its run.
+    TestCommand(u64),
+    Check(usize),
+    Command,
+    /// Start the collector of SDK lines.
+    Collector,
+    PowerOff,
+    /// Set the priorities of a unit's threads.
+    Priorities,
+    /// Ask this service to end, or kill it.
+    Stop(String),
+    /// Start this service again.
+    Again(String),
+}
+
+/// Everett's end of a conversation.
+#[derive(Debug)]
+pub struct Conversation {
+    plan: Plan,
+    at: Progress,
+    control: LineSplitter,
+    log: LineSplitter,
+    history: HistoryLines,
+    outgoing: Vec<u8>,
+    events: Vec<Event>,
+    words: Vec<Word>,
+    /// Requests for quiet periods that were not taken yet.
+    quiets: Vec<Quiet>,
+    /// Restarts of services that were not taken yet.
+    restarted: Vec<Restarted>,
+    /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the
+    /// conversation cannot continue after it.
+    refused_file: Option<(String, String)>,
+}
+
+impl Conversation {
+    /// Creates a conversation with an agent that has not sent anything yet.
+    #[must_use]
+    pub fn new(plan: Plan) -> Conversation {
+        let at = Progress::new(plan.drivers.len());
+        Conversation {
+            plan,
+            at,
+            control: LineSplitter::control(),
+            log: LineSplitter::log(),
+            history: HistoryLines::new(),
+            outgoing: Vec::new(),
+            events: Vec::new(),
+            words: Vec::new(),
+            quiets: Vec::new(),
+            restarted: Vec::new(),
+            refused_file: None,
+        }
+    }
+
+    /// Returns the phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.at.phase
+    }
+
+    /// Returns true if no driver runs and no service is being restarted, so checks can run, or if there is nothing to
+    /// wait for.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.at.phase > Phase::Stopped || self.at.phase == Phase::Stopped && !self.is_restarting()
+    }
+
+    /// Returns the seed under which it has begun, if it has.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.at.seed
+    }
+
+    /// Returns the vtime at which the services were ready, in nanoseconds.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.at.ready_ns
+    }
+
+    /// Returns the vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the
+    /// end of the last running driver, the end of the last restart of a service, the beginning or the end of a check.
+    #[must_use]
+    pub fn rest_ns(&self) -> u64 {
+        self.at.rest_ns
+    }
+
+    /// Returns the reason of [`Phase::Broken`].
+    #[must_use]
+    pub fn broken_because(&self) -> Option<&str> {
+        self.at.broken.as_deref()
+    }
+
+    /// Returns the guest path of a file that the agent could not put into the guest, and the reason.
+    #[must_use]
+    pub fn refused_file(&self) -> Option<(&str, &str)> {
+        self.refused_file.as_ref().map(|(path, why)| (path.as_str(), why.as_str()))
+    }
+
+    /// Returns the number of findings.
+    #[must_use]
+    pub fn findings(&self) -> u64 {
+        self.at.findings
+    }
+
+    /// Takes the events since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Takes the bytes for the guest's control port since the last call.
+    pub fn take_outgoing(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// Returns the exit status of the command that [`Conversation::command`] started, once it has ended.
+    #[must_use]
+    pub fn command_exit(&self) -> Option<Exit> {
+        self.at.command_exit
+    }
+
+    /// Receives bytes that the guest wrote to `port` at `vtime_ns`.
+    pub fn received(&mut self, port: Port, bytes: &[u8], vtime_ns: u64) {
+        match port {
+            Port::Control => self.control.push(bytes),
+            Port::Log => self.log.push(bytes),
+            Port::History => return self.history(bytes, vtime_ns),
+            Port::Sdk => return self.packet(bytes, vtime_ns),
+            Port::Debug | Port::Spare => return,
+        }
+        while let Some(line) = self.control.next_line() {
+            match line.and_then(|line| protocol::decode_message(&line)) {
+                Ok(message) => self.message(message, vtime_ns),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+            }
+        }
+        while let Some(line) = self.log.next_line() {
+            match line.and_then(|line| protocol::decode_output(&line)) {
+                Ok(output) => self.output(output, vtime_ns),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+            }
+        }
+    }
+
+    /// Ends the conversation with a finding, because the guest does not do what it was asked.
+    pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
+            self.finding(vtime_ns, builtin::AGENT_FAILURE, why);
+            self.at.phase = Phase::Done;
+        }
+    }
+
+    /// Runs a command in the guest; its output appears under `name`.
+    pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
+        self.named_request(name, Purpose::Command, exec, vtime_ns);
+    }
+
+    /// Sends a request that applies a fault.
+    pub fn fault(&mut self, op: Operation, vtime_ns: u64) {
+        self.request(Purpose::Fault, op, vtime_ns);
+    }
+
+    /// Sets the priorities of the threads of a service.
+    pub fn prioritize(&mut self, service: &str, priorities: Vec<u8>, vtime_ns: u64) {
+        let op = Operation::Prioritize { service: service.to_owned(), priorities };
+        self.request(Purpose::Priorities, op, vtime_ns);
+    }
+
+    /// Returns true if a request to set priorities is unanswered.
+    pub fn is_prioritizing(&self) -> bool {
+        self.at.pending.values().any(|purpose| *purpose == Purpose::Priorities)
+    }
+
+    /// Runs a command as a fault; its output appears under `name`.
+    pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
+        self.named_request(name, Purpose::Fault, exec, vtime_ns);
+    }
+
+    /// Records that the machine has powered off as asked.
+    pub fn machine_done(&mut self) {
+        self.at.phase = Phase::Done;
+    }
+
+    /// Records that the machine ended without being asked to, a violation of `property`.
+    pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
+        self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
+    }
+
+    /// Reports a finding that does not come from the agent.
+    pub fn noticed(&mut self, vtime_ns: u64, property: &str, text: &str) {
+        self.finding(vtime_ns, property, text);
+    }
+
+    /// Reports an event of the machine.
+    pub fn report(&mut self, vtime_ns: u64, what: What) {
+        self.event(vtime_ns, what);
+    }
+
+    /// Breaks the conversation: no request can be sent to this agent any more.
+    pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
+        if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
+            self.broken(vtime_ns, builtin::AGENT_FAILURE, why);
+        }
+    }
+
+    /// Returns true if the guest was asked to power off.
+    #[must_use]
+    pub fn is_powering_off(&self) -> bool {
+        self.at.powering_off
+    }
+
+    /// Asks the guest to power off.
+    pub fn power_off(&mut self, vtime_ns: u64) {
+        self.at.powering_off = true;
+        self.request(Purpose::PowerOff, Operation::PowerOff, vtime_ns);
+    }
+
+    fn event(&mut self, vtime_ns: u64, what: What) {
+        self.events.push(Event { vtime_ns, node: self.plan.node.clone(), what });
+    }
+
+    fn finding(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
+        self.at.findings = self.at.findings.saturating_add(1);
+        self.event(vtime_ns, What::finding(property, text));
+    }
+
+    fn broken(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
+        let text = text.into();
+        self.at.phase = Phase::Broken;
+        self.at.broken.get_or_insert_with(|| text.clone());
+        self.finding(vtime_ns, property, text);
+    }
+
+    fn request(&mut self, purpose: Purpose, op: Operation, vtime_ns: u64) {
+        if self.at.pending.len() >= PENDING_MAX {
+            return self.unusable(vtime_ns, &format!("the agent has not answered {PENDING_MAX} requests"));
+        }
+        let id = self.at.next_id;
+        self.at.next_id = id.saturating_add(1);
+        match protocol::encode_request(&Request { id, op }) {
+            Ok(line) => {
+                self.outgoing.extend_from_slice(&line);
+                self.at.pending.insert(id, purpose);
+            }
+            Err(error) => self.broken(
+                vtime_ns,
+                builtin::AGENT_FAILURE,
+                format!("invalid request to the agent: {error}"),
+            ),
+        }
+    }
+
+    /// Runs a command whose output appears under `name`. The name is remembered, because a line of output has only the
+    /// request's number.
+    fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
+        if self.at.commands.len() >= COMMANDS_MAX {
+            self.at.commands.pop_first();
+        }
+        self.at.commands.insert(self.at.next_id, name.to_owned());
+        self.request(purpose, Operation::Exec(exec), vtime_ns);
+    }
+
+    fn message(&mut self, message: Message, vtime_ns: u64) {
+        match message {
+            Message::Hello(hello) => self.hello(hello, vtime_ns),
+            Message::Ready => self.services_ready(vtime_ns),
+            Message::NotReady { service, why } => self.service_not_ready(&service, &why, vtime_ns),
+            Message::Response(response) => match self.at.pending.remove(&response.id) {
+                Some(purpose) => self.response(response.id, purpose, response.reply, vtime_ns),
+                None => self.finding(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers request {}, which is not pending", response.id),
+                ),
+            },
+            Message::Output(output) => self.output(output, vtime_ns),
+            Message::Exited(exited) => self.exited(&exited, vtime_ns),
+            Message::Error { message } => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("agent: {message}"))
+            }
+        }
+    }
+
+    fn response(&mut self, id: u64, purpose: Purpose, reply: Reply, vtime_ns: u64) {
+        match (purpose, reply) {
+            (Purpose::Mount, Reply::Done) => self.mounted(vtime_ns),
+            (Purpose::Join, Reply::Done) => self.put_next(0, vtime_ns),
+            (Purpose::Join, Reply::Damaged { message }) => {
+                self.broken(vtime_ns, builtin::FILE_SYSTEM_DAMAGED, message)
+            }
+            (Purpose::File(index), Reply::Done) => self.put_next(index.saturating_add(1), vtime_ns),
+            (Purpose::Collector, Reply::Exited(exit)) => self.collector_started(exit, vtime_ns),
+            (Purpose::Services, Reply::Done) => self.at.services_started = true,
+            (Purpose::List, Reply::Names(names)) => self.listed(names, vtime_ns),
+            (Purpose::Reseed, Reply::Done) => self.begun(vtime_ns),
+            (Purpose::Fault | Purpose::Priorities, Reply::Done) => {}
+            (Purpose::Stop(unit) | Purpose::Again(unit), _) if !self.is_latest(&unit, id) => {}
+            (Purpose::Stop(unit), reply @ (Reply::Done | Reply::Exited(_) | Reply::Error { .. })) => {
+                self.signal_answered(&unit, reply, vtime_ns);
+            }
+            (Purpose::Again(unit), reply @ (Reply::Done | Reply::Error { .. })) => {
+                self.start_answered(&unit, reply, vtime_ns);
+            }
+            (Purpose::Fault, Reply::Exited(exit)) => {
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
+                self.event(vtime_ns, What::exit(&name, exit));
+            }
+            (
+                Purpose::Driver(_) | Purpose::StopDriver | Purpose::TestCommand(_) | Purpose::PowerOff,
+                Reply::Done,
+            ) => {}
+            (Purpose::Check(index), Reply::Exited(exit)) => self.check_ended(index, exit, vtime_ns),
+            (Purpose::Command, Reply::Exited(exit)) => {
+                let name = self.at.commands.get(&id).cloned().unwrap_or_default();
+                self.event(vtime_ns, What::exit(&name, exit));
+                self.at.command_exit = Some(exit);
+            }
+            (purpose, Reply::Error { message }) => self.refused(purpose, &message, vtime_ns),
+            (purpose, reply) => {
+                self.broken(
+                    vtime_ns,
+                    builtin::AGENT_FAILURE,
+                    format!("the agent answers {purpose:?} with {reply:?}"),
+                );
+            }
+        }
+    }
+
+    /// Handles an error reply of the agent.
+    fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
+        match purpose {
+            Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
+            Purpose::Join => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("setup: {message}")),
+            Purpose::File(index) => {
+                let path = self.plan.files.get(index).map(|file| file.path.clone()).unwrap_or_default();
+                self.refused_file = Some((path, message.to_owned()));
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}"));
+            }
+            Purpose::Services => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("services: {message}"))
+            }
+            Purpose::Collector => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("SDK: {message}")),
+            Purpose::List => self.broken(vtime_ns, builtin::NOT_READY, format!("test template: {message}")),
+            Purpose::Reseed => {
+                self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
+            }
+            // `response` handles the errors of the latter two.
+            Purpose::Fault | Purpose::Priorities | Purpose::Stop(_) | Purpose::Again(_) => {
+                self.not_done(vtime_ns, message);
+            }
+            Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
+            // The driver or command ended by itself just before.
+            Purpose::StopDriver => {}
+            Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
+            Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
+            Purpose::Command => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, message);
+                self.at.command_exit = Some(Exit::Code(COMMAND_NOT_RUN));
+            }
+            Purpose::PowerOff => {
+                self.finding(vtime_ns, builtin::AGENT_FAILURE, format!("power off: {message}"))
+            }
+        }
+    }
+
+    fn output(&mut self, output: protocol::Output, vtime_ns: u64) {
+        let unit = match output.unit {
+            Unit::Service(name) => self.unit_of_command(&name).unwrap_or(name),
+            Unit::Exec(id) => self.at.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),
+        };
+        let text = output.text.to_str_lossy().into_owned();
+        let (stream, truncated) = (output.stream.into(), output.truncated);
+        self.event(vtime_ns, What::Line { unit, stream, text, truncated });
+    }
+
+    fn exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
+        let driver = self.plan.drivers.iter().position(|driver| driver.service.name == exited.service);
+        match (driver, self.run_of(&exited.service)) {
+            (Some(index), _) => self.driver_exited(index, exited.exit, vtime_ns),
+            (None, Some(run)) => self.command_exited(run, exited.exit, vtime_ns),
+            (None, None) => self.service_exited(exited, vtime_ns),
+        }
+    }
+}
+
+/// Exit status that a shell reports for a command that cannot be executed (POSIX, 2.8.2).
+const COMMAND_NOT_RUN: i32 = 126;
+
+#[cfg(test)]
+pub(crate) mod tests;

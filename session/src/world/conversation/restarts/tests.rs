@@ -1,0 +1,374 @@
+//! Restarts of services by an Everett that talks to a scripted agent.
+
+use everett_protocol::{Exited, Message, Operation, Request};
+
+use super::*;
+use crate::guest::agent_script::Plan;
+use crate::guest::containers::Stop;
+use crate::world::conversation::Phase;
+use crate::world::conversation::tests::{Script, plan};
+
+/// Words of the agent, which Everett understands.
+const AGENT: &str = include_str!("../../../../../guest-image/agent/src/services.rs");
+const RUNS: &str = "cannot start server: it runs already";
+const DOWN: &str = "the service server does not run";
+
+/// A request of a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Sent {
+    /// The agent signals the process group.
+    Group(i32),
+    /// The program of the supervisor sends a signal.
+    Program(String),
+    Start,
+}
+
+/// A conversation that has begun, with its last request.
+struct Restarts {
+    script: Script,
+    id: u64,
+}
+
+impl Restarts {
+    fn of(plan: Plan) -> Restarts {
+        let mut script = Script::of(plan);
+        let id = script.up();
+        script.answer(id, Reply::Done);
+        script.host.take_events();
+        Restarts { script, id }
+    }
+
+    fn supervised() -> Restarts {
+        Restarts::of(Plan { stop: Stop { supervised: true, ..plan().stop }, ..plan() })
+    }
+
+    /// Restarts the service; returns the request for it.
+    fn restart(&mut self, vtime_ns: u64) -> Option<Sent> {
+        self.script.host.restart_service("server", vtime_ns);
+        self.sent()
+    }
+
+    fn sent(&mut self) -> Option<Sent> {
+        let requests = self.script.requests();
+        self.only(&requests)
+    }
+
+    /// Returns the only request, if there is one.
+    fn only(&mut self, requests: &[Request]) -> Option<Sent> {
+        let [Request { id, op }] = requests else {
+            assert_eq!(requests, []);
+            return None;
+        };
+        self.id = *id;
+        Some(match op {
+            Operation::Signal { service, signal } if service == "server" => Sent::Group(*signal),
+            Operation::Exec(exec) => Sent::Program(exec.argv.join(" ")),
+            Operation::Start { services } if *services == plan().services => Sent::Start,
+            op => panic!("{op:?}"),
+        })
+    }
+
+    /// Answers the last request.
+    fn answer(&mut self, reply: Reply) -> Option<Sent> {
+        self.answer_to(self.id, reply)
+    }
+
+    fn answer_to(&mut self, id: u64, reply: Reply) -> Option<Sent> {
+        let requests = self.script.answer(id, reply);
+        self.only(&requests)
+    }
+
+    fn refuse(&mut self, message: &str) -> Option<Sent> {
+        self.answer(Reply::Error { message: message.to_owned() })
+    }
+
+    fn exits(&mut self, exit: Exit, restarting: bool) -> Option<Sent> {
+        let requests =
+            self.script.say(&Message::Exited(Exited { service: "server".to_owned(), exit, restarting }));
+        self.only(&requests)
+    }
+
+    /// Returns the restarts since the last call: whether the service is ready.
+    fn restarted(&mut self) -> Vec<bool> {
+        self.script.host.take_restarted().iter().map(|one| one.ready).collect()
+    }
+
+    /// Returns the effects since the last call.
+    fn effects(&mut self) -> Vec<String> {
+        let text = |what| if let What::Effect { text } = what { Some(text) } else { None };
+        self.script.host.take_events().into_iter().filter_map(|event| text(event.what)).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        !self.script.host.is_restarting()
+    }
+}
+
+fn program(signal: i32) -> Option<Sent> {
+    Some(Sent::Program(format!("/run/everett/init signal server {signal}")))
+}
+
+#[test]
+fn a_service_is_asked_to_end_killed_and_started_again() {
+    let mut it = Restarts::of(plan());
+    assert_eq!(it.restart(100), Some(Sent::Group(15)));
+    assert_eq!(it.script.host.kills_ns().collect::<Vec<_>>(), [110]);
+    assert_eq!(it.restart(101), None);
+    it.script.host.restart_service("load", 101);
+    it.script.host.kill_late(109);
+    assert_eq!(it.sent(), None);
+    it.script.host.kill_late(110);
+    assert_eq!((it.sent(), it.script.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
+    // The agent would start it later by itself.
+    assert_eq!(it.exits(Exit::Signal(9), true), Some(Sent::Start));
+    // A report that was sent before the answer says nothing about the new process.
+    it.script.say(&Message::Ready);
+    assert_eq!(it.restarted(), Vec::<bool>::new());
+    assert_eq!(it.answer(Reply::Done), None);
+    assert_eq!((it.restarted(), it.is_over()), (vec![false], false));
+    it.script.say(&Message::Ready);
+    assert_eq!((it.restarted(), it.is_over()), (vec![true], true));
+    assert_eq!(it.script.host.rest_ns(), it.script.vtime_ns);
+    assert_eq!(
+        it.effects(),
+        [
+            "server is asked to end by signal 15",
+            "not done: server is being restarted",
+            "not done: there is no service load",
+            "server has not ended within 10 ns and is killed"
+        ]
+    );
+    assert_eq!(it.script.host.findings(), 0);
+    it.exits(Exit::Code(1), false);
+    assert_eq!(it.script.host.findings(), 1, "it ended without being asked");
+}
+
+#[test]
+fn a_service_that_does_not_run_is_only_started() {
+    for says in [DOWN, "there is no service server"] {
+        let mut it = Restarts::of(plan());
+        it.restart(100);
+        assert_eq!(it.refuse(says), Some(Sent::Start));
+        it.answer(Reply::Done);
+        assert_eq!(it.restarted(), [false]);
+        it.script.host.kill_late(110);
+        assert_eq!(it.sent(), None);
+    }
+}
+
+#[test]
+fn the_words_of_the_agent_are_understood() {
+    for words in
+        ["the service {name} does not run", "there is no service {name}", "cannot start {}: it runs already"]
+    {
+        assert!(AGENT.contains(&format!("format!(\"{words}\"")), "{words}");
+    }
+    assert!(does_not_run(DOWN, "server") && runs_already(RUNS, "server"));
+}
+
+#[test]
+fn a_supervised_service_gets_its_signals_through_its_supervisor() {
+    let mut it = Restarts::supervised();
+    assert_eq!(it.restart(100), program(15));
+    assert_eq!(it.answer(Reply::Exited(Exit::Code(0))), None);
+    it.script.host.kill_late(110);
+    assert_eq!(it.sent(), program(9));
+    assert_eq!(it.answer(Reply::Exited(Exit::Code(0))), None);
+    assert_eq!(it.exits(Exit::Signal(9), false), Some(Sent::Start));
+}
+
+#[test]
+fn a_signal_that_cannot_be_sent_is_no_restart() {
+    let mut it = Restarts::supervised();
+    it.restart(100);
+    assert_eq!(it.answer(Reply::Exited(Exit::Code(125))), None);
+    assert!(it.is_over());
+    it.restart(101);
+    assert_eq!(it.refuse("cannot start /run/everett/init: no such file"), None);
+    assert!(it.is_over());
+    let mut other = Restarts::of(plan());
+    other.restart(100);
+    assert_eq!(other.refuse("cannot send signal 15 to server: not permitted"), None);
+    assert!(other.is_over() && other.script.host.findings() == 0);
+    let said = [it.effects(), other.effects()].concat();
+    let not_done: Vec<&str> = said.iter().filter_map(|text| text.strip_prefix("not done: ")).collect();
+    assert_eq!(
+        not_done,
+        [
+            "sending the signal ended with exit status 125",
+            "cannot start /run/everett/init: no such file",
+            "cannot send signal 15 to server: not permitted"
+        ]
+    );
+}
+
+/// The supervisor has started, and has not noted the service yet.
+#[test]
+fn a_service_whose_supervisor_is_starting_is_asked_again() {
+    let not_running = Reply::Exited(NOT_RUNNING);
+    let mut it = Restarts::supervised();
+    it.restart(100);
+    for _ in 0..3 {
+        assert_eq!(it.answer(not_running.clone()), Some(Sent::Start));
+        assert_eq!(it.refuse(RUNS), program(15));
+    }
+    // It is killed in time nevertheless, by the agent if the supervisor never notes it.
+    it.script.vtime_ns = 110;
+    it.script.host.kill_late(110);
+    assert_eq!(it.sent(), program(9));
+    assert_eq!(it.answer(not_running), Some(Sent::Start));
+    assert_eq!(it.refuse(RUNS), Some(Sent::Group(9)));
+    assert_eq!(it.answer(Reply::Done), None);
+    assert_eq!(it.exits(Exit::Signal(9), false), Some(Sent::Start));
+    it.answer(Reply::Done);
+    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+}
+
+/// The supervisor has taken back its note, and the agent has not seen its end yet.
+#[test]
+fn a_service_whose_supervisor_is_ending_is_started_again() {
+    let mut it = Restarts::supervised();
+    it.restart(100);
+    assert_eq!(it.answer(Reply::Exited(NOT_RUNNING)), Some(Sent::Start));
+    assert_eq!(it.refuse(RUNS), program(15));
+    assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
+    assert_eq!(it.answer(Reply::Done), None);
+    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+
+    // Or the end is reported before the agent reads the request to start it.
+    let mut it = Restarts::supervised();
+    it.restart(100);
+    assert_eq!(it.answer(Reply::Exited(NOT_RUNNING)), Some(Sent::Start));
+    assert_eq!(it.exits(Exit::Code(143), false), None);
+    assert_eq!(it.answer(Reply::Done), None);
+    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+}
+
+/// It has ended by itself, and the agent has started it again before it reads the request to do so.
+#[test]
+fn a_service_that_the_agent_starts_again_first_is_asked_to_end() {
+    let mut it = Restarts::of(plan());
+    it.restart(100);
+    assert_eq!(it.refuse(DOWN), Some(Sent::Start));
+    assert_eq!(it.refuse(RUNS), Some(Sent::Group(15)));
+    assert_eq!(it.exits(Exit::Code(143), true), Some(Sent::Start));
+    it.answer(Reply::Done);
+    assert_eq!(it.restarted(), [false]);
+}
+
+#[test]
+fn a_service_that_cannot_be_started_again_is_no_restart() {
+    let mut it = Restarts::of(plan());
+    it.restart(100);
+    it.answer(Reply::Done);
+    it.exits(Exit::Code(143), false);
+    assert_eq!(it.refuse("cannot start the service server: no memory"), None);
+    assert_eq!((it.restarted(), it.is_over()), (vec![], true));
+    assert_eq!(it.effects().last().unwrap(), "not done: cannot start the service server: no memory");
+}
+
+#[test]
+fn a_late_answer_says_nothing_about_a_later_restart() {
+    let mut it = Restarts::supervised();
+    it.restart(100);
+    let first = it.id;
+    assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
+    it.answer(Reply::Done);
+    it.script.say(&Message::Ready);
+    assert!(it.is_over());
+    assert_eq!(it.restart(200), program(15));
+    assert_eq!(it.answer_to(first, Reply::Exited(NOT_RUNNING)), None);
+    assert_eq!(it.answer_to(first, Reply::Exited(Exit::Code(125))), None);
+    assert_eq!(it.script.host.kills_ns().collect::<Vec<_>>(), [210]);
+}
+
+#[test]
+fn a_pause_is_no_time_to_end() {
+    let after = |paused_ns, resumed_ns| {
+        let mut it = Restarts::of(plan());
+        it.restart(100);
+        it.script.host.resumed(paused_ns, resumed_ns);
+        it.script.host.kills_ns().collect::<Vec<_>>()
+    };
+    assert_eq!(after(103, 1_000), [1_007], "7 of the 10 ns were left");
+    assert_eq!(after(50, 1_000), [1_010], "it was asked during the pause");
+}
+
+/// The agent says no more that services are ready once a unit has ended for good.
+#[test]
+fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
+    let once = || {
+        let mut plan = plan();
+        plan.drivers[0].repeat = false;
+        plan
+    };
+    let mut it = Restarts::of(once());
+    it.script.driver_exits(Exit::Code(0));
+    it.restart(100);
+    it.exits(Exit::Code(143), false);
+    it.answer(Reply::Done);
+    assert_eq!((it.restarted(), it.is_over()), (vec![false, true], true));
+
+    // Or after the service was started again.
+    let mut it = Restarts::of(once());
+    it.restart(100);
+    it.exits(Exit::Code(143), false);
+    it.answer(Reply::Done);
+    assert_eq!((it.restarted(), it.is_over()), (vec![false], false));
+    it.script.driver_exits(Exit::Code(0));
+    assert_eq!((it.restarted(), it.is_over()), (vec![true], true));
+
+    // A driver that is started again is not down.
+    let mut it = Restarts::of(plan());
+    it.script.driver_exits(Exit::Code(0));
+    it.restart(100);
+    it.exits(Exit::Code(143), false);
+    it.answer(Reply::Done);
+    assert_eq!((it.restarted(), it.is_over()), (vec![false], false));
+}
+
+#[test]
+fn a_restart_is_over_if_the_service_ends_or_does_not_get_ready() {
+    let started = || {
+        let mut it = Restarts::of(plan());
+        it.restart(100);
+        it.exits(Exit::Code(143), false);
+        it.answer(Reply::Done);
+        it
+    };
+    let mut it = started();
+    it.exits(Exit::Code(1), true);
+    assert!(!it.is_over(), "the agent starts it again");
+    it.exits(Exit::Code(1), false);
+    assert_eq!((it.is_over(), it.restarted(), it.script.host.findings()), (true, vec![false], 1));
+    let mut it = started();
+    it.script.say(&Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() });
+    assert_eq!((it.is_over(), it.restarted(), it.script.host.findings()), (true, vec![false], 1));
+}
+
+#[test]
+fn a_node_is_not_calm_while_a_service_is_restarted() {
+    let mut it = Restarts::of(plan());
+    it.restart(100);
+    it.script.host.end(101);
+    it.script.requests();
+    it.script.driver_exits(Exit::Signal(9));
+    assert_eq!((it.script.host.phase(), it.script.host.is_calm()), (Phase::Stopped, false));
+    assert_eq!(it.script.host.waits_for(), "its service server is being restarted");
+    assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
+    it.script.vtime_ns = 500;
+    it.answer(Reply::Done);
+    // The driver is down, so the agent says no more.
+    assert!(it.script.host.is_calm());
+    assert_eq!(it.script.host.rest_ns(), 501);
+}
+
+#[test]
+fn a_service_with_a_real_time_signal_is_not_restarted() {
+    let mut it = Restarts::of(Plan { stop: Stop { signal: 37, ..plan().stop }, ..plan() });
+    assert_eq!(it.restart(100), None);
+    assert_eq!(
+        (it.effects(), it.is_over()),
+        (vec!["not done: its image stops it by the real-time signal 37".to_owned()], true)
+    );
+}

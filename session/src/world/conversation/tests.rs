@@ -1,0 +1,532 @@
+//! Conversations with a scripted agent.
+
+use std::collections::BTreeMap;
+
+use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
+
+use super::*;
+use crate::guest::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
+use crate::guest::containers::Stop;
+
+fn service(name: &str) -> protocol::Service {
+    protocol::Service {
+        name: name.to_owned(),
+        argv: vec![format!("/bin/{name}")],
+        env: BTreeMap::new(),
+        cwd: None,
+        user: None,
+        ready: None,
+        restart: protocol::Restart::Never,
+        history: false,
+    }
+}
+
+fn exec(program: &str) -> protocol::Exec {
+    protocol::Exec { limit_ms: Some(1000), ..protocol::Exec::new(vec![program.to_owned()]) }
+}
+
+pub(crate) fn plan() -> Plan {
+    Plan {
+        node: "a".to_owned(),
+        mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
+        epoch_unix_s: 1000,
+        hosts: Vec::new(),
+        nameservers: Vec::new(),
+        interfaces: Vec::new(),
+        disks: Vec::new(),
+        prefix: Vec::new(),
+        files: vec![protocol::PutFile {
+            path: "/etc/x".to_owned(),
+            mode: 0o644,
+            owner: None,
+            append: false,
+            data: protocol::Bytes(b"x".to_vec()),
+        }],
+        services: vec![service("server")],
+        after: Vec::new(),
+        jobs: Vec::new(),
+        restartable: ["server".to_owned()].into(),
+        stop: Stop { signal: 15, grace_ns: 10, supervised: false },
+        drivers: vec![Driver { service: service("load"), repeat: true }],
+        checks: vec![Check { name: "alive".to_owned(), exec: exec("ping") }],
+        template: None,
+        sdk: None,
+        settle_ns: 0,
+    }
+}
+
+/// A conversation with a scripted agent.
+pub(super) struct Script {
+    pub(super) host: Conversation,
+    pub(super) vtime_ns: u64,
+}
+
+impl Script {
+    pub(super) fn new() -> Script {
+        Script::of(plan())
+    }
+
+    pub(super) fn of(plan: Plan) -> Script {
+        Script { host: Conversation::new(plan), vtime_ns: 0 }
+    }
+
+    /// Delivers a message of the agent; returns the requests that Everett then sends.
+    pub(super) fn say(&mut self, message: &Message) -> Vec<Request> {
+        self.vtime_ns += 1;
+        self.host.received(Port::Control, &encode_message(message).unwrap(), self.vtime_ns);
+        self.requests()
+    }
+
+    pub(super) fn requests(&mut self) -> Vec<Request> {
+        let mut lines = LineSplitter::control();
+        lines.push(&self.host.take_outgoing());
+        std::iter::from_fn(|| lines.next_line())
+            .map(|line| protocol::decode_request(&line.unwrap()).unwrap())
+            .collect()
+    }
+
+    pub(super) fn answer(&mut self, id: u64, reply: Reply) -> Vec<Request> {
+        self.say(&Message::Response(Response { id, reply }))
+    }
+
+    fn hello(&mut self) -> Vec<Request> {
+        self.say(&Message::Hello(Hello { version: protocol::VERSION, release: "6.1".to_owned() }))
+    }
+
+    /// Continues to the restart point.
+    pub(super) fn mounted(&mut self) {
+        let mount = self.hello();
+        assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
+        assert_eq!(self.answer(mount[0].id, Reply::Done), [], "it must wait at the restart point");
+        assert_eq!(self.host.phase(), Phase::Mounted);
+    }
+
+    /// Continues from the restart point until the services were started.
+    pub(super) fn services(&mut self) {
+        self.host.join(vec![5; 64], 2_000_000_003);
+        let join = self.requests();
+        let [Request { id, op: Operation::Join(asked) }] = &join[..] else { panic!("{join:?}") };
+        assert_eq!(asked.clock, protocol::WallClock { seconds: 1002, nanoseconds: 3 });
+        assert_eq!(asked.entropy.0, [5; 64]);
+        let file = self.answer(*id, Reply::Done);
+        assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
+        // An agent reports that all services are ready even if none was started yet. That report must not count.
+        assert_eq!(self.say(&Message::Ready), []);
+        let start = self.answer(file[0].id, Reply::Done);
+        assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
+        assert_eq!(self.answer(start[0].id, Reply::Done), []);
+        assert_eq!(self.host.phase(), Phase::Joining);
+    }
+
+    /// Continues from the restart point to *ready*.
+    fn ready(&mut self) {
+        self.services();
+        assert_eq!(self.say(&Message::Ready), [], "it must wait for a seed");
+        assert_eq!((self.host.phase(), self.host.seed()), (Phase::Ready, None));
+        assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
+    }
+
+    /// Continues to the driver's start under seed 9; returns the id of the request that started it.
+    pub(super) fn up(&mut self) -> u64 {
+        self.mounted();
+        self.ready();
+        self.host.begin(9, vec![6; 64], self.vtime_ns);
+        let reseed = self.requests();
+        let [Request { id, op: Operation::Reseed { entropy } }] = &reseed[..] else { panic!("{reseed:?}") };
+        assert_eq!(entropy.0, [6; 64]);
+        let driver = self.answer(*id, Reply::Done);
+        assert_eq!(self.host.phase(), Phase::Running);
+        let [Request { id, op: Operation::Start { services } }] = &driver[..] else { panic!("{driver:?}") };
+        assert_eq!(services[0].env[ROUND_VARIABLE], "0");
+        assert_eq!(services[0].env[SEED_VARIABLE], "9");
+        *id
+    }
+
+    pub(super) fn driver_exits(&mut self, exit: Exit) -> Vec<Request> {
+        self.say(&Message::Exited(Exited { service: "load".to_owned(), exit, restarting: false }))
+    }
+}
+
+#[test]
+fn a_whole_timeline() {
+    let mut script = Script::new();
+    let driver = script.up();
+    assert_eq!(script.answer(driver, Reply::Done), []);
+    let again = script.driver_exits(Exit::Code(0));
+    let [Request { op: Operation::Start { services }, .. }] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(services[0].env[ROUND_VARIABLE], "1");
+
+    script.host.end(100);
+    let stop = script.requests();
+    assert!(
+        matches!(&stop[..], [Request { op: Operation::Signal { service, signal: 9 }, .. }] if service == "load")
+    );
+    assert_eq!(script.driver_exits(Exit::Signal(9)), [], "the checks must wait for the other nodes");
+    assert_eq!(script.host.phase(), Phase::Stopped);
+    script.host.check(0, 101);
+    let check = script.requests();
+    let [Request { id, op: Operation::Exec(exec) }] = &check[..] else { panic!("{check:?}") };
+    assert_eq!(exec.argv, ["ping"]);
+    let output = Output {
+        unit: Unit::Exec(*id),
+        stream: Stream::Stdout,
+        text: "PONG".into(),
+        truncated: false,
+        unfinished: false,
+    };
+    script.say(&Message::Output(output));
+    assert!(script.host.is_checking());
+    assert_eq!(script.answer(*id, Reply::Exited(Exit::Code(0))), []);
+    assert!(!script.host.is_checking());
+    assert_eq!(script.host.findings(), 0);
+    let events = script.host.take_events();
+    assert!(
+        events
+            .iter()
+            .any(|e| matches!(&e.what, What::Line { unit, text, .. } if unit == "alive" && text == "PONG"))
+    );
+}
+
+#[test]
+fn failures_are_findings() {
+    let mut script = Script::new();
+    script.up();
+    assert_eq!(script.driver_exits(Exit::Code(3)), [], "a driver that failed must not be started again");
+    script.say(&Message::Exited(Exited {
+        service: "server".to_owned(),
+        exit: Exit::Signal(11),
+        restarting: false,
+    }));
+    script.say(&Message::Error { message: "eth0: gone".to_owned() });
+    script.host.end(100);
+    assert_eq!((script.requests(), script.host.phase()), (vec![], Phase::Stopped));
+    script.host.check(0, 101);
+    let check = script.requests();
+    script.answer(check[0].id, Reply::Exited(Exit::Code(1)));
+    let found: Vec<String> = script
+        .host
+        .take_events()
+        .into_iter()
+        .filter_map(|e| if let What::Finding { text, .. } = e.what { Some(text) } else { None })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "driver load ended with exit status 3",
+            "service server ended with signal 11",
+            "agent: eth0: gone",
+            "check alive ended with exit status 1"
+        ]
+    );
+}
+
+/// The agent kills a check at its time limit. A check that is killed earlier was killed by something else.
+#[test]
+fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
+    const LIMIT_NS: u64 = 1_000_000_000;
+    for (lasted_ns, exit, expected) in [
+        (LIMIT_NS, Exit::Signal(9), Some("check alive did not end within its timeout of 1 s")),
+        (LIMIT_NS, Exit::Code(137), Some("check alive did not end within its timeout of 1 s")),
+        (LIMIT_NS - 1, Exit::Signal(9), Some("check alive ended with signal 9")),
+        (LIMIT_NS, Exit::Code(1), Some("check alive ended with exit status 1")),
+        (LIMIT_NS, Exit::Code(0), None),
+    ] {
+        let mut script = Script::new();
+        script.up();
+        script.host.end(100);
+        script.driver_exits(Exit::Signal(9));
+        script.host.check(0, 200);
+        let check = script.requests();
+        script.vtime_ns = 200 + lasted_ns - 1;
+        script.answer(check[0].id, Reply::Exited(exit));
+        let findings = script.host.take_events().into_iter().filter_map(|event| match event.what {
+            What::Finding { text, .. } => Some(text),
+            _ => None,
+        });
+        assert_eq!(findings.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
+    let refused = |script: &mut Script, id| {
+        script.answer(id, Reply::Error { message: "no disk".to_owned() });
+        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    };
+    let broken = |why: &str| (Phase::Broken, why.to_owned());
+    let mut script = Script::new();
+    let mount = script.hello();
+    assert_eq!(refused(&mut script, mount[0].id), broken("mount: no disk"));
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    assert_eq!(refused(&mut script, join[0].id), broken("setup: no disk"));
+    let mut script = Script::new();
+    script.mounted();
+    script.ready();
+    script.host.begin(1, vec![5; 64], 1);
+    let reseed = script.requests();
+    assert_eq!(refused(&mut script, reseed[0].id), broken("random numbers: no disk"));
+    let mut script = Script::new();
+    script.say(&Message::Hello(Hello { version: 999, release: String::new() }));
+    assert_eq!(script.host.phase(), Phase::Broken);
+}
+
+/// A conversation with an agent that cannot put the first file into the guest.
+pub(crate) fn refused_file() -> Conversation {
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    let file = script.answer(join[0].id, Reply::Done);
+    assert_eq!(script.host.refused_file(), None);
+    script.answer(file[0].id, Reply::Error { message: "cannot write /etc/x: no user".to_owned() });
+    assert_eq!(script.host.phase(), Phase::Broken);
+    script.host
+}
+
+#[test]
+fn a_file_that_is_refused_is_named() {
+    let mut host = refused_file();
+    let why = "cannot write /etc/x: no user";
+    assert_eq!(host.refused_file(), Some(("/etc/x", why)));
+    host.restore(Conversation::new(plan()).save()).unwrap();
+    assert_eq!(host.refused_file(), None);
+}
+
+#[test]
+fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
+    let mut script = Script::new();
+    script.mounted();
+    script.host.join(vec![5; 64], 1);
+    let join = script.requests();
+    script.answer(join[0].id, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
+    assert_eq!(script.host.phase(), Phase::Broken);
+    let found = script.host.take_events().into_iter().find_map(|event| match event.what {
+        What::Finding { property, text } => Some((property, text)),
+        _ => None,
+    });
+    let (property, text) = found.unwrap();
+    assert_eq!((&*property, &*text), ("file system damaged", "the ext4 at /data: bad"));
+}
+
+#[test]
+fn a_boot_that_cannot_get_ready_says_why() {
+    let not_ready = || Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() };
+    let exited = |restarting| {
+        let (service, exit) = ("server".to_owned(), Exit::Code(0));
+        Message::Exited(Exited { service, exit, restarting })
+    };
+    let after = |messages: &[Message]| {
+        let mut script = Script::new();
+        script.mounted();
+        script.host.join(vec![5; 64], 1);
+        messages.iter().for_each(|message| drop(script.say(message)));
+        (script.host.phase(), script.host.broken_because().map(str::to_owned))
+    };
+    assert_eq!(after(&[not_ready()]), (Phase::Broken, Some("service server: not in time".to_owned())));
+    assert_eq!(after(&[exited(true)]), (Phase::Joining, None));
+    let why = "service server ended with exit status 0 before all services were ready";
+    assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
+
+    // Once the timeline has begun, the same messages do not break the conversation.
+    let mut script = Script::new();
+    script.up();
+    script.say(&exited(false));
+    assert_eq!(script.host.findings(), 0);
+    script.say(&not_ready());
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Running, 1));
+}
+
+#[test]
+fn a_boot_past_its_limit_says_how_far_it_came() {
+    let found = |script: &mut Script| {
+        script.host.boot_took_too_long(5, "a minute");
+        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    };
+    let broken = |why: &str| (Phase::Broken, why.to_owned());
+    assert_eq!(found(&mut Script::new()), broken("its agent has not spoken after a minute"));
+    let mut script = Script::new();
+    script.hello();
+    assert_eq!(found(&mut script), broken("its root is not mounted after a minute"));
+    let mut script = Script::new();
+    script.mounted();
+    assert_eq!(found(&mut script), broken("it has not joined the world after a minute"));
+    let mut script = Script::new();
+    script.up();
+    assert_eq!(found(&mut script), (Phase::Running, String::new()));
+    let ready = |check| Some(protocol::Readiness { check, interval_ms: 10, limit_ms: 1000 });
+    let tcp = protocol::Service {
+        ready: ready(protocol::ReadyCheck::Tcp {
+            address: [127, 0, 0, 1].into(),
+            port: 6379,
+            send: String::new(),
+            expect: String::new(),
+        }),
+        ..service("redis")
+    };
+    let command = protocol::Service {
+        ready: ready(protocol::ReadyCheck::Command {
+            argv: vec!["test".to_owned(), "-e".to_owned(), "/x".to_owned()],
+        }),
+        ..service("other")
+    };
+    for (services, why) in [
+        (vec![service("server")], "its services are not ready"),
+        (vec![service("server"), tcp.clone()], "its service redis (tcp port 6379) is not ready"),
+        (
+            vec![tcp, command],
+            "one of its services is not ready: redis (tcp port 6379), other (command test -e /x)",
+        ),
+    ] {
+        let mut script = Script::of(Plan { services, ..plan() });
+        script.mounted();
+        script.services();
+        assert_eq!(found(&mut script), broken(&format!("{why} after a minute")));
+    }
+}
+
+#[test]
+fn drivers_that_do_not_end_are_named() {
+    let mut script = Script::new();
+    script.up();
+    script.host.end(script.vtime_ns);
+    assert_eq!(script.host.waits_for(), "its driver load did not end when it was killed");
+}
+
+#[test]
+fn join_and_begin_have_effect_once_and_in_their_phase() {
+    let mut script = Script::new();
+    script.host.join(vec![5; 64], 1);
+    script.host.begin(1, vec![5; 64], 1);
+    assert_eq!(script.requests(), []);
+    script.up();
+    script.host.join(vec![5; 64], 1);
+    script.host.begin(1, vec![5; 64], 1);
+    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(9)));
+}
+
+#[test]
+fn an_end_before_the_drivers_start_has_no_effect() {
+    let mut script = Script::new();
+    script.mounted();
+    script.host.end(5);
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Mounted, 0));
+}
+
+#[test]
+fn an_agent_that_answers_nothing_is_given_up() {
+    let mut script = Script::new();
+    script.up();
+    for _ in 0..PENDING_MAX {
+        script.driver_exits(Exit::Code(0));
+    }
+    assert_eq!(script.host.phase(), Phase::Broken);
+    assert!(Conversation::resume(plan(), script.host.save()).is_ok());
+}
+
+#[test]
+fn lines_of_the_log_port_arrive_in_pieces() {
+    let mut host = Conversation::new(plan());
+    let output = Output {
+        unit: Unit::Service("server".to_owned()),
+        stream: Stream::Stderr,
+        text: "hello".into(),
+        truncated: false,
+        unfinished: false,
+    };
+    for (i, byte) in encode_output(&output).unwrap().into_iter().enumerate() {
+        host.received(Port::Log, &[byte], i as u64);
+    }
+    let events = host.take_events();
+    assert!(matches!(&events[..], [Event { what: What::Line { text, .. }, .. }] if text == "hello"));
+}
+
+fn history(host: &mut Conversation) -> Vec<(u64, String)> {
+    let events = host.take_events().into_iter();
+    let lines = events.filter_map(|event| match event.what {
+        What::History { text, truncated: false } => Some((event.vtime_ns, text)),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[test]
+fn history_is_reported_line_by_line() {
+    let mut script = Script::new();
+    script.up();
+    script.host.received(Port::History, b"{\"process\":0}\n{\"proc", 50);
+    script.host.received(Port::Log, b"\n", 51);
+    script.host.received(Port::History, b"ess\":1}\n", 52);
+    let told = history(&mut script.host);
+    assert_eq!(told, [(50, "{\"process\":0}".to_owned()), (52, "{\"process\":1}".to_owned())]);
+    assert_eq!(script.host.findings(), 0);
+}
+
+#[test]
+fn a_line_that_a_loss_of_power_cut_off_is_dropped() {
+    let mut script = Script::new();
+    script.up();
+    script.host.received(Port::History, b"one\ntw", 50);
+    script.host.restart(None);
+    script.host.received(Port::History, b"three\n", 60);
+    assert_eq!(history(&mut script.host), [(50, "one".to_owned()), (60, "three".to_owned())]);
+}
+
+#[test]
+fn too_much_history_breaks_the_conversation() {
+    let mut script = Script::new();
+    script.up();
+    let lines = b"y\n".repeat(16 << 10);
+    for at in 0..8 {
+        script.host.received(Port::History, &lines, 50 + at);
+    }
+    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Broken, 1));
+    assert_eq!(script.host.broken_because(), Some("more than 16 MiB of history in 100 ms of vtime"));
+    assert!(history(&mut script.host).len() < 8 * (16 << 10));
+    script.host.received(Port::History, b"more\n", 1_000_000_000);
+    assert_eq!(history(&mut script.host), []);
+}
+
+#[test]
+fn unrequested_names_break_the_conversation() {
+    let mut script = Script::new();
+    let mount = script.hello();
+    script.answer(mount[0].id, Reply::Names(vec!["a".to_owned()]));
+    assert_eq!(script.host.broken_because(), Some("the agent answers Mount with Names([\"a\"])"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn garbage_is_a_finding_and_no_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        let mut script = Script::new();
+        script.up();
+        script.host.take_events();
+        script.host.received(Port::Control, &bytes, 7);
+        script.host.received(Port::Log, &bytes, 8);
+        script.host.received(Port::History, &bytes, 8);
+        script.host.received(Port::Control, b"\n", 9);
+        let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()).count();
+        proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
+    }
+
+    /// The workload ends on time, whatever request numbers and replies the agent sends.
+    #[test]
+    fn the_workload_ends_whatever_the_agent_answers(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
+        let mut script = Script::new();
+        script.up();
+        for (id, kind) in answers {
+            let reply = match kind {
+                0 => Reply::Done,
+                1 => Reply::Exited(Exit::Code(0)),
+                2 => Reply::Packed { bytes: 1, entries: 1 },
+                3 => Reply::Names(vec!["a".to_owned()]),
+                _ => Reply::Error { message: "no".to_owned() },
+            };
+            script.answer(id, reply);
+        }
+        script.host.end(1000);
+        proptest::prop_assert_ne!(script.host.phase(), Phase::Running);
+    }
+}

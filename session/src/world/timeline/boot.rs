@@ -1,0 +1,286 @@
+//! Boots a world from power-on to *ready* and begins its timeline under a seed.
+//!
+//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins:
+//! the random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and
+//! its kernel is reseeded through the agent. Then its drivers start.
+
+use everett_input::units::Vtime;
+use everett_snapshot::Pool;
+use everett_vmm::machine::{Stop, Until};
+use everett_world_file::After;
+
+use super::boot_watch::BootWatch;
+use super::faults::Progress;
+use super::{NodeSession, Phase, Timeline};
+use crate::world::event::{Event, What};
+use crate::world::timeline::restart_point::RestartPoint;
+
+/// Interval at which the caller of a boot is asked whether to continue, in nanoseconds of vtime.
+const STEP_NS: u64 = 20_000_000;
+
+/// Error of a boot.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// A node can no longer get ready.
+    #[error("node {node} does not get ready: {why}")]
+    Useless {
+        /// Name of the node.
+        node: String,
+        /// Reason in one line.
+        why: String,
+        /// Last lines of its services, each after the service's name.
+        lines: Vec<String>,
+    },
+    /// The agent could not put a file of the world file into the guest. The world file is wrong, not the machine.
+    #[error("node \"{node}\": files.\"{path}\": {why}")]
+    File {
+        /// Name of the node.
+        node: String,
+        /// The path in the guest.
+        path: String,
+        /// The agent's answer.
+        why: String,
+    },
+    /// The caller ended the boot.
+    #[error("interrupted before the world was ready, {state}")]
+    Interrupted {
+        /// State of the boot: vtime, node and service.
+        state: String,
+    },
+}
+
+/// Place in a boot at which the caller is asked whether to continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// The node with this index is at its restart point.
+    RestartPoint(usize),
+    /// Any other place.
+    Somewhere,
+}
+
+/// Error of beginning a timeline a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the timeline has begun already, under seed {0}")]
+pub struct BegunAlready(pub u64);
+
+impl Timeline {
+    /// Begins the timeline under `seed`: here if the services are ready, otherwise when they are.
+    ///
+    /// # Errors
+    /// Returns an error if the timeline has begun, or if it already has a seed under which it will begin.
+    pub fn begin(&mut self, seed: u64) -> Result<(), BegunAlready> {
+        if let Some(first) = self.seed() {
+            return Err(BegunAlready(first));
+        }
+        self.course.begin_with = Some(seed);
+        if self.phase() == Phase::Ready {
+            self.act();
+        }
+        Ok(())
+    }
+
+    /// Returns the seed under which the timeline has begun or will begin.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.course.begun.or(self.course.begin_with)
+    }
+
+    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that is not ready by then
+    /// is a finding that ends the timeline.
+    pub fn limit_boot(&mut self) {
+        let now = self.world.vtime();
+        for session in &mut self.nodes {
+            session.limit_boot(now);
+        }
+    }
+
+    /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node
+    /// the machine stops right after the instruction with which the agent reported the phase, before Everett acts on
+    /// it. `go_on` is called every few milliseconds of host time, and at each node's restart point; it may take events
+    /// and consoles.
+    ///
+    /// # Errors
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case `run_to`
+    /// may be called again.
+    pub fn run_to(
+        &mut self,
+        phase: Phase,
+        go_on: &mut dyn FnMut(&mut Timeline, At) -> bool,
+    ) -> Result<(), BootError> {
+        self.limit_boot();
+        let mut mounted = vec![false; self.nodes.len()];
+        loop {
+            for (node, seen) in mounted.iter_mut().enumerate() {
+                let there = self.nodes[node].conversation.phase() == Phase::Mounted;
+                if there && !std::mem::replace(seen, true) && !go_on(self, At::RestartPoint(node)) {
+                    return Err(self.interrupted_boot());
+                }
+            }
+            if let Some(error) = self.refused_file().or_else(|| self.useless()) {
+                return Err(error);
+            }
+            if self.phase() >= phase {
+                return Ok(());
+            }
+            // Steps end at the same vtimes as those of `drive`, so a boot that is given up ends at the same vtime.
+            let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
+            let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
+            let wanted = |timeline: &Timeline| {
+                let new =
+                    timeline.nodes.iter().zip(&mounted).any(|(session, seen)| is_mounted(session) && !seen);
+                new || timeline.phase() >= phase
+            };
+            let stop = self.run_until(0, &Until::vtime(next_ns), &wanted);
+            if self.phase() < phase && !matches!(stop, Stop::End(_)) && !go_on(self, At::Somewhere) {
+                return Err(self.interrupted_boot());
+            }
+            self.give_up_hopeless_boot();
+        }
+    }
+
+    /// Ends the boot with a finding if services end again and again before the world is ready: at `limit` equal ends in a
+    /// row, if nothing else in the world can change that. With 0 any number of ends is allowed.
+    pub fn limit_ends(&mut self, limit: u32) {
+        let plans = self.nodes.iter().map(|session| session.conversation.plan());
+        self.boot_watch = Some(BootWatch::new(plans, limit));
+    }
+
+    /// Passes events to the observer of the boot.
+    pub(super) fn watch_events_of_boot(&mut self, events: &[Event]) {
+        if let Some(watch) = &mut self.boot_watch {
+            self.boot_notes.extend(watch.note(events));
+        }
+    }
+
+    /// Takes lines for the operator about services that end again and again.
+    pub fn take_boot_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.boot_notes)
+    }
+
+    /// Gives the boot up if a service without which the world cannot get ready ends again and again. Call it after
+    /// [`Timeline::take_events`], at vtimes that do not depend on how the boot is divided. Returns true if it was given
+    /// up, which is one more event.
+    pub fn give_up_hopeless_boot(&mut self) -> bool {
+        if self.ready_ns().is_some() {
+            self.boot_watch = None;
+            return false;
+        }
+        let Some(hopeless) = self.boot_watch.as_ref().and_then(BootWatch::hopeless) else {
+            return false;
+        };
+        let now = self.world.vtime();
+        let mut nodes = self.nodes.iter_mut().enumerate();
+        let of_name = nodes.find(|(_, session)| session.conversation.plan().node == hopeless.node);
+        let Some((number, session)) = of_name else { return false };
+        let is_new = session.conversation.phase() < Phase::Broken;
+        if is_new {
+            session.conversation.boot_is_hopeless(now, &hopeless.why);
+            self.reporting.of_node(number, session.conversation.take_events());
+        }
+        is_new
+    }
+
+    /// Returns the state of a boot in a few words: vtime, the first node that is not ready, what it waits for, and how
+    /// often its services have ended.
+    #[must_use]
+    pub fn boot_state(&self) -> String {
+        let at = format!("at {} s of vtime", Vtime(self.vtime()).to_string().trim());
+        let waiting = |session: &&NodeSession| session.conversation.phase() < Phase::Ready;
+        let mut late = self.nodes.iter().filter(waiting);
+        let Some(first) = late.next() else { return at };
+        let node = &first.conversation.plan().node;
+        let ends = self.boot_watch.as_ref().and_then(|watch| watch.ends_of(node));
+        let ends = ends.map_or(String::new(), |ends| format!("; {ends}"));
+        let others = match late.count() {
+            0 => String::new(),
+            1 => "; another node is not ready either".to_owned(),
+            count => format!("; {count} other nodes are not ready either"),
+        };
+        format!("{at}: node {node}: {}{ends}{others}", first.conversation.waits_for())
+    }
+
+    fn interrupted_boot(&self) -> BootError {
+        BootError::Interrupted { state: self.boot_state() }
+    }
+
+    /// Returns the restart point of a node. The node must be at its restart point.
+    pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
+        let conversation = self.nodes[node].conversation.save();
+        RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
+    }
+
+    /// Returns the file that a node refused before the world was ready. Later refusals are not the world file's fault:
+    /// a disk may be full.
+    #[must_use]
+    pub fn refused_file(&self) -> Option<BootError> {
+        let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());
+        nodes.find_map(|session| {
+            let (path, why) = session.conversation.refused_file()?;
+            let node = session.conversation.plan().node.clone();
+            Some(BootError::File { node, path: path.to_owned(), why: why.to_owned() })
+        })
+    }
+
+    /// Returns the reason why the world cannot get ready, if there is one.
+    fn useless(&self) -> Option<BootError> {
+        let broken = self.nodes.iter().find_map(|session| match session.conversation.phase() {
+            Phase::Broken => Some((session, session.conversation.broken_because().unwrap_or("it broke"))),
+            Phase::Done => Some((session, "it was told to power off")),
+            _ => None,
+        });
+        broken.map(|(session, why)| BootError::Useless {
+            node: session.conversation.plan().node.clone(),
+            why: why.to_owned(),
+            lines: self
+                .boot_watch
+                .as_ref()
+                .map(|watch| watch.last_lines(&session.conversation.plan().node))
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Starts the services of nodes that wait for other nodes, where the others are as far as they must be. Once the
+    /// timeline has begun, no node waits: a machine that comes back starts its services at once.
+    pub(super) fn start_in_order(&mut self, now: u64) {
+        for number in 0..self.nodes.len() {
+            let conversation = &self.nodes[number].conversation;
+            if !conversation.is_held() {
+                continue;
+            }
+            let has_begun = self.nodes[number].place.begun.is_some();
+            let is_reached = |after: &After| {
+                let mut others = self.nodes.iter().map(|session| &session.conversation);
+                // A world of which only some nodes are started waits for those alone.
+                others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
+                    true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
+                    false => other.has_started(),
+                })
+            };
+            if has_begun || conversation.plan().after.iter().all(is_reached) {
+                self.nodes[number].conversation.start_services(has_begun, now);
+            }
+        }
+    }
+
+    /// Begins the timeline under `seed`.
+    ///
+    /// # Errors
+    /// Returns an error of one line if the nodes' test template is invalid. Nothing has been started then.
+    pub(super) fn begin_here(&mut self, seed: u64) -> Result<(), String> {
+        self.course.begun = Some(seed);
+        let lineage = self.lineage();
+        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(&lineage, faults.digest()));
+        let vtime_ns = self.vtime();
+        self.reporting.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
+        self.restart_streams(&lineage);
+        let commands = self.begin_commands(&lineage);
+        if let Some(fork) = self.course.fork_with.take() {
+            self.branch(fork);
+        }
+        commands?;
+        for (number, session) in self.nodes.iter_mut().enumerate() {
+            session.begin(self.world.node_mut(number), seed);
+        }
+        Ok(())
+    }
+}

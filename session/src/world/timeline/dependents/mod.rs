@@ -1,0 +1,62 @@
+//! Restarts of services that depend on a restarted one (`depends_on` with `restart: true` in compose files).
+//!
+//! When Everett has restarted a service, and the service has the condition for which the dependent waits at its first
+//! boot, the dependent is restarted as well. Everett hears of it and acts on another node, so this takes the time that a
+//! message between them would take.
+
+use super::Timeline;
+use super::director::Stage;
+use crate::world::conversation::{Phase, Restarted};
+
+impl Timeline {
+    /// Notes the nodes whose services must be restarted because those of `node` were.
+    pub(super) fn note_restarts(&mut self, node: usize, restarted: &[Restarted]) {
+        if restarted.is_empty() || !matches!(self.course.stage, Stage::Running { .. }) {
+            return;
+        }
+        let distance_ns = self.distance_ns();
+        let name = self.nodes[node].conversation.plan().node.clone();
+        for Restarted { vtime_ns, ready } in restarted {
+            let at_ns = vtime_ns.saturating_add(distance_ns);
+            for (dependent, session) in self.nodes.iter().enumerate() {
+                let mut after = session.conversation.plan().after.iter();
+                let depends = after.any(|one| one.restart && one.ready == *ready && one.node == name);
+                // A world has at most 64 nodes, so the conversion does not fail.
+                let (true, Ok(dependent)) = (depends, u16::try_from(dependent)) else { continue };
+                // A node with a restart that is due gets no second one.
+                if self.course.restarts.iter().all(|&(_, node)| node != dependent) {
+                    self.course.restarts.push((at_ns, dependent));
+                }
+            }
+        }
+        self.course.restarts.sort_unstable();
+    }
+
+    /// Returns the vtime of the next restart, in nanoseconds.
+    pub(super) fn next_restart_ns(&self) -> Option<u64> {
+        self.course.restarts.first().map(|&(at_ns, _)| at_ns)
+    }
+
+    /// Restarts the services that are due.
+    pub(super) fn restart_dependents(&mut self, now: u64) {
+        let due = self.course.restarts.partition_point(|&(at_ns, _)| at_ns <= now);
+        let due: Vec<(u64, u16)> = self.course.restarts.drain(..due).collect();
+        for (_, number) in due {
+            let number = usize::from(number);
+            let node = self.world.node_mut(number);
+            let session = &mut self.nodes[number];
+            // A node without power starts its service again anyway. A paused one gets the signal when it continues.
+            if !node.is_on() || session.conversation.phase() != Phase::Running {
+                continue;
+            }
+            // A node that runs can be ahead of the world; a paused one is behind it.
+            let at_ns = node.vtime().max(now);
+            for unit in session.conversation.plan().restartable.clone() {
+                session.conversation.restart_service(&unit, at_ns);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,435 @@
+//! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the
+//! last commands of a test template, and the checks one after the other.
+//!
+//! All vtimes derive from the vtimes of events, never from the world's vtime when Everett notices an event, because
+//! that vtime depends on how the run is divided.
+//!
+//! A message of one node can make Everett act on another node or on the wire. The action happens after the shortest
+//! delay of a frame between nodes, so no node can have run past it.
+
+use everett_explorer::property::builtin;
+use everett_input::units::show_duration_ns;
+use serde::{Deserialize, Serialize};
+
+use super::{COMMAND, Timeline};
+use crate::guest::agent_script::WorldCheck;
+use crate::guest::sdk;
+use crate::world::conversation::{Conversation, Phase};
+use crate::world::event::{Event, What};
+
+/// Time limit for all nodes and restarted services to be up and at rest before the checks, in nanoseconds of vtime: two
+/// minutes.
+pub const CALM_NS_MAX: u64 = 120_000_000_000;
+/// Time that a machine has to answer after the time limit of its check, at which its agent kills the check, in
+/// nanoseconds of vtime.
+pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
+/// Time limit for running agents to stop the drivers, in nanoseconds of vtime.
+pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
+
+/// Stage of a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    /// Some nodes are not ready.
+    Booting,
+    /// All nodes are ready at this vtime: the root of all timelines.
+    Ready { at: u64 },
+    /// Drivers run; the timeline's root is at vtime `root`.
+    Running { root: u64 },
+    /// Drivers are being killed, nodes come back after faults and services after restarts, until vtime `until` at the
+    /// latest.
+    Stopping { root: u64, until: u64 },
+    /// No driver runs, and all nodes and services are back. The world settles, and the last commands of the test
+    /// template can start at vtime `at`.
+    Calm { root: u64, at: u64 },
+    /// The last commands run.
+    Last { root: u64 },
+    /// The checks before number `next` are done. Check `next` starts at vtime `at`, unless it was `started` already.
+    Checking { root: u64, next: usize, at: u64, started: bool },
+    /// The timeline is over.
+    Done { root: u64 },
+}
+
+impl Timeline {
+    /// Returns the phase that all nodes have reached.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        let conversations = || self.nodes.iter().map(|session| session.conversation.phase());
+        if conversations().any(|phase| phase == Phase::Broken) {
+            return Phase::Broken;
+        }
+        match self.course.stage {
+            Stage::Booting => conversations().min().unwrap_or(Phase::Done).min(Phase::Joining),
+            Stage::Ready { at } if self.vtime() < at => Phase::Joining,
+            Stage::Ready { .. } => Phase::Ready,
+            Stage::Running { .. } => {
+                conversations().min().unwrap_or(Phase::Done).clamp(Phase::Beginning, Phase::Running)
+            }
+            Stage::Stopping { .. } | Stage::Calm { .. } | Stage::Last { .. } => Phase::Stopping,
+            Stage::Checking { .. } => Phase::Stopped,
+            Stage::Done { .. } => Phase::Done,
+        }
+    }
+
+    /// Returns the vtime at which all services were ready, in nanoseconds: the root of the timeline.
+    #[must_use]
+    pub fn ready_ns(&self) -> Option<u64> {
+        self.course.root_ns()
+    }
+
+    /// Returns the vtime at which the workload ends, in nanoseconds. It is known once the services are ready.
+    #[must_use]
+    pub fn end_ns(&self) -> Option<u64> {
+        Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
+    }
+
+    /// Returns true if the workload was to run until it is done, and its time limit ended it instead.
+    #[must_use]
+    pub fn was_not_done(&self) -> bool {
+        let goes_on =
+            matches!(self.course.stage, Stage::Booting | Stage::Ready { .. } | Stage::Running { .. });
+        self.until_done && !goes_on
+    }
+
+    /// Returns the time to settle before the last commands and the checks, in nanoseconds of vtime.
+    #[must_use]
+    pub fn settle_ns(&self) -> u64 {
+        self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
+    }
+
+    /// Returns the sum of the checks' time limits, in nanoseconds of vtime.
+    #[must_use]
+    pub fn checks_ns(&self) -> u64 {
+        let limit_ns = |check: &WorldCheck| match check {
+            WorldCheck::Host(check) => check.timeout_ns,
+            WorldCheck::Agent(node, number) => {
+                self.nodes[*node].conversation.check_limit_ns(*number).unwrap_or(0)
+            }
+        };
+        self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the count of [`Timeline::icount`] and the vtime in nanoseconds at which the last commands of a test
+    /// template or the checks began, if they have begun since the workload's end was set.
+    #[must_use]
+    pub fn checks_begun(&self) -> Option<(u64, u64)> {
+        self.checks_begun
+    }
+
+    /// Ends the timeline with a finding: the guests did not do what they were asked.
+    pub fn give_up(&mut self, why: &str) {
+        if let Some(root) = self.course.root_ns()
+            && !matches!(self.course.stage, Stage::Done { .. })
+        {
+            // The finding concerns no particular node, so it is reported for the first one.
+            self.finding_at(0, builtin::NOT_CALM, why);
+            self.course.stage = Stage::Done { root };
+        }
+    }
+
+    pub(super) fn finding_at(&mut self, node: usize, property: &str, text: &str) {
+        let vtime_ns = self.vtime();
+        if let Some(session) = self.nodes.get_mut(node) {
+            session.conversation.noticed(vtime_ns, property, text);
+            self.reporting.of_host(session.conversation.take_events());
+        }
+    }
+
+    /// Returns the delay with which a node's message reaches another node by way of Everett, in nanoseconds of vtime.
+    pub(super) fn distance_ns(&mut self) -> u64 {
+        self.world.wire().lookahead_ns()
+    }
+
+    /// Returns the next vtime at which an action on the whole world is due.
+    pub(super) fn next_direction_ns(&self) -> Option<u64> {
+        let earliest = |times: [Option<u64>; 3]| times.into_iter().flatten().min();
+        match self.course.stage {
+            Stage::Booting => self.setup_limit_ns(),
+            Stage::Done { .. } => None,
+            // A broken world gets no further actions except faults.
+            Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
+            _ if self.phase() == Phase::Broken => None,
+            Stage::Checking { next, at, started: true, .. } => {
+                earliest([self.talk.as_ref().map(|talk| talk.next_ns), self.hangs_ns(next, at), None])
+            }
+            Stage::Ready { at } => Some(at),
+            Stage::Running { .. } => {
+                let quiet = self.next_quiet_ns();
+                earliest([
+                    earliest([self.end_ns(), self.next_fault_ns(), quiet]),
+                    self.next_command_ns(),
+                    self.next_restart_ns(),
+                ])
+            }
+            Stage::Stopping { until: at, .. } | Stage::Calm { at, .. } => {
+                earliest([Some(at), self.next_command_ns(), None])
+            }
+            Stage::Last { .. } => self.next_command_ns(),
+            Stage::Checking { at, .. } => Some(at),
+        }
+    }
+
+    /// Notices that all nodes are ready. It takes no action, so that the timeline can be stored at this place.
+    pub(super) fn observe(&mut self) {
+        if self.course.stage != Stage::Booting {
+            return;
+        }
+        let Some(last) = self.services_ready_ns() else { return };
+        // If the world waits for a complete setup, the first program that sends it decides.
+        let setup = match self.setup_timeout_ns() {
+            Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
+            None => Some(last),
+        };
+        if let Some(setup) = setup {
+            let at = last.max(setup).saturating_add(self.distance_ns());
+            self.course.stage = Stage::Ready { at };
+        }
+    }
+
+    /// Returns the vtime at which the last node's services were ready, if those of all nodes are.
+    fn services_ready_ns(&self) -> Option<u64> {
+        let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
+        ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
+    }
+
+    /// Returns the time from ready services to a complete setup, if the world waits for it.
+    fn setup_timeout_ns(&self) -> Option<u64> {
+        self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
+    }
+
+    /// Returns the vtime at which the world counts as failed if its setup is not complete.
+    fn setup_limit_ns(&self) -> Option<u64> {
+        Some(self.services_ready_ns()?.saturating_add(self.setup_timeout_ns()?))
+    }
+
+    /// Performs the actions that are due. Each stage leads to the next one.
+    pub(super) fn direct(&mut self) {
+        if self.phase() == Phase::Broken {
+            return;
+        }
+        loop {
+            let before = self.course.stage;
+            self.direct_once();
+            if self.course.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn direct_once(&mut self) {
+        // The world stops where an action is due. A node may be far ahead of it after a stall.
+        let now = self.world.vtime();
+        match self.course.stage {
+            Stage::Booting => {
+                if self.setup_limit_ns().is_some_and(|at| at <= now)
+                    && let Some(first) = self.nodes.first_mut()
+                {
+                    first.conversation.setup_took_too_long(now);
+                }
+            }
+            Stage::Done { .. } => {}
+            Stage::Ready { at } => {
+                if at <= now
+                    && let Some(seed) = self.course.begin_with.take()
+                {
+                    self.course.stage = match self.begin_here(seed) {
+                        Ok(()) => Stage::Running { root: at },
+                        Err(why) => {
+                            self.finding_at(0, builtin::NOT_READY, &why);
+                            Stage::Done { root: at }
+                        }
+                    };
+                }
+            }
+            Stage::Running { root } => {
+                self.look_at_command();
+                self.hear_words(now);
+                self.look_whether_done(root, now);
+                if self.end_ns().is_some_and(|at| at <= now) {
+                    self.end_faults();
+                    self.course.restarts.clear();
+                    self.stop_drivers(now);
+                    self.stop_commands(now);
+                    let until = self.calm_limit_ns(now);
+                    self.course.stage = Stage::Stopping { root, until };
+                } else {
+                    self.restart_dependents(now);
+                    self.do_commands(now);
+                }
+            }
+            Stage::Stopping { root, until } => {
+                self.go_on_with_commands(now);
+                let end_ns = self.end_ns().unwrap_or(root);
+                let calm = self.nodes.iter_mut().fold(true, |all, session| {
+                    // A node that comes back later has no drivers to stop.
+                    session.conversation.end(end_ns);
+                    all & session.conversation.is_calm()
+                });
+                if calm {
+                    // The pause begins when the nodes came to rest, because `now` depends on how the run was divided.
+                    let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
+                    let at = last.unwrap_or(now).saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
+                } else if until <= now {
+                    self.report_nodes_not_calm(until.saturating_sub(end_ns));
+                    self.course.stage = Stage::Done { root };
+                }
+            }
+            Stage::Calm { root, at } => {
+                self.go_on_with_commands(now);
+                if at <= now {
+                    self.checks_begun = Some((self.icount(), now));
+                    self.start_last_commands();
+                    self.course.stage = Stage::Last { root };
+                }
+            }
+            Stage::Last { root } => {
+                self.go_on_with_commands(now);
+                match self.last_commands_are_over(now) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.course.stage = Stage::Checking { root, next: 0, at: now, started: false };
+                    }
+                    Err(why) => self.give_up(&why),
+                }
+            }
+            Stage::Checking { root, next, at, started: false } => match self.checks.get(next) {
+                None => self.course.stage = Stage::Done { root },
+                Some(check) if at <= now => {
+                    match check.clone() {
+                        WorldCheck::Agent(node, number) => {
+                            self.nodes[node].conversation.check(number, now);
+                        }
+                        WorldCheck::Host(check) => self.start_talk(&check),
+                    }
+                    self.course.stage = Stage::Checking { root, next, at, started: true };
+                }
+                Some(_) => {}
+            },
+            Stage::Checking { root, next, at, started: true } => {
+                if let Some(end_ns) = self.end_of_check(next, now) {
+                    let at = end_ns.saturating_add(self.distance_ns());
+                    self.course.stage = Stage::Checking { root, next: next + 1, at, started: false };
+                } else if self.hangs_ns(next, at).is_some_and(|limit_ns| limit_ns <= now) {
+                    self.report_hanging_check(next, now);
+                    self.course.stage = Stage::Done { root };
+                }
+            }
+        }
+    }
+
+    /// Returns the vtime at which nodes count as failed that are not calm after the workload's end at `now`.
+    fn calm_limit_ns(&self, now: u64) -> u64 {
+        let conversations = || self.nodes.iter().map(|session| &session.conversation);
+        let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
+        // The time that a restarted service has to end is the world's choice, and is not part of the limit.
+        let killed = conversations().flat_map(Conversation::kills_ns).max();
+        let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
+        killed.unwrap_or(now).max(now).saturating_add(limit)
+    }
+
+    /// Sets the end of a workload that lasts until it is done, if it is done.
+    fn look_whether_done(&mut self, root: u64, now: u64) {
+        if self.until_done
+            && let Some(at) = self.done_ns(now)
+        {
+            self.until_done = false;
+            let most = self.course.duration_ns.unwrap_or(u64::MAX);
+            self.course.duration_ns = Some(at.saturating_sub(root).min(most));
+        }
+    }
+
+    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, no service
+    /// is being restarted, all drivers have ended, and each command of a test template has ended at least once. The
+    /// result does not depend on the vtime of this call: drivers and restarts end at vtimes of their own, and the world
+    /// stops where the last fault or command ends.
+    fn done_ns(&mut self, now: u64) -> Option<u64> {
+        if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
+            return None;
+        }
+        let distance_ns = self.distance_ns();
+        let nodes = self.nodes.iter().zip(self.world.nodes());
+        // A node without power is left out: it stays off, because no fault is due any more.
+        let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
+        let is_done = |one: &Conversation| one.has_driven() && !one.is_restarting();
+        on.map(|conversation| is_done(conversation).then(|| conversation.rest_ns()))
+            .try_fold(now, |last, rest| Some(last.max(rest?.saturating_add(distance_ns))))
+    }
+
+    fn go_on_with_commands(&mut self, now: u64) {
+        self.hear_words(now);
+        self.do_commands(now);
+    }
+
+    /// Returns the vtime at which a started check ended, if it has.
+    fn end_of_check(&mut self, number: usize, now: u64) -> Option<u64> {
+        match self.checks.get(number).cloned() {
+            Some(WorldCheck::Host(check)) => self.go_on_talking(&check).then_some(now),
+            Some(WorldCheck::Agent(node, _)) => {
+                let conversation = &self.nodes[node].conversation;
+                (!conversation.is_checking()).then(|| conversation.rest_ns())
+            }
+            None => Some(now),
+        }
+    }
+
+    /// Returns the vtime at which a check that a node has run since `begun_ns` hangs: its agent should have killed it by
+    /// then, and reported that.
+    fn hangs_ns(&self, number: usize, begun_ns: u64) -> Option<u64> {
+        let Some(WorldCheck::Agent(node, number)) = self.checks.get(number) else { return None };
+        let limit_ns = self.nodes.get(*node)?.conversation.check_limit_ns(*number)?;
+        Some(begun_ns.saturating_add(limit_ns).saturating_add(ANSWER_NS_MAX))
+    }
+
+    fn report_hanging_check(&mut self, number: usize, now: u64) {
+        let Some(WorldCheck::Agent(node, number)) = self.checks.get(number).cloned() else { return };
+        let conversation = &mut self.nodes[node].conversation;
+        conversation.check_hangs(number, ANSWER_NS_MAX, now);
+        self.reporting.of_host(conversation.take_events());
+    }
+
+    /// Reports a finding for each node that did not come to rest within `limit_ns` of vtime, with the reason.
+    fn report_nodes_not_calm(&mut self, limit_ns: u64) {
+        let vtime_ns = self.vtime();
+        for session in &mut self.nodes {
+            if session.conversation.is_calm() {
+                continue;
+            }
+            let phase = session.conversation.phase();
+            let node = &session.conversation.plan().node;
+            let back = if phase < Phase::Ready { "is not back" } else { "is not calm" };
+            let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());
+            let text = format!("node {node} {back} {limit} after the workload ended: {waits}");
+            session.conversation.noticed(vtime_ns, builtin::NOT_CALM, &text);
+            self.reporting.of_host(session.conversation.take_events());
+        }
+    }
+
+    /// Starts the command of [`Timeline::command_when_ready`] on the first node, and powers the node off when the
+    /// command has ended.
+    fn look_at_command(&mut self) {
+        let Some(first) = self.nodes.first_mut() else { return };
+        let node = self.world.node_mut(0);
+        if first.conversation.phase() != Phase::Running {
+            return;
+        }
+        if let Some(mut exec) = self.course.command.take() {
+            let plan = first.conversation.plan();
+            exec.argv = [plan.prefix.clone(), exec.argv].concat();
+            if plan.sdk.is_some() {
+                exec.env.extend(sdk::variables(COMMAND));
+            }
+            first.conversation.command(COMMAND, exec, node.vtime());
+        }
+        if first.conversation.command_exit().is_some() && !first.conversation.is_powering_off() {
+            first.conversation.power_off(node.vtime());
+        }
+    }
+
+    fn stop_drivers(&mut self, now: u64) {
+        self.reporting.of_host([Event { vtime_ns: now, node: String::new(), what: What::End }]);
+        for session in &mut self.nodes {
+            session.conversation.start_no_more_drivers();
+            session.conversation.end(now);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Quiet periods: times without faults that programs ask for through the SDK.
+//!
+//! A period begins one wire latency after the request, where all nodes can be at the same vtime. Active faults end
+//! there, and faults that are due before its end are not applied. Requests that overlap make one period.
+
+use serde::{Deserialize, Serialize};
+
+use everett_input::units::Vtime;
+
+use super::Timeline;
+use crate::world::conversation::Quiet;
+use crate::world::event::What;
+
+/// Maximum number of periods that are remembered. A request beyond it extends the last one.
+pub(super) const PERIODS_MAX: usize = 64;
+
+/// A period without faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Period {
+    /// Its beginning, in nanoseconds of vtime.
+    from_ns: u64,
+    /// First vtime at which a fault may begin again, in nanoseconds.
+    until_ns: u64,
+    /// True if active faults have been ended at its beginning.
+    begun: bool,
+}
+
+/// Adds a request to periods in the order of their beginnings. Those that ended before `now_ns` are dropped.
+fn add(periods: &mut Vec<Period>, from_ns: u64, until_ns: u64, now_ns: u64) {
+    periods.retain(|period| !period.begun || period.until_ns > now_ns);
+    let mut new = Period { from_ns, until_ns, begun: false };
+    let full = periods.len() >= PERIODS_MAX;
+    let last = periods.last().copied();
+    let overlaps = |period: &Period| {
+        period.from_ns <= new.until_ns && new.from_ns <= period.until_ns || full && Some(*period) == last
+    };
+    let (merged, apart): (Vec<Period>, Vec<Period>) = periods.iter().partition(|period| overlaps(period));
+    for period in merged {
+        new.from_ns = new.from_ns.min(period.from_ns);
+        new.until_ns = new.until_ns.max(period.until_ns);
+        new.begun |= period.begun;
+    }
+    *periods = apart;
+    let place = periods.partition_point(|period| period.from_ns <= new.from_ns);
+    periods.insert(place, new);
+}
+
+impl Timeline {
+    /// Takes a request that a program has made.
+    pub(super) fn ask_quiet(&mut self, quiet: Quiet) {
+        let from_ns = quiet.vtime_ns.saturating_add(self.distance_ns());
+        let until_ns = from_ns.saturating_add(quiet.for_ns);
+        let now_ns = self.vtime();
+        add(&mut self.course.quiet, from_ns, until_ns, now_ns);
+    }
+
+    /// Returns the vtime at which the next period begins.
+    pub(super) fn next_quiet_ns(&self) -> Option<u64> {
+        self.course.quiet.iter().filter(|period| !period.begun).map(|period| period.from_ns).min()
+    }
+
+    /// Ends all active faults if a period begins.
+    pub(super) fn begin_quiet(&mut self) {
+        let now = self.world.vtime();
+        let mut until_ns = None;
+        for period in self.course.quiet.iter_mut().filter(|period| !period.begun && period.from_ns <= now) {
+            period.begun = true;
+            until_ns = until_ns.max(Some(period.until_ns));
+        }
+        let Some(until_ns) = until_ns else { return };
+        let text = format!("a program asked for a time without faults, until {}", Vtime(until_ns));
+        self.tell(What::Effect { text });
+        if let Some(faults) = self.faults.clone() {
+            self.heal(&faults);
+        }
+    }
+
+    /// True if no fault may begin at the current vtime.
+    pub(super) fn is_quiet(&self) -> bool {
+        let now = self.world.vtime();
+        self.course.quiet.iter().any(|period| period.begun && now < period.until_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn overlapping_requests_make_one_period() {
+        let mut periods = Vec::new();
+        add(&mut periods, 10, 20, 0);
+        add(&mut periods, 30, 40, 0);
+        assert_eq!(periods.iter().map(|p| (p.from_ns, p.until_ns)).collect::<Vec<_>>(), [(10, 20), (30, 40)]);
+        add(&mut periods, 15, 30, 0);
+        assert_eq!(periods, [Period { from_ns: 10, until_ns: 40, begun: false }]);
+        periods[0].begun = true;
+        add(&mut periods, 35, 50, 35);
+        assert_eq!(periods, [Period { from_ns: 10, until_ns: 50, begun: true }]);
+        add(&mut periods, 60, 61, 50);
+        assert_eq!(periods, [Period { from_ns: 60, until_ns: 61, begun: false }], "the first one is over");
+    }
+
+    proptest! {
+        /// Up to the bound, a vtime is quiet exactly if a request covers it.
+        #[test]
+        fn periods_cover_what_was_asked_for(asked in prop::collection::vec((0..1000u64, 0..40u64), 0..40)) {
+            let mut periods = Vec::new();
+            for (from, length) in &asked {
+                add(&mut periods, *from, from + length, 0);
+            }
+            for at in 0..1100 {
+                let wanted = asked.iter().any(|(from, length)| (*from..from + length).contains(&at));
+                let is = periods.iter().any(|period| (period.from_ns..period.until_ns).contains(&at));
+                prop_assert_eq!(is, wanted, "{}", at);
+            }
+        }
+
+        #[test]
+        fn their_number_is_bounded(asked in prop::collection::vec((0..u64::MAX, 0..9u64), 100..200)) {
+            let mut periods = Vec::new();
+            for (from, length) in asked {
+                add(&mut periods, from, from.saturating_add(length), 0);
+                prop_assert!(periods.len() <= PERIODS_MAX);
+                prop_assert!(periods.is_sorted_by_key(|period| period.from_ns));
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Restart point of a node, from which it starts again after a loss of power.
+
+use everett_vmm::machine::Moment;
+
+use crate::world::conversation::state::ConversationState;
+
+/// A machine whose kernel and agent are up and whose root is mounted. It has touched no data disk, network or service
+/// yet.
+#[derive(Debug, Clone)]
+pub struct RestartPoint {
+    /// State of the machine.
+    pub machine: Moment,
+    /// State of the conversation with its agent.
+    pub conversation: ConversationState,
+}
