@@ -18,7 +18,7 @@ use benches::host::{CacheEvictor, resident_bytes};
 use benches::{Options, Report, Samples, peer};
 use clap::Parser;
 use everett_cpu::CacheConfig;
-use everett_snapshot::{Base, BaseFile, Image, PageBytes, Pool};
+use everett_snapshot::{Base, BaseFile, PageBytes, PageImage, Pool};
 use everett_vmm::engine::Engine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
@@ -103,7 +103,7 @@ fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
 fn stored_root(folder: &Path) -> Result<Moment, String> {
     let base = BaseFile::open(&folder.join("root.base")).map_err(|e| e.to_string())?;
     let state = std::fs::read(folder.join("root.state")).map_err(|e| e.to_string())?;
-    let memory = Image::on(Arc::new(Base::File(base)));
+    let memory = PageImage::on(Arc::new(Base::File(base)));
     Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| e.to_string())
 }
 

@@ -17,7 +17,7 @@ use benches::{Report, Samples};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
 use clap::Parser;
-use everett_explorer::search::Place;
+use everett_explorer::search::ForkPoint;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 
@@ -94,7 +94,7 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
     let strategy = strategy.strategy();
     let mut rng = ChaCha20Rng::from_seed([1; 32]);
     let clock = Stopwatch::start();
-    let root = (0..CHOICES).filter(|_| strategy.choose(tree, 1_000_000, &mut rng) == Place::Root).count();
+    let root = (0..CHOICES).filter(|_| strategy.choose(tree, 1_000_000, &mut rng) == ForkPoint::Root).count();
     std::hint::black_box(root);
     clock.seconds() * 1e9 / f64::from(CHOICES)
 }

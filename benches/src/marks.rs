@@ -6,7 +6,7 @@
 /// Prefix of a mark.
 const START: &str = "everett-bench: ";
 /// Maximum length of a line. Marks are shorter; longer lines are truncated.
-const LINE_BYTES_MAX: usize = 256;
+const MARK_LINE_BYTES_MAX: usize = 256;
 
 /// A piece of work, with the readings of the host's clocks at both ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ impl<T: Copy> Marks<T> {
     pub fn hear(&mut self, said: &[u8], now: T) -> Result<bool, String> {
         for &byte in said {
             if byte != b'\n' {
-                if self.line.len() < LINE_BYTES_MAX {
+                if self.line.len() < MARK_LINE_BYTES_MAX {
                     self.line.push(byte);
                 }
                 continue;

@@ -9,7 +9,9 @@ use std::num::NonZero;
 use std::path::Path;
 
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
-use everett_explorer::expedition::{Aim, ExpeditionError, Job, Outcome, Progress, Watch, Workers, explore};
+use everett_explorer::expedition::{
+    Aim, ExpeditionError, Job, Outcome, SearchProgress, Watch, Workers, explore,
+};
 use everett_explorer::run::{
     Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName, Why,
 };
@@ -179,7 +181,7 @@ struct Nobody;
 
 impl Watch for Nobody {
     fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &Progress) -> Option<Why> {
+    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
         None
     }
 }

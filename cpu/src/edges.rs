@@ -14,7 +14,7 @@
 //! of runs, on caches, or on what is translated. If edges are off, translated code contains nothing for them.
 
 use crate::core::Core;
-pub use crate::core::edges::{EDGES_MAX, Edge, Place, page_name};
+pub use crate::core::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
 pub(crate) use crate::core::edges::{
     Edges, NUMBER_ROTATION, OFFSET, TABLE_MASK, TABLE_SHIFT, first_slot, number, word,
 };

@@ -53,7 +53,7 @@ mod zeroed;
 
 pub use crate::code::{CacheConfig, Code};
 pub use crate::core::TscAnchor;
-pub use crate::edges::{EDGES_MAX, Edge, Place, page_name};
+pub use crate::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
 pub use crate::exit::Exit;
 pub use crate::mem::mmio::Request;
 pub use crate::mem::{HITS_MAX, Hit, Ram, Watchpoint};

@@ -10,13 +10,13 @@ mod micro {
     mod image;
     mod near;
 
-    mod again;
     mod branches;
     mod code;
     mod debug;
     mod edges;
     mod exceptions;
     mod havoc;
+    mod instruction_restart;
     mod paging;
     mod port;
     mod privilege;

@@ -7,7 +7,7 @@ use everett_input::units::{Size, write_duration_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::AbstractionConfig;
-use crate::fit::Fit;
+use crate::length_defaults::LengthDefaults;
 use crate::plan::draw::Span;
 use crate::plan::draw::pct::DEPTH;
 use crate::search::strategy::StrategyKind;
@@ -30,7 +30,7 @@ pub struct ExploreConfig {
     /// Distance of the horizon from the root moment. No branch runs beyond it.
     pub horizon: Span,
     /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
-    /// If absent, [`ExploreConfig::fit`] chooses the share from the exploration's length.
+    /// If absent, [`ExploreConfig::set_absent`] chooses the share from the exploration's length.
     pub checks: Option<Ppm>,
     /// True if swarm testing is on: each kind of fault is enabled in half of the subtrees.
     pub swarm: bool,
@@ -39,7 +39,7 @@ pub struct ExploreConfig {
     /// Bug depth that strategy `pct` looks for.
     pub depth: u32,
     /// K, the number of branches that may be chosen before the first one's result is known. If absent,
-    /// [`ExploreConfig::fit`] chooses it from the exploration's length.
+    /// [`ExploreConfig::set_absent`] chooses it from the exploration's length.
     pub in_flight: Option<u32>,
     /// Maximum size of a branch's log that coverage reads.
     pub log: Size,
@@ -80,23 +80,23 @@ pub struct ExploreError {
 }
 
 impl ExploreConfig {
-    /// Sets each setting that is absent to that of `fit`.
-    pub fn fit(&mut self, fit: Fit) {
-        self.in_flight.get_or_insert(fit.in_flight);
-        self.checks.get_or_insert(fit.checks);
+    /// Sets each setting that is absent to that of `defaults`.
+    pub fn set_absent(&mut self, defaults: LengthDefaults) {
+        self.in_flight.get_or_insert(defaults.in_flight);
+        self.checks.get_or_insert(defaults.checks);
     }
 
     /// Returns K. If it was neither given nor fitted, returns the K of an unlimited exploration.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.in_flight.unwrap_or(Fit::default().in_flight)
+        self.in_flight.unwrap_or(LengthDefaults::default().in_flight)
     }
 
     /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns
     /// the share of an unlimited exploration.
     #[must_use]
     pub fn checks(&self) -> Ppm {
-        self.checks.unwrap_or(Fit::default().checks)
+        self.checks.unwrap_or(LengthDefaults::default().checks)
     }
 
     /// Checks that the numbers are within their bounds.
@@ -150,7 +150,7 @@ mod tests {
     fn given_settings_are_kept_and_absent_ones_are_fitted() {
         let fitted = |text: &str| {
             let mut explore: ExploreConfig = toml::from_str(text).unwrap();
-            explore.fit(Fit { in_flight: 8, checks: PPM / 2 });
+            explore.set_absent(LengthDefaults { in_flight: 8, checks: PPM / 2 });
             (explore.in_flight(), explore.checks())
         };
         assert_eq!(fitted(""), (8, PPM / 2));

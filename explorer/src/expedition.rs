@@ -10,9 +10,9 @@ use std::num::NonZero;
 
 use crate::coverage::Dictionary;
 use crate::run::limits::FINDINGS_MAX;
-use crate::run::{Brief, Hit, Journal, Merged, Record, RecordProblem, RunError, Stray, Why};
+use crate::run::{Hit, Journal, MergeInput, Merged, Record, RecordProblem, RunError, Stray, Why};
 use crate::search::strategy::Strategy;
-use crate::search::{Choice, Next, Path, PathError, Place, Search, Tree};
+use crate::search::{Choice, ForkPoint, Next, Path, PathError, Search, Tree};
 
 /// Number of recorded results that are merged before the watcher is asked again.
 const RECORDED_AT_ONCE: usize = 1 << 10;
@@ -53,16 +53,16 @@ pub trait Watch {
     /// Called for each new finding. The record has no delta, trail or marks.
     fn found(&mut self, record: &Record, hit: &Hit);
     /// Called for each branch with a result, in the order in which results arrive. `dictionary` has its points.
-    fn branch(&mut self, _: &Brief, _dictionary: &Dictionary) {}
+    fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Called before each [`Watch::at`] with the tree and the merged results, which may lack the latest branches.
     fn look(&mut self, _: &Tree, _: &Merged) {}
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
-    fn at(&mut self, progress: &Progress) -> Option<Why>;
+    fn at(&mut self, progress: &SearchProgress) -> Option<Why>;
 }
 
 /// Progress of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct SearchProgress {
     /// Number of branches with results.
     pub branches: u64,
     /// Number of these branches that this process ran. The others were read from the journal.
@@ -108,7 +108,7 @@ pub struct Outcome {
     /// Reason of the end.
     pub why: Why,
     /// Progress at the end.
-    pub progress: Progress,
+    pub progress: SearchProgress,
 }
 
 /// Reason why an exploration cannot continue. The records up to then were synced, unless the sync failed, too.
@@ -162,7 +162,7 @@ pub fn explore<S: Strategy, W: Workers>(
         out: BTreeSet::new(),
         found_at: None,
         signatures: BTreeSet::new(),
-        progress: Progress::default(),
+        progress: SearchProgress::default(),
     };
     let led = leader.lead();
     let Leader { search, found_at, progress, .. } = leader;
@@ -198,7 +198,7 @@ struct Leader<'l, S, W> {
     /// The first choice so far with a finding, if a finding ends the exploration.
     found_at: Option<u64>,
     signatures: BTreeSet<(String, String)>,
-    progress: Progress,
+    progress: SearchProgress,
 }
 
 /// Result of handing out branches.
@@ -274,9 +274,9 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     /// Merges the recorded result of a choice. Returns false if the choice has none.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
-        let Some(brief) = journal.recorded(choice)? else { return Ok(false) };
-        self.note(&brief);
-        self.search.deliver(choice.number, brief);
+        let Some(input) = journal.recorded(choice)? else { return Ok(false) };
+        self.note(&input);
+        self.search.deliver(choice.number, input);
         Ok(true)
     }
 
@@ -284,22 +284,22 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         if !self.out.remove(&number) {
             return Ok(());
         }
-        let brief = match &mut self.journal {
+        let input = match &mut self.journal {
             Some(journal) => journal.append(record)?,
-            None => Brief::new(record, &self.dictionary)
+            None => MergeInput::new(record, &self.dictionary)
                 .map_err(|problem| ExpeditionError::Record { choice: number, problem })?,
         };
         self.progress.run += 1;
-        self.progress.instructions = self.progress.instructions.saturating_add(brief.record().executed);
-        self.progress.cpu_ns = self.progress.cpu_ns.saturating_add(brief.record().cpu_ns);
-        self.note(&brief);
-        self.search.deliver(number, brief);
+        self.progress.instructions = self.progress.instructions.saturating_add(input.record().executed);
+        self.progress.cpu_ns = self.progress.cpu_ns.saturating_add(input.record().cpu_ns);
+        self.note(&input);
+        self.search.deliver(number, input);
         Ok(())
     }
 
     /// Updates the progress, reports new findings, and checks whether a finding ends the exploration.
-    fn note(&mut self, brief: &Brief) {
-        let record = brief.record();
+    fn note(&mut self, input: &MergeInput) {
+        let record = input.record();
         self.progress.branches += 1;
         // A run directory from elsewhere may have any times.
         self.progress.vtime_ns = self.progress.vtime_ns.saturating_add(record.vtime_ns());
@@ -311,7 +311,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
             }
         }
         self.progress.findings = self.signatures.len() as u64;
-        self.watch.branch(brief, &self.dictionary);
+        self.watch.branch(input, &self.dictionary);
         if self.until_found && !record.hits.is_empty() {
             let first = self.found_at.map_or(record.choice, |found| found.min(record.choice));
             self.found_at = Some(first);
@@ -320,12 +320,12 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
 }
 
 /// Returns the branches from the root moment to a place, with their paths.
-fn way(tree: &Tree, place: Place) -> Result<Vec<(u64, Path)>, PathError> {
+fn way(tree: &Tree, place: ForkPoint) -> Result<Vec<(u64, Path)>, PathError> {
     let mut way = Vec::new();
     let mut place = place;
-    while let Place::After(number) = place {
+    while let ForkPoint::After(number) = place {
         way.push((number, tree.path(place)?));
-        place = tree.branch(number).map_or(Place::Root, |branch| branch.from);
+        place = tree.branch(number).map_or(ForkPoint::Root, |branch| branch.from);
     }
     way.reverse();
     Ok(way)

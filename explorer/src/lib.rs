@@ -5,7 +5,7 @@
 //! - [`config`]: the `[explore]` table of a world file; [`fate`]: fault plan and end of the timeline at a path
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the course of an exploration: choosing branches, handing them out, recording and merging results
-//! - [`fit`]: number of branches in flight and share of checked branches, chosen from an exploration's length
+//! - [`length_defaults`]: number of branches in flight and share of checked branches, by an exploration's length
 //! - [`coverage`]: points that timelines reached, and estimates of what is unseen
 //! - [`composer`]: the schedule of a test template's commands
 //! - [`property`]: checks of logs and consoles (`everett-linearizability` checks clients' histories)
@@ -30,7 +30,7 @@ pub mod config;
 pub mod coverage;
 pub mod expedition;
 pub mod fate;
-pub mod fit;
+pub mod length_defaults;
 mod pattern;
 pub mod plan;
 pub mod property;

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use everett_explorer::fit::{Fit, Length};
+use everett_explorer::length_defaults::{Length, LengthDefaults};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
 
@@ -42,8 +42,8 @@ fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
 
 #[test]
 fn the_fit_of_150_branches_leads_deep() {
-    let Fit { in_flight, .. } = Fit::of(Length { branches: Some(150), host_ns: None });
-    let (fitted, unlimited) = (depths(150, in_flight), depths(150, Fit::default().in_flight));
+    let LengthDefaults { in_flight, .. } = LengthDefaults::of(Length { branches: Some(150), host_ns: None });
+    let (fitted, unlimited) = (depths(150, in_flight), depths(150, LengthDefaults::default().in_flight));
     assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");
     assert!(unlimited.1 <= 3 && unlimited.0 < fitted.0, "with 64 of 150 branches in flight: {unlimited:?}");
 }

@@ -55,11 +55,11 @@ pub fn empty(bytes: u64, uuid: [u8; 16]) -> Option<Vec<Block>> {
     if !(BYTES_MIN..=BYTES_MAX).contains(&bytes) {
         return None;
     }
-    Some(Plan::of(bytes / BLOCK_BYTES).blocks(uuid))
+    Some(Layout::of(bytes / BLOCK_BYTES).blocks(uuid))
 }
 
 /// Sizes and places of everything.
-struct Plan {
+struct Layout {
     blocks: u64,
     groups: u64,
     inodes_per_group: u64,
@@ -70,13 +70,13 @@ struct Plan {
     root_block: u64,
 }
 
-impl Plan {
-    fn of(mut blocks: u64) -> Plan {
+impl Layout {
+    fn of(mut blocks: u64) -> Layout {
         loop {
             let groups = blocks.div_ceil(GROUP_BLOCKS);
             let inodes = (blocks.min(GROUP_BLOCKS) * BLOCK_BYTES / BYTES_PER_INODE)
                 .next_multiple_of(BLOCK_BYTES / INODE_BYTES);
-            let mut plan = Plan {
+            let mut layout = Layout {
                 blocks,
                 groups,
                 inodes_per_group: inodes,
@@ -85,12 +85,12 @@ impl Plan {
                 root_block: 0,
             };
             let last = groups - 1;
-            if last > 0 && plan.length(last) < plan.overhead(last) + LAST_GROUP_BLOCKS_MIN {
+            if last > 0 && layout.length(last) < layout.overhead(last) + LAST_GROUP_BLOCKS_MIN {
                 blocks = last * GROUP_BLOCKS;
                 continue;
             }
-            plan.root_block = plan.overhead(0);
-            return plan;
+            layout.root_block = layout.overhead(0);
+            return layout;
         }
     }
 
@@ -330,8 +330,8 @@ mod tests {
             assert_eq!(offsets.len(), blocks.len(), "two blocks at one place in {bytes} bytes");
             assert!(offsets.last().unwrap() + BLOCK_BYTES <= bytes, "{bytes} bytes");
             assert!(blocks.iter().all(|block| block.content.len() as u64 == BLOCK_BYTES));
-            let plan = Plan::of(bytes / BLOCK_BYTES);
-            assert!(plan.used(0) < plan.length(0), "{bytes} bytes: the journal does not fit");
+            let layout = Layout::of(bytes / BLOCK_BYTES);
+            assert!(layout.used(0) < layout.length(0), "{bytes} bytes: the journal does not fit");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Guest images: kernels, initramfs, root filesystems, and the agent that runs in them.
 //!
 //! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that its
-//! machines boot ([`image::Image`]). The modules, from the outside in:
+//! machines boot ([`image::BuiltImage`]). The modules, from the outside in:
 //!
 //! - [`image`]: the stages of a build, which use the [`cache`] and the [`lock`].
 //! - [`apt`]: choice and download of packages. [`mirror`]: kernels and packages of known versions, on hosts without apt.
@@ -49,5 +49,5 @@ pub mod tree;
 
 pub use cache::Cache;
 pub use configure::Configure;
-pub use image::{Image, ImageSpec, KernelSource, RootSource, build};
-pub use progress::{Progress, Silent, Stage};
+pub use image::{BuiltImage, ImageSpec, KernelSource, RootSource, build};
+pub use progress::{BuildProgress, Silent, Stage};

@@ -36,7 +36,7 @@ impl Stage {
 }
 
 /// Receiver of progress reports.
-pub trait Progress {
+pub trait BuildProgress {
     /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A total of
     /// 0 means that it is unknown.
     fn at(&mut self, stage: Stage, done: u64, total: u64);
@@ -51,6 +51,6 @@ pub trait Progress {
 #[derive(Debug, Default)]
 pub struct Silent;
 
-impl Progress for Silent {
+impl BuildProgress for Silent {
     fn at(&mut self, _: Stage, _: u64, _: u64) {}
 }

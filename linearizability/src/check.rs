@@ -1,7 +1,7 @@
 //! The check of an operation history: lost writes and linearizability.
 
+use super::cause::Violations;
 use super::evidence::{Evidence, Verdict};
-use super::gist::Violations;
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
@@ -62,12 +62,12 @@ pub fn check(history: &History, budget: Budget) -> Report {
     }
     let acknowledged = history.operations.iter().filter(|operation| operation.completed().is_some()).count();
     let failed = history.operations.iter().filter(|operation| operation.failed()).count();
-    let Tally { lost, count: lost_count, gists, .. } = lost;
+    let Tally { lost, count: lost_count, groups, .. } = lost;
     Report {
         keys,
         lost,
         lost_count,
-        losses: gists.all(),
+        losses: groups.all(),
         causes: causes.all(),
         operations: history.operations.len(),
         acknowledged,

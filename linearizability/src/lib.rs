@@ -15,7 +15,7 @@
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: the results; `gist`: identifies findings with
+//! - `check`: runs all checks; `evidence` and `report`: the results; `cause`: identifies findings with
 //!   the same cause
 //!
 //! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
@@ -31,9 +31,9 @@
 
 mod bits;
 mod cache;
+mod cause;
 mod check;
 mod evidence;
-mod gist;
 pub mod limits;
 mod line;
 mod lost;
@@ -50,9 +50,9 @@ mod spec;
 mod values;
 mod window;
 
+pub use cause::ViolationGroup;
 pub use check::{Budget, check};
 pub use evidence::{Evidence, Limit, Verdict};
-pub use gist::Gist;
 pub use line::Line;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};

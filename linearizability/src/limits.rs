@@ -5,7 +5,7 @@ pub use everett_input::text::QUOTED_CHARS_MAX;
 
 /// Maximum length of a line, in bytes. The session cuts lines to `HISTORY_LINE_BYTES_MAX` of the protocol, which is the
 /// same.
-pub const LINE_BYTES_MAX: usize = 1 << 20;
+pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of operations of a history. Later ones are not read.
 pub const OPERATIONS_MAX: usize = 1_000_000;
 /// Maximum memory of a history, in bytes, approximately. Lines beyond it are not read.

@@ -7,7 +7,7 @@ use everett_input::text::quoted;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::limits::LINE_BYTES_MAX;
+use super::limits::HISTORY_LINE_BYTES_MAX;
 use super::problem::Wrong;
 
 /// A line as Everett received it.
@@ -69,7 +69,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 
 /// Parses a line. Unknown fields are ignored.
 pub(super) fn read(text: &str) -> Result<Event, Wrong> {
-    if text.len() > LINE_BYTES_MAX {
+    if text.len() > HISTORY_LINE_BYTES_MAX {
         return Err(Wrong::LineTooLong);
     }
     // Serde would also accept an array with the fields in order.

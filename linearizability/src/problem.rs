@@ -2,7 +2,9 @@
 
 use everett_input::units::write_duration_ns;
 
-use super::limits::{HISTORY_BYTES_MAX, LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX};
+use super::limits::{
+    HISTORY_BYTES_MAX, HISTORY_LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX,
+};
 
 /// All problems with a history, in the order of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,7 +43,7 @@ pub struct Problem {
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Wrong {
     /// The line is too long.
-    #[error("a line has at most {LINE_BYTES_MAX} bytes")]
+    #[error("a line has at most {HISTORY_LINE_BYTES_MAX} bytes")]
     LineTooLong,
     /// The line is not JSON, or has a field twice.
     #[error("not JSON: {0}")]

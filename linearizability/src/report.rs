@@ -1,7 +1,7 @@
 //! Result of a history's check.
 
+use super::cause::ViolationGroup;
 use super::evidence::{Evidence, Verdict};
-use super::gist::Gist;
 use super::lost::Lost;
 
 /// Result for one key.
@@ -25,10 +25,10 @@ pub struct Report {
     /// Number of all acknowledged writes that are gone.
     pub lost_count: u64,
     /// Losses by cause, in the order of the causes' texts.
-    pub losses: Vec<Gist<Lost>>,
+    pub losses: Vec<ViolationGroup<Lost>>,
     /// Violations by cause, in the order of the causes' texts. Keys with a loss are left out, because the loss explains
     /// their violation. Causes whose [`Evidence::earliest`] is false are left out if it is true for another cause.
-    pub causes: Vec<Gist<Evidence>>,
+    pub causes: Vec<ViolationGroup<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,
     /// Number of operations that were acknowledged.

@@ -3,7 +3,7 @@
 //! Each of these parts contains a digit, except for web addresses. A template has neither digits nor web addresses, so
 //! it has no varying parts itself.
 
-use super::{at, digits, is_word, run, stamp};
+use super::{at, digits, is_word, run, timestamp};
 
 /// Units of durations.
 const DURATIONS: [&[u8]; 13] =
@@ -26,7 +26,7 @@ const GROUPS_MAX: usize = 8;
 /// Returns the length and the mark of the varying part at the start of `bytes`, which start a word.
 pub(super) fn lexeme(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if at(bytes, 0).is_ascii_digit()
-        && let Some(length) = stamp::stamp(bytes)
+        && let Some(length) = timestamp::stamp(bytes)
     {
         return Some((length, "<time>"));
     }

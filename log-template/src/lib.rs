@@ -1,7 +1,7 @@
 //! Log lines reduced to templates: the constant text of a line, without times, places and quantities.
 //!
 //! - `prefix`: timestamps, process ids and levels at the start of a line; `record`: lines that are JSON or logfmt
-//! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `stamp`: times
+//! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `timestamp`: times
 //!
 //! Not here: the bound on distinct templates (`explorer/src/coverage/vocabulary.rs`).
 //!
@@ -16,12 +16,12 @@ mod lexeme;
 mod mask;
 mod prefix;
 mod record;
-mod stamp;
+mod timestamp;
 
 use prefix::Severity;
 
 /// Maximum number of bytes of a line that are read; the rest is ignored.
-pub const LINE_BYTES_MAX: usize = 16 << 10;
+pub const TEMPLATE_LINE_BYTES_MAX: usize = 16 << 10;
 /// Maximum length of a template, in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 160;
 
@@ -32,7 +32,7 @@ const CUT: char = '…';
 /// level of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
 #[must_use]
 pub fn template(line: &str) -> String {
-    let mut text = clean(&line[..line.floor_char_boundary(LINE_BYTES_MAX)]);
+    let mut text = clean(&line[..line.floor_char_boundary(TEMPLATE_LINE_BYTES_MAX)]);
     let mut severity = Severity::Plain;
     // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so the
     // loop ends.

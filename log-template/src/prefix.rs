@@ -1,6 +1,6 @@
 //! Prefixes that logging libraries put before a message: times, process ids, levels, tags.
 
-use super::{at, digits, run, stamp};
+use super::{at, digits, run, timestamp};
 
 /// Maximum length of a tag, in bytes. A tag is the program's name before its process id.
 const TAG_BYTES_MAX: usize = 64;
@@ -75,7 +75,7 @@ fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
     let unlevelled = |length| (length, None);
     let first = at(bytes, 0);
     if first.is_ascii_digit() {
-        return redis_role(bytes).or_else(|| stamp::stamp(bytes)).map(unlevelled);
+        return redis_role(bytes).or_else(|| timestamp::stamp(bytes)).map(unlevelled);
     }
     if first == b'<' {
         let priority = digits(bytes, 1);
@@ -126,7 +126,7 @@ fn bracket_level(text: &str) -> Option<(usize, Option<Severity>)> {
 
 /// Parses `Jan  1 00:00:00 host tag[12]:`.
 fn syslog(bytes: &[u8]) -> Option<usize> {
-    let time = stamp::month_first(bytes)?;
+    let time = timestamp::month_first(bytes)?;
     if at(bytes, time) != b' ' {
         return Some(time);
     }
@@ -161,7 +161,7 @@ fn klog(bytes: &[u8]) -> Option<(usize, Option<Severity>)> {
     if digits(bytes, 1) != 4 || at(bytes, 5) != b' ' {
         return None;
     }
-    let clock = 6 + stamp::stamp(bytes.get(6..)?)?;
+    let clock = 6 + timestamp::stamp(bytes.get(6..)?)?;
     let place = run(bytes.get(..clock + TAG_BYTES_MAX).unwrap_or(bytes), clock, |byte| byte != b']');
     (at(bytes, clock + place) == b']').then_some((clock + place + 1, Some(severity)))
 }

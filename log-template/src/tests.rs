@@ -205,10 +205,10 @@ fn words_count_and_numbers_do_not() {
 
 #[test]
 fn long_lines_are_cut() {
-    let long = template(&"word ".repeat(LINE_BYTES_MAX));
+    let long = template(&"word ".repeat(TEMPLATE_LINE_BYTES_MAX));
     assert_eq!((long.len(), long.ends_with('…')), (TEMPLATE_BYTES_MAX, true));
     // Bytes beyond the bound of a line are not read.
-    let (a, b) = (" ".repeat(LINE_BYTES_MAX) + "a", " ".repeat(LINE_BYTES_MAX - 1) + "b");
+    let (a, b) = (" ".repeat(TEMPLATE_LINE_BYTES_MAX) + "a", " ".repeat(TEMPLATE_LINE_BYTES_MAX - 1) + "b");
     assert_eq!((template(&a).as_str(), template(&b).as_str()), ("", "b"));
 }
 

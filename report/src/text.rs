@@ -110,7 +110,7 @@ pub fn of_scene(scene: &Scene, most: usize) -> Vec<String> {
         node => format!("{}/{}", printable(node), printable(unit)),
     };
     let wide = told.iter().map(|told| place(&told.node, &told.unit).chars().count()).max().unwrap_or(0);
-    let line = |told: &crate::scene::Told| {
+    let line = |told: &crate::scene::StoryLine| {
         let (at, mark) = (told.at_ns, if told.marked { ">" } else { " " });
         let place = place(&told.node, &told.unit);
         format!(

@@ -17,25 +17,25 @@ use crate::tree::{Entry, Iter, Tree};
 
 /// Content of a memory or disk as numbered pages.
 #[derive(Clone)]
-pub struct Image {
+pub struct PageImage {
     base: Arc<Base>,
     delta: Tree,
     pages: u64,
 }
 
-impl Image {
+impl PageImage {
     /// Creates an image of `pages` zero pages.
-    pub fn zero(pages: u64) -> Image {
-        Image { base: Arc::new(Base::Zero), delta: Tree::new(), pages }
+    pub fn zero(pages: u64) -> PageImage {
+        PageImage { base: Arc::new(Base::Zero), delta: Tree::new(), pages }
     }
     /// Creates an unmodified image of a base, with the base's number of pages (0 for [`Base::Zero`]).
-    pub fn on(base: Arc<Base>) -> Image {
+    pub fn on(base: Arc<Base>) -> PageImage {
         let pages = base.pages();
-        Image { base, delta: Tree::new(), pages }
+        PageImage { base, delta: Tree::new(), pages }
     }
     /// Creates an image of `delta` over a base. Entries equal to the base and entries beyond `pages` are dropped.
-    pub fn from_parts(base: Arc<Base>, pages: u64, delta: &Tree) -> Image {
-        let mut image = Image { base, delta: Tree::new(), pages };
+    pub fn from_parts(base: Arc<Base>, pages: u64, delta: &Tree) -> PageImage {
+        let mut image = PageImage { base, delta: Tree::new(), pages };
         for (index, entry) in delta.iter().take_while(|&(index, _)| index < pages) {
             image.put(index, entry.clone());
         }
@@ -121,9 +121,9 @@ impl Image {
 
     /// Returns an image with the same content on another base, which must have the same number of pages.
     #[must_use]
-    pub fn over(&self, pool: &Pool, base: &Arc<Base>) -> Image {
+    pub fn over(&self, pool: &Pool, base: &Arc<Base>) -> PageImage {
         assert_eq!(base.pages(), self.pages, "a base of another length");
-        let mut image = Image { base: Arc::clone(base), delta: Tree::new(), pages: self.pages };
+        let mut image = PageImage { base: Arc::clone(base), delta: Tree::new(), pages: self.pages };
         for (index, hash, content) in self.present() {
             image.set_hashed(pool, index, Some(hash), content);
         }
@@ -138,7 +138,7 @@ impl Image {
     /// Calls `f` with the number of each page whose content differs, ascending. Pages beyond the end of the shorter
     /// image count as zeroes. On a common base, the cost is proportional to the pages written in either image since
     /// they diverged; on different bases, to all nonzero pages.
-    pub fn differing(&self, other: &Image, mut f: impl FnMut(u64)) {
+    pub fn differing(&self, other: &PageImage, mut f: impl FnMut(u64)) {
         if self.base.same(&other.base) {
             self.delta.diff(&other.delta, |index, mine, theirs| {
                 if hash_of(mine, &self.base, index) != hash_of(theirs, &other.base, index) {
@@ -147,7 +147,7 @@ impl Image {
             });
             return;
         }
-        let hashes = |image| Image::present(image).map(|(index, hash, _)| (index, hash)).peekable();
+        let hashes = |image| PageImage::present(image).map(|(index, hash, _)| (index, hash)).peekable();
         let (mut mine, mut theirs) = (hashes(self), hashes(other));
         loop {
             match (mine.peek().copied(), theirs.peek().copied()) {
@@ -187,9 +187,9 @@ fn entry_hash(entry: &Entry) -> Option<PageHash> {
     }
 }
 
-impl fmt::Debug for Image {
+impl fmt::Debug for PageImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Image({} pages, {} written, on {:?})", self.pages, self.delta.len(), self.base)
+        write!(f, "PageImage({} pages, {} written, on {:?})", self.pages, self.delta.len(), self.base)
     }
 }
 
@@ -216,7 +216,7 @@ impl<B: Iterator<Item = u64>> Iterator for Merged<'_, B> {
     }
 }
 
-impl PageSource for Image {
+impl PageSource for PageImage {
     fn pages(&self) -> u64 {
         self.pages()
     }

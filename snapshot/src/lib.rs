@@ -29,7 +29,7 @@ pub mod tree;
 
 pub use base::Base;
 pub use file::{BaseFile, FileError};
-pub use image::Image;
+pub use image::PageImage;
 pub use moment::MomentFile;
 pub use page::{PAGE, PageBytes, PageHash, PageRef, Pool, PoolStats};
 pub use store::{Layered, Store, StoreError};
@@ -37,10 +37,10 @@ pub use tree::{Entry, Tree};
 
 const _: fn() = || {
     fn shared<T: Send + Sync>() {}
-    shared::<Image>();
+    shared::<PageImage>();
     shared::<Pool>();
     shared::<PageRef>();
     shared::<Tree>();
-    shared::<Store<u64, Image>>();
+    shared::<Store<u64, PageImage>>();
     shared::<MomentFile>();
 };

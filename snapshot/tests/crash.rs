@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use everett_snapshot::file::{TEMPORARY_PREFIX, sweep_temporaries};
 use everett_snapshot::moment::{MomentInfo, MomentParts};
-use everett_snapshot::{BaseFile, Image, MomentFile, PAGE, Pool};
+use everett_snapshot::{BaseFile, MomentFile, PAGE, PageImage, Pool};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
 }
 
 /// Creates an image of about 200 KiB that hardly compress; `number` determines the content.
-fn image(pool: &Pool, number: u64) -> Image {
-    let mut image = Image::zero(64);
+fn image(pool: &Pool, number: u64) -> PageImage {
+    let mut image = PageImage::zero(64);
     let mut state = number + 1;
     for index in 0..50 {
         let mut content = [0; PAGE];
@@ -59,24 +59,24 @@ fn image(pool: &Pool, number: u64) -> Image {
     image
 }
 
-fn parts(image: &Image) -> MomentParts {
+fn parts(image: &PageImage) -> MomentParts {
     let mut parts = MomentParts::default();
     parts.states.insert("machine".into(), Arc::from(&b"registers"[..]));
     parts.images.insert("memory".into(), image.clone());
     parts
 }
 
-fn same(a: &Image, b: &Image) -> bool {
+fn same(a: &PageImage, b: &PageImage) -> bool {
     let mut same = true;
     a.differing(b, |_| same = false);
     same
 }
 
-fn check_base(path: &Path, expected: &Image) {
+fn check_base(path: &Path, expected: &PageImage) {
     let base = BaseFile::open(path).unwrap();
-    assert!(same(&Image::on(Arc::new(everett_snapshot::Base::File(base))), expected));
+    assert!(same(&PageImage::on(Arc::new(everett_snapshot::Base::File(base))), expected));
 }
-fn check_moment(path: &Path, expected: &Image) {
+fn check_moment(path: &Path, expected: &PageImage) {
     let parts = MomentFile::open(path).unwrap().read(&Pool::default(), |_| None).unwrap();
     assert!(same(&parts.images["memory"], expected));
 }
@@ -195,7 +195,7 @@ fn a_full_disk_loses_nothing() {
 fn missing_folders_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("no").join("base");
-    let error = BaseFile::write(&path, &Image::zero(1)).unwrap_err();
+    let error = BaseFile::write(&path, &PageImage::zero(1)).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot create {}", path.display()));
     let error = sweep_temporaries(&folder.path().join("no")).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot list {}", folder.path().join("no").display()));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everett_snapshot::{Base, BaseFile, Entry, Image, PAGE, PageBytes, PageHash, Pool, Store};
+use everett_snapshot::{Base, BaseFile, Entry, PAGE, PageBytes, PageHash, PageImage, Pool, Store};
 use proptest::prelude::*;
 
 const PAGES: usize = 70;
@@ -46,14 +46,14 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 /// A machine: its memory, its image at the last moment, and the pages written since.
 struct Machine {
     live: Copy,
-    image: Image,
+    image: PageImage,
     at: u32,
     dirty: BTreeSet<usize>,
 }
 
 impl Machine {
     /// Restores an image by copying the differing pages.
-    fn restore(&mut self, key: u32, target: &Image) {
+    fn restore(&mut self, key: u32, target: &PageImage) {
         let mut changed = std::mem::take(&mut self.dirty);
         self.image.differing(target, |index| {
             changed.insert(index as usize);
@@ -65,7 +65,7 @@ impl Machine {
     }
 }
 
-fn check(image: &Image, copy: &Copy) -> Result<(), TestCaseError> {
+fn check(image: &PageImage, copy: &Copy) -> Result<(), TestCaseError> {
     let mut present = Vec::new();
     for (index, expected) in copy.iter().enumerate() {
         let zero = *expected == [0; PAGE];
@@ -85,7 +85,7 @@ fn check(image: &Image, copy: &Copy) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn differing(a: &Image, b: &Image) -> Vec<u64> {
+fn differing(a: &PageImage, b: &PageImage) -> Vec<u64> {
     let mut found = Vec::new();
     a.differing(b, |index| found.push(index));
     found
@@ -96,11 +96,11 @@ fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
 
 /// Returns the image of a moment. If the store has dropped it, derives it from its nearest ancestor that is kept.
 fn image(
-    store: &mut Store<u32, Image>,
+    store: &mut Store<u32, PageImage>,
     journal: &BTreeMap<u32, Written>,
     pool: &Pool,
     key: u32,
-) -> Result<Image, TestCaseError> {
+) -> Result<PageImage, TestCaseError> {
     let mut missing = Vec::new();
     let mut at = key;
     let mut image = loop {
@@ -129,7 +129,7 @@ fn run(
 ) -> Result<(), TestCaseError> {
     let pool = Pool::default();
     let mut journal: BTreeMap<u32, Written> = BTreeMap::new();
-    let root = Image::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
+    let root = PageImage::from_parts(Arc::clone(base), PAGES as u64, &everett_snapshot::Tree::new());
     check(&root, &first)?;
     let mut store = Store::new(budget_pages * PAGE as u64, 0, root.clone());
     journal.insert(0, Written { parent: 0, writes: Vec::new(), copy: first.clone() });
@@ -181,7 +181,7 @@ fn run(
         }
     }
 
-    let there: Vec<(u32, Image)> =
+    let there: Vec<(u32, PageImage)> =
         journal.keys().filter_map(|key| Some((*key, store.get(key)?.clone()))).collect();
     for (key, image) in &there {
         check(image, &journal[key].copy)?;
@@ -223,7 +223,7 @@ fn page_hash((_, entry): (u64, &Entry)) -> Option<PageHash> {
 /// Returns a base with some zero pages, and its content.
 fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
     let folder = tempfile::tempdir().unwrap();
-    let (pool, mut image) = (Pool::default(), Image::zero(PAGES as u64));
+    let (pool, mut image) = (Pool::default(), PageImage::zero(PAGES as u64));
     let copy: Copy = (0..PAGES).map(|index| [(index % 4) as u8; PAGE]).collect();
     for (index, content) in copy.iter().enumerate() {
         image.set(&pool, index as u64, content);
@@ -257,8 +257,8 @@ fn different_bases_are_compared_by_content() {
         theirs in proptest::collection::vec((0..PAGES, 0u8..5), 0..90),
     )| {
         let pools = [Pool::default(), Pool::default()];
-        let (mut a, mut copy_a) = (Image::on(Arc::clone(&base)), copy.clone());
-        let (mut b, mut copy_b) = (Image::zero(pages), vec![[0; PAGE]; PAGES]);
+        let (mut a, mut copy_a) = (PageImage::on(Arc::clone(&base)), copy.clone());
+        let (mut b, mut copy_b) = (PageImage::zero(pages), vec![[0; PAGE]; PAGES]);
         for (index, byte) in mine {
             a.set(&pools[0], index as u64, &[byte; PAGE]);
             copy_a[index] = [byte; PAGE];
@@ -270,7 +270,7 @@ fn different_bases_are_compared_by_content() {
         prop_assert_eq!(differing(&a, &b), copies_differ(&copy_a, &copy_b));
         prop_assert_eq!(differing(&b, &a), copies_differ(&copy_a, &copy_b));
         // The same base with another pool.
-        let mut c = Image::on(Arc::clone(&base));
+        let mut c = PageImage::on(Arc::clone(&base));
         for (index, content) in copy_b.iter().enumerate() {
             c.set(&pools[1], index as u64, content);
         }
@@ -283,7 +283,7 @@ fn different_bases_are_compared_by_content() {
 fn many_threads_share_a_base_and_a_pool() {
     let (_folder, base, copy) = base_file();
     let pool = Pool::default();
-    let root = Image::on(base);
+    let root = PageImage::on(base);
     std::thread::scope(|scope| {
         for thread in 0..6u8 {
             let (pool, root, copy) = (&pool, &root, &copy);
@@ -308,7 +308,7 @@ fn many_threads_share_a_base_and_a_pool() {
 #[test]
 #[should_panic(expected = "page 3 is beyond the end of an image of 3 pages")]
 fn a_write_beyond_the_end_panics() {
-    let mut image = Image::zero(3);
+    let mut image = PageImage::zero(3);
     assert_eq!(image.page(3), None);
     image.set(&Pool::default(), 3, &[1; PAGE]);
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Number of ports of the virtio console.
 pub const PORTS: usize = 6;
 /// Maximum bytes of a line. A longer line is cut, and its rest is a line of its own.
-pub const LINE_BYTES_MAX: usize = 64 << 10;
+pub const OUTPUT_LINE_BYTES_MAX: usize = 64 << 10;
 /// Maximum raw console bytes that are kept until they are taken. The oldest are dropped first.
 pub const CONSOLE_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of one port that are kept until they are taken. At this bound the run stops.
@@ -40,7 +40,7 @@ pub enum NoteEvent {
     Console {
         /// Bytes of the line. A guest may print anything.
         text: Vec<u8>,
-        /// True if the line was longer than [`LINE_BYTES_MAX`] and continues in the next note.
+        /// True if the line was longer than [`OUTPUT_LINE_BYTES_MAX`] and continues in the next note.
         cut: bool,
     },
     /// The guest accessed an address or a port without a device. Only the first accesses are noted.
@@ -150,7 +150,7 @@ impl Output {
             self.console.drain(..CONSOLE_BYTES_MAX / 2);
         }
         self.console.push(byte);
-        let cut = self.line.len() >= LINE_BYTES_MAX;
+        let cut = self.line.len() >= OUTPUT_LINE_BYTES_MAX;
         if byte == b'\n' || cut {
             let mut text = std::mem::take(&mut self.line);
             if !cut && text.last() == Some(&b'\r') {
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_not_lost() {
         let mut output = Output::default();
-        for _ in 0..LINE_BYTES_MAX + 3 {
+        for _ in 0..OUTPUT_LINE_BYTES_MAX + 3 {
             output.serial(1, b'x');
         }
         output.serial(2, b'\n');
         let lines = lines(&mut output);
-        assert_eq!((lines[0].1.len(), lines[0].2), (LINE_BYTES_MAX, true));
+        assert_eq!((lines[0].1.len(), lines[0].2), (OUTPUT_LINE_BYTES_MAX, true));
         assert_eq!((lines[1].1.len(), lines[1].2), (3, false));
     }
 

@@ -10,7 +10,7 @@ use everett_input::file::in_words;
 use super::cursor::Item;
 use super::error::Error;
 use super::folder::folder_of;
-use super::{confines, paths, seal};
+use super::{confinement, paths, seal};
 
 /// Maximum number of files of an OCI layout whose places are looked at.
 const LAYOUT_FILES_MAX: usize = 4_096;
@@ -83,7 +83,7 @@ impl ContainerImage {
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
     let folder = folder_of(item.source_file());
-    let confined = confines::is_compose(item.source_file());
+    let confined = confinement::is_compose(item.source_file());
     parse(folder, text, confined).map_err(|what| item.error(what))
 }
 
@@ -186,9 +186,9 @@ pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), Strin
         return Ok(());
     }
     match image {
-        ContainerImage::Archive { path, .. } => confines::check(folder, path).map_err(outside),
+        ContainerImage::Archive { path, .. } => confinement::check(folder, path).map_err(outside),
         ContainerImage::Layout { path, .. } => {
-            confines::check(folder, path).map_err(outside)?;
+            confinement::check(folder, path).map_err(outside)?;
             confine_layout(folder, path)
         }
         ContainerImage::Built(build) => confine_build(folder, build),
@@ -205,7 +205,7 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     let mut paths = vec![layout.join("index.json"), blobs.clone()];
     let mut next = 0;
     while let Some(path) = paths.get(next).cloned() {
-        confines::check(folder, &path)?;
+        confinement::check(folder, &path)?;
         // Blobs are in a folder for each algorithm.
         let is_folder_of_blobs = path == blobs || path.parent() == Some(&blobs);
         if is_folder_of_blobs && path.is_dir() {
@@ -232,5 +232,5 @@ fn confine_build(folder: &Path, build: &Build) -> Result<(), String> {
         PathBuf::from(name)
     }));
     paths.extend([build.context.clone(), build.context.join("Containerfile"), file]);
-    paths.iter().try_for_each(|path| confines::check(folder, path))
+    paths.iter().try_for_each(|path| confinement::check(folder, path))
 }

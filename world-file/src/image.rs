@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cursor::{Item, Table};
 use super::error::Error;
-use super::{confines, paths, seal};
+use super::{confinement, paths, seal};
 
 /// Maximum number of packages in one list.
 const PACKAGES_MAX: usize = 1_000;
@@ -16,7 +16,7 @@ const CMDLINE_BYTES_MAX: usize = 1_024;
 
 /// Kernel and root file system of the nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Image {
+pub struct ImageConfig {
     /// Path of a `vmlinux` or `bzImage`; `None` for the suite's cloud kernel. The image's digest covers its contents.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
@@ -47,10 +47,16 @@ pub enum Root {
     Path(PathBuf),
 }
 
-pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
+pub(super) fn read(table: Option<Table<'_>>) -> Result<ImageConfig, Error> {
     let Some(table) = table else {
         let root = Root::Packages { suite: "bookworm".to_owned(), packages: Vec::new() };
-        return Ok(Image { kernel: None, kernel_modules: None, mirror: None, root, cmdline: String::new() });
+        return Ok(ImageConfig {
+            kernel: None,
+            kernel_modules: None,
+            mirror: None,
+            root,
+            cmdline: String::new(),
+        });
     };
     table.only(&["suite", "mirror", "kernel", "kernel_modules", "rootfs", "packages", "cmdline"], &[])?;
     let kernel = match table.get("kernel") {
@@ -112,7 +118,7 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<Image, Error> {
             text.trim().to_owned()
         }
     };
-    Ok(Image { kernel, kernel_modules, mirror, root, cmdline })
+    Ok(ImageConfig { kernel, kernel_modules, mirror, root, cmdline })
 }
 
 fn mirror(item: &Item<'_>) -> Result<String, Error> {
@@ -126,7 +132,7 @@ fn mirror(item: &Item<'_>) -> Result<String, Error> {
     if !text.starts_with("http") && seal::is_sealed() {
         return Err(item.error("a finding file takes packages from mirrors with http:// or https:// alone"));
     }
-    if text.starts_with("file:") && confines::is_compose(item.source_file()) {
+    if text.starts_with("file:") && confinement::is_compose(item.source_file()) {
         return Err(item.error("a mirror outside of the compose file's folder; name it in a world file"));
     }
     Ok(text.to_owned())

@@ -3,7 +3,7 @@
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
-//! - `compose`: compose files; `composed`: what they add to a node; `confines`: where their paths may lead
+//! - `compose`: compose files; `composed`: what they add to a node; `confinement`: where their paths may lead
 //! - [`init`]: first world files
 //! - [`seal`]: worlds of finding files, and the list of what a world file names
 //! - `command`, `talk`, `epoch`, `paths`: readers of values; `folder`: the folder of a file; `files`: contents of host files
@@ -19,7 +19,7 @@
 mod command;
 mod compose;
 mod composed;
-mod confines;
+mod confinement;
 mod container;
 mod cursor;
 mod disk;
@@ -56,7 +56,7 @@ pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, STOP_GRACE_NS
 pub use container::{Build, ContainerImage};
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
-pub use image::{Image, Root};
+pub use image::{ImageConfig, Root};
 pub use link::Links;
 pub use node::{FileEntry, Node};
 pub use sdk::Sdk;
@@ -135,7 +135,7 @@ pub struct World {
     #[serde(skip)]
     pub start_limit: u32,
     /// Kernel and root file system of the nodes.
-    pub image: Image,
+    pub image: ImageConfig,
     /// The nodes, at least one, in the file's order.
     pub nodes: Vec<Node>,
     /// The network between the nodes.
@@ -254,7 +254,7 @@ fn read_file(file: &Path) -> Result<String, Error> {
 /// # Errors
 /// See [`load`].
 pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
-    if confines::is_compose(file) {
+    if confinement::is_compose(file) {
         return compose::parse(&[compose::Text { file, text }], &variable);
     }
     let source = Source { file, text };
@@ -404,7 +404,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
 }
 
 /// Reads all `[[node]]`s.
-fn nodes(top: &Table<'_>, image: &Image) -> Result<Vec<Node>, Error> {
+fn nodes(top: &Table<'_>, image: &ImageConfig) -> Result<Vec<Node>, Error> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut files = files::Reader::default();
     let list = top.get("node").ok_or_else(|| top.error("a world needs at least one [[node]]"))?;

@@ -11,7 +11,7 @@ use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk, Filesystem};
 use super::error::Error;
 use super::files;
-use super::image::{self, Image, Root};
+use super::image::{self, ImageConfig, Root};
 use super::paths;
 
 /// Minimum memory of a node, in bytes.
@@ -115,7 +115,7 @@ impl FileEntry {
 /// Reads a node. The second value is the item with its name, for errors about duplicates.
 pub(super) fn read<'a>(
     table: &Table<'a>,
-    image: &Image,
+    image: &ImageConfig,
     reader: &mut files::Reader,
 ) -> Result<(Node, Item<'a>), Error> {
     table.only(

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use everett_input::file::in_words;
 
-use super::confines;
+use super::confinement;
 use super::cursor::Item;
 use super::error::Error;
 use super::folder::folder_of;
@@ -24,8 +24,8 @@ pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
 pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     let folder = folder_of(item.source_file());
     let real = within(folder, folder, text).map_err(|what| item.error(what))?;
-    if confines::is_compose(item.source_file()) {
-        confines::check(folder, &real).map_err(|what| item.error(what))?;
+    if confinement::is_compose(item.source_file()) {
+        confinement::check(folder, &real).map_err(|what| item.error(what))?;
     }
     real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
 }

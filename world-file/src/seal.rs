@@ -151,12 +151,12 @@ pub struct Named {
     /// The path, from the working folder.
     pub path: PathBuf,
     /// Place at which the reader of the sealed world looks for it.
-    pub sealed: Place,
+    pub sealed: SealedPath,
 }
 
 /// Place of a file in a sealed world.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SealedPath {
     /// Path below the world file's folder.
     Folder(PathBuf),
     /// Path below the folder of the seal.
@@ -273,12 +273,12 @@ pub(super) fn note(path: &Path, text: &Path) {
     READING.with_borrow_mut(|reading| {
         let Some(reading) = reading.as_mut().filter(|reading| !reading.unlisted) else { return };
         let sealed = if text.is_absolute() {
-            below_absolute(text).map(Place::Beside)
+            below_absolute(text).map(SealedPath::Beside)
         } else {
             // A compose file that a world file names has its path with links resolved.
             let below = path.strip_prefix(&reading.folder).or_else(|_| path.strip_prefix(&reading.real));
             let plain = |below: &Path| below.components().filter(|part| *part != Component::CurDir).collect();
-            below.ok().map(|below| Place::Folder(plain(below)))
+            below.ok().map(|below| SealedPath::Folder(plain(below)))
         };
         if let Some(sealed) = sealed {
             reading.inputs.paths.insert(Named { path: path.to_owned(), sealed });
@@ -321,8 +321,8 @@ mod tests {
         fs::copy(file, folder.join(file.file_name().unwrap())).unwrap();
         for Named { path, sealed } in &inputs.paths {
             let to = match sealed {
-                Place::Folder(below) => folder.join(below),
-                Place::Beside(below) => place.path().join(below),
+                SealedPath::Folder(below) => folder.join(below),
+                SealedPath::Beside(below) => place.path().join(below),
             };
             if path.is_file() {
                 write(&to, &fs::read_to_string(path).unwrap());
@@ -389,7 +389,10 @@ mod tests {
         let file = folder.join("compose.yaml");
         let (world, inputs) = load_listed(&file).unwrap();
         assert_eq!(inputs.variables["CARGO_MANIFEST_DIR"].as_deref(), Some(env!("CARGO_MANIFEST_DIR")));
-        assert!(inputs.paths.iter().any(|named| named.sealed == Place::Folder("conf".into())), "{inputs:?}");
+        assert!(
+            inputs.paths.iter().any(|named| named.sealed == SealedPath::Folder("conf".into())),
+            "{inputs:?}"
+        );
         // A folder is listed as one, and its files are copied by whoever packs it.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");

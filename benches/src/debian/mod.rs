@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everett_guest_image::initramfs::Archive;
-use everett_guest_image::{Cache, Image, ImageSpec, Silent, build};
+use everett_guest_image::{BuiltImage, Cache, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
 use everett_remote_client::Online;
 use everett_session::images::configure::SoftConfigure;
@@ -108,7 +108,7 @@ impl Debian {
 }
 
 /// Writes the image's initramfs, followed by the archive with this guest's PID 1 and workloads.
-fn initramfs(image: &Image, cache: &Cache) -> Result<NamedTempFile, String> {
+fn initramfs(image: &BuiltImage, cache: &Cache) -> Result<NamedTempFile, String> {
     let mut archive = Archive::default();
     archive.folder("everett-bench");
     archive.folder("everett-bench/root");

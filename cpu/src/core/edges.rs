@@ -16,9 +16,9 @@ pub(crate) const OFFSET: u64 = 0xfff;
 
 /// Identity of an instruction: 52 bits of a digest of its page's contents, and its offset in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u64);
+pub struct CodeLocation(u64);
 
-impl Place {
+impl CodeLocation {
     /// Returns the name of the page ([`page_name`]).
     #[must_use]
     pub fn page(self) -> u64 {
@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// Returns the name of a page of code in a [`Place`]: 52 bits of the BLAKE3 digest of its 4096 bytes.
+/// Returns the name of a page of code in a [`CodeLocation`]: 52 bits of the BLAKE3 digest of its 4096 bytes.
 #[must_use]
 pub fn page_name(bytes: &[u8]) -> u64 {
     let digest = blake3::hash(bytes);
@@ -47,9 +47,9 @@ pub fn page_name(bytes: &[u8]) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
     /// The branch.
-    pub from: Place,
+    pub from: CodeLocation,
     /// The instruction that was executed next. If the branch was not taken, it is the instruction after the branch.
-    pub to: Place,
+    pub to: CodeLocation,
     /// Linear address of `to`.
     pub address: u64,
     /// True if executed at CPL 3.
@@ -119,7 +119,7 @@ impl Edges {
     }
     pub(crate) fn note(&mut self, from: u64, to: u64, address: u64, user: bool) {
         if self.insert(number(from, to)) {
-            self.fresh.push(Edge { from: Place(from), to: Place(to), address, user });
+            self.fresh.push(Edge { from: CodeLocation(from), to: CodeLocation(to), address, user });
         }
     }
 }
@@ -181,7 +181,7 @@ mod tests {
         let zero = page_name(&page);
         page[4095] = 1;
         assert_ne!(page_name(&page), zero);
-        let place = Place(word(zero, 0x123));
+        let place = CodeLocation(word(zero, 0x123));
         assert_eq!((place.page(), place.offset()), (zero, 0x123));
     }
 }

@@ -6,8 +6,8 @@
 //! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
 //! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO; [`kind`]: their kinds
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
-//! - [`watch`]: data breakpoints that the guest sets
-//! - [`points`]: watchpoints that the operator sets
+//! - [`data_breakpoints`]: data breakpoints that the guest sets
+//! - [`watchpoints`]: watchpoints that the operator sets
 //! - [`bulk`]: bulk execution of repeated string instructions within a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
@@ -16,20 +16,20 @@
 pub(crate) mod access;
 mod bulk;
 mod coherence;
+mod data_breakpoints;
 mod kind;
 pub(crate) mod mmio;
-mod points;
 mod ram;
 pub(crate) mod tlb;
 mod walk;
-mod watch;
+mod watchpoints;
 
 pub(crate) use kind::Access;
-pub use points::{HITS_MAX, Hit, Watchpoint};
 pub(crate) use ram::Prim;
 pub use ram::Ram;
 pub(crate) use tlb::Mode;
 pub(crate) use walk::PHYSICAL_BITS;
+pub use watchpoints::{HITS_MAX, Hit, Watchpoint};
 
 use crate::stop::{Fault, Stop, vector};
 use coherence::Marks;
@@ -58,8 +58,8 @@ pub(crate) struct Mem {
     pub(crate) paging: PagingControl,
     pub(crate) mmio: Mmio,
     marks: Marks,
-    watch: watch::Watch,
-    points: points::Points,
+    watch: data_breakpoints::DataBreakpoints,
+    points: watchpoints::Watchpoints,
     /// Exception of the last `Stop::Fault`.
     pub(crate) fault: Fault,
     /// Linear address of the last page fault.
@@ -79,8 +79,8 @@ impl Mem {
             paging: PagingControl::default(),
             mmio: Mmio::default(),
             marks,
-            watch: watch::Watch::default(),
-            points: points::Points::default(),
+            watch: data_breakpoints::DataBreakpoints::default(),
+            points: watchpoints::Watchpoints::default(),
             fault: Fault::default(),
             fault_address: 0,
             single: false,

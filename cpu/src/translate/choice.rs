@@ -2,7 +2,7 @@
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use super::lazy::Operation;
+use super::lazy_flags::Operation;
 use super::registers::FIXED;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{ADDRESS_32, Op};

@@ -6,7 +6,7 @@ use iced_x86::{Encoder, Instruction};
 
 use super::asm::{Asm, Label};
 use super::choice::Plain;
-use super::lazy::Operation;
+use super::lazy_flags::Operation;
 use super::links::Links;
 use super::registers::Registers;
 use super::routines::Routines;

@@ -5,7 +5,7 @@ use super::registers::POOL;
 use super::sites::{Site, WAYS};
 use super::{
     FULL, INTERPRET, MISSED, MISSED_FAR, NEXT, NO_SITE, SECOND, STOP_SHIFT, STOPPED, Translated, Translator,
-    UNLINKED, lazy,
+    UNLINKED, lazy_flags,
 };
 use crate::core::Core;
 use crate::core::native::Near;
@@ -61,7 +61,7 @@ impl Translator {
         if core.failure.is_some() {
             return Back::Failed;
         }
-        lazy::settle(core);
+        lazy_flags::settle(core);
         self.back(core, word)
     }
     /// Decodes the word with which translated code returned.
@@ -167,7 +167,7 @@ pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
 /// # Safety
 /// `word` must refer to an operation of a translated block, and the caller must be translated code.
 unsafe fn op(core: &mut Core, word: u64) -> u64 {
-    lazy::settle(core);
+    lazy_flags::settle(core);
     note_far_page(core);
     core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
     // SAFETY: `native.ops` is the address of the cache's first operation, and the word holds the index of an
@@ -201,7 +201,7 @@ pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
 /// # Safety
 /// As for [`op`].
 unsafe fn string(core: &mut Core, word: u64) -> u64 {
-    lazy::settle(core);
+    lazy_flags::settle(core);
     note_far_page(core);
     let count = word & 0xff;
     core.icount = core.limit - core.regs[slot::LEFT as usize] - count;
@@ -275,7 +275,7 @@ pub(super) extern "sysv64" fn read_flags(core: *mut Core) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     let flags = caught(core, |core| {
-        lazy::settle(core);
+        lazy_flags::settle(core);
         core.flags.to_bits()
     });
     flags.unwrap_or(0) | 2

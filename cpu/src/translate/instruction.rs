@@ -9,7 +9,7 @@ use super::choice::{
 };
 use super::emitter::{Emitter, InHost};
 use super::enter::handler_word;
-use super::lazy::Operation;
+use super::lazy_flags::Operation;
 use super::registers::GUEST_RSP;
 use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};

@@ -7,14 +7,14 @@
 //! - [`asm`]: encoding of the host instructions around those of the guest
 //! - [`memory`]: executable memory, and [`frame`]: offsets of the CPU's state in translated code
 //! - [`links`]: direct jumps between translations; `core::native`: caches of recent targets for all other jumps
-//! - [`lazy`]: flags kept as operands
+//! - [`lazy_flags`]: flags kept as operands
 //! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
 //! - [`choice`]: the choice of the instructions that are translated
 //! - [`sites`]: the places in translated code from which execution may have to continue elsewhere
 //! - [`enter`]: entry to translated code, its return, and the functions that it calls
 //! - [`routines`]: code that all translations share
 //! - [`emitter`]: the translation of a block in progress
-//! - [`operands`]: memory operands, and [`lazy_flags`]: flags within a block
+//! - [`operands`]: memory operands, and [`flag_tracking`]: flags within a block
 //! - [`instruction`], [`stack`], [`vectors`]: translation of an instruction, of a run of pushes or pops, and of SSE
 //! - [`ends`]: the ends of blocks
 //! - [`block`]: translation of a block, from all of these
@@ -53,10 +53,10 @@ mod choice;
 mod emitter;
 mod ends;
 mod enter;
+mod flag_tracking;
 mod frame;
 mod hot;
 mod instruction;
-mod lazy;
 mod lazy_flags;
 mod links;
 mod memory;

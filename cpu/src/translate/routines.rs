@@ -12,7 +12,7 @@ use super::asm::{
 };
 use super::enter::{call_op, call_string, missed, missed_exec, note_edge, read_flags};
 use super::frame::{EPOCH, MIDDLE, RIP, TABLE, field, slot};
-use super::lazy::{self, Operation};
+use super::lazy_flags::{self, Operation};
 use super::memory::CodeMemory;
 use super::registers::{FIXED, POOL, STACK};
 use super::{
@@ -589,14 +589,14 @@ fn flags(asm: &mut Asm, unusual: u64) {
     asm.load_by_width(0, R10, R15, slot(KIND));
     let labels = USUAL.map(|(operation, log2)| {
         let label = asm.label();
-        asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(operation, log2)));
+        asm.alu_imm(Alu::Cmp, R10, i32::from(lazy_flags::kind(operation, log2)));
         asm.jump_if(EQUAL, label);
         label
     });
     asm.jump_to(unusual);
     for ((operation, log2), label) in USUAL.into_iter().zip(labels) {
         asm.bind(label);
-        let computed = lazy::compute(asm, operation, log2);
+        let computed = lazy_flags::compute(asm, operation, log2);
         debug_assert!(computed);
         asm.ret();
     }
@@ -606,9 +606,9 @@ fn flags(asm: &mut Asm, unusual: u64) {
 fn carry(asm: &mut Asm, unusual: u64) {
     let other = asm.label();
     asm.load_by_width(0, R10, R15, slot(KIND));
-    asm.alu_imm(Alu::Cmp, R10, i32::from(lazy::kind(Operation::Host, 3)));
+    asm.alu_imm(Alu::Cmp, R10, i32::from(lazy_flags::kind(Operation::Host, 3)));
     asm.jump_if(NOT_EQUAL, other);
-    lazy::carry_of_host(asm);
+    lazy_flags::carry_of_host(asm);
     asm.ret();
     asm.bind(other);
     asm.jump_to(unusual);

@@ -22,7 +22,7 @@ pub mod search;
 
 pub use cuts::Cuts;
 pub use result::{Causality, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
-pub use search::{Ask, Batch, Found, Limits, Search};
+pub use search::{Ask, Batch, JumpInterval, Limits, Search};
 
 #[cfg(test)]
 mod tests;

@@ -61,7 +61,7 @@ pub type Batch = Vec<Ask>;
 
 /// Interval in which the jump lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct JumpInterval {
     /// Cut at its beginning.
     pub from: usize,
     /// Cut at its end; `None` if the end is the finding.
@@ -200,7 +200,7 @@ impl Search {
 
     /// Returns the smallest interval that contains the jump with the wanted probability. `None` if it is not certain
     /// enough that there is a jump.
-    pub fn found(&mut self) -> Option<Found> {
+    pub fn found(&mut self) -> Option<JumpInterval> {
         if self.over() == Some(Why::Flat) {
             return None;
         }
@@ -228,7 +228,7 @@ impl Search {
         let (from, to) = (posterior.gaps.get(low)?.from, posterior.gaps.get(high)?.to);
         let probability_ppm = u32::try_from(sum * PPM / posterior.total()).unwrap_or(u32::MAX);
         let is_narrowest = low == high && posterior.gaps.get(low)?.width() == 1;
-        Some(Found { from, to, probability_ppm, is_narrowest })
+        Some(JumpInterval { from, to, probability_ppm, is_narrowest })
     }
 
     fn first(&self) -> Batch {

@@ -3,7 +3,7 @@
 //!
 //! - `limits`: bounds
 //! - `prefix`: types of commands; `template`: the commands of a folder, on all nodes
-//! - `state`: the state of a timeline's composer; `sound`: validation of stored states
+//! - `state`: the state of a timeline's composer; `validate`: validation of stored states
 //! - `timeline`: the interface to the caller; `start`: the choice of commands to start; `ending`: the phases after the
 //!   workload
 //! - `tally`: counts of commands and their results
@@ -32,19 +32,19 @@
 mod ending;
 pub mod limits;
 mod prefix;
-mod sound;
 mod start;
 mod state;
 mod tally;
 mod template;
 mod timeline;
+mod validate;
 
 pub use prefix::Prefix;
-pub use sound::Unsound;
 pub use state::{ComposerState, Start, Stopping};
 pub use tally::{Counts, Tally};
 pub use template::{Command, Template, TemplateError};
 pub use timeline::{Act, Composer};
+pub use validate::UnreachableState;
 
 #[cfg(test)]
 mod tests;

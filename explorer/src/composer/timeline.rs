@@ -4,10 +4,10 @@ use chacha20::ChaCha20Rng;
 
 use super::limits::PARALLEL_MAX;
 use super::prefix::Prefix;
-use super::sound::Unsound;
 use super::state::{ComposerState, Phase, Start, Stopping, Track};
 use super::tally::Tally;
 use super::template::Template;
+use super::validate::UnreachableState;
 use crate::plan::draw::numbers::below;
 
 /// Action that the caller has to perform.
@@ -62,9 +62,9 @@ impl<'t> Composer<'t> {
     ///
     /// # Errors
     /// Returns an error if no timeline of this template can be in this state.
-    pub fn go_on(template: &'t Template, state: ComposerState) -> Result<Composer<'t>, Unsound> {
+    pub fn go_on(template: &'t Template, state: ComposerState) -> Result<Composer<'t>, UnreachableState> {
         if !state.is_sound(template) {
-            return Err(Unsound);
+            return Err(UnreachableState);
         }
         Ok(Composer { template, state, tally: Tally::new(template) })
     }

@@ -20,7 +20,7 @@ pub struct Coverage {
     /// Point's hits and kind, by the point's number.
     cells: Vec<Cell>,
     /// First place where the point was reached, by its number.
-    first: Vec<Place>,
+    first: Vec<ReachedAt>,
     /// Points that have no number in the dictionary.
     unnumbered: BTreeMap<PointId, Covered>,
     /// Number of points that were reached.
@@ -49,14 +49,14 @@ pub struct Covered {
     /// The point itself.
     pub point: Arc<Point>,
     /// First place where it was reached.
-    pub first: Place,
+    pub first: ReachedAt,
     /// Number of branches that reached it.
     pub hits: u64,
 }
 
 /// A place in an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ReachedAt {
     /// The choice that led to the branch.
     pub choice: u64,
     /// Time since the branch's start, in nanoseconds of vtime.
@@ -190,7 +190,7 @@ impl Coverage {
                 self.overflow = self.overflow.saturating_add(1);
                 continue;
             }
-            let first = Place { choice, vtime_ns };
+            let first = ReachedAt { choice, vtime_ns };
             let kind = match candidate {
                 Candidate::Number(number) => {
                     let place = number as usize;
@@ -241,7 +241,7 @@ impl Coverage {
         for number in self.cells.len()..end as usize {
             let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
             self.cells.push(Cell { hits: 0, kind: entry.map_or(Kind::State, |entry| entry.kind) });
-            self.first.push(Place { choice: 0, vtime_ns: 0 });
+            self.first.push(ReachedAt { choice: 0, vtime_ns: 0 });
         }
     }
 

@@ -5,7 +5,7 @@ pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Maximum number of other names of a node, such as its addresses.
 pub const ALIASES_MAX: usize = 16;
 /// Maximum number of bytes of a line that are read.
-pub use everett_log_template::LINE_BYTES_MAX;
+pub use everett_log_template::TEMPLATE_LINE_BYTES_MAX;
 /// Maximum length of the name of a unit or a kind of fault, in bytes; longer names are clipped.
 pub const NAME_BYTES_MAX: usize = 64;
 

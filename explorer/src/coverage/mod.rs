@@ -50,7 +50,7 @@ mod vocabulary;
 mod world;
 
 pub use abstraction::{Abstraction, AbstractionConfig, AbstractionError};
-pub use cover::{CoverError, Coverage, Covered, Place, Reward};
+pub use cover::{CoverError, Coverage, Covered, ReachedAt, Reward};
 pub use delta::{Delta, Reached};
 pub use dictionary::{Dictionary, WrongId};
 pub use gaps::{FaultGap, Gaps, Listed, OrderGap, ValueGap};

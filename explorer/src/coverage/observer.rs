@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
-use super::abstraction::{Abstraction, Found, Reset};
+use super::abstraction::{Abstraction, Reset, RuleMatch};
 use super::delta::Delta;
-use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX, VALUES_MAX};
+use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX, VALUES_MAX};
 use super::node::Set;
 use super::observed::{Observed, ProcessChange, What, WireKind};
 use super::order::{Before, Orders, Timelines};
@@ -179,7 +179,7 @@ impl<'a> Observer<'a> {
 
     /// Enters a log line as a typed event, and returns its template class.
     fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
-        let class = template(&self.abstraction.world().mask(head(text, LINE_BYTES_MAX)));
+        let class = template(&self.abstraction.world().mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
         let family = format!("line {unit}");
         if self.state.vocabulary.admits(&family, &class, self.abstraction.vocabulary()) {
             self.local(now, node, Some(types::line(unit, &class)));
@@ -192,7 +192,7 @@ impl<'a> Observer<'a> {
     }
 
     fn rules(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) {
-        let text = head(text, LINE_BYTES_MAX);
+        let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         for (index, rule) in self.abstraction.rules().iter().enumerate() {
             for found in rule.read(node, unit, text, self.abstraction.world()) {
                 self.set(now, node.filter(|_| !rule.global()), rule.global(), index, found);
@@ -200,8 +200,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    fn set(&mut self, now: u64, node: Option<u16>, global: bool, rule: usize, found: Found) {
-        let Found { variable, mut value, open } = found;
+    fn set(&mut self, now: u64, node: Option<u16>, global: bool, rule: usize, found: RuleMatch) {
+        let RuleMatch { variable, mut value, open } = found;
         let node = node.and_then(|node| self.state.world.nodes.get_mut(usize::from(node)));
         let variables = match node {
             Some(node) => &mut node.variables,
@@ -296,7 +296,7 @@ impl<'a> Observer<'a> {
         if !self.exists(from) || !self.exists(to) {
             return self.delta.ignore();
         }
-        let name = types::wire(kind, &self.abstraction.world().mask(head(summary, LINE_BYTES_MAX)));
+        let name = types::wire(kind, &self.abstraction.world().mask(head(summary, TEMPLATE_LINE_BYTES_MAX)));
         let number = self.state.types.number(name);
         let timelines = &mut self.state.timelines;
         let before = match kind {

@@ -3,7 +3,7 @@
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
 
-use super::calm::Calm;
+use super::quiet_periods::QuietPeriods;
 use super::{Entry, What};
 
 /// Start or end of a fault, or a heal.
@@ -53,7 +53,7 @@ pub struct Cursor {
 
 impl Events {
     pub(super) fn of(entries: &[Entry]) -> Events {
-        let calm = Calm::of(entries.iter().enumerate());
+        let periods = QuietPeriods::of(entries.iter().enumerate());
         let mut list = Vec::new();
         for (id, entry) in (0u32..).zip(entries) {
             let at_ns = entry.at_ns;
@@ -61,7 +61,7 @@ impl Events {
                 What::Heal | What::Quiet => list.push(Event { at_ns, id, what: Happening::HealAll }),
                 What::Fault(fault) => {
                     list.push(Event { at_ns, id, what: Happening::Start(fault.clone()) });
-                    let end = calm.end(at_ns, entry.for_ns, fault);
+                    let end = periods.end(at_ns, entry.for_ns, fault);
                     list.extend(end.map(|at_ns| Event { at_ns, id, what: Happening::End }));
                 }
             }

@@ -5,7 +5,7 @@ pub const PLAN_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of lines, including empty ones and comments.
 pub const LINES_MAX: usize = 20_000;
 /// Maximum length of a line without its line feed, in bytes.
-pub const LINE_BYTES_MAX: usize = 64 << 10;
+pub const PLAN_LINE_BYTES_MAX: usize = 64 << 10;
 /// Latest start of an entry, in nanoseconds after *ready*: a day.
 pub const AT_NS_MAX: u64 = 86_400_000_000_000;
 /// Maximum duration of an entry, in nanoseconds: a day.

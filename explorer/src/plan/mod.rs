@@ -5,7 +5,7 @@
 //!
 //! - `limits`: bounds; `names`: names of a world that entries refer to
 //! - `line`: one line, from text to an [`Entry`] and back
-//! - `check`: checks of a single entry; `calm` and `board`: checks of entries against each other
+//! - `check`: checks of a single entry; `quiet_periods` and `conflicts`: checks of entries against each other
 //! - `problem`: errors
 //! - `events`: starts, ends and heals in the order of execution, and a cursor into them
 //! - [`draw`]: plans drawn from the world's streams
@@ -19,22 +19,22 @@
 //!   is its id.
 //! - Parsing the output of [`Plan::write`] gives the same plan.
 
-mod board;
-mod calm;
 mod check;
+mod conflicts;
 pub mod draw;
 mod events;
 pub mod limits;
 mod line;
 pub(crate) mod names;
 pub(crate) mod problem;
+mod quiet_periods;
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
 
-use board::Board;
-use calm::Calm;
+use conflicts::HeldResources;
 use line::Faulty;
+use quiet_periods::QuietPeriods;
 
 pub use events::{Cursor, Event, Events, Happening};
 pub use names::{Names, NodeNames};
@@ -91,7 +91,7 @@ impl Plan {
                 break;
             }
             let trimmed = text.trim_ascii();
-            if text.len() > limits::LINE_BYTES_MAX {
+            if text.len() > limits::PLAN_LINE_BYTES_MAX {
                 draft.fail(i + 1, "", Problem::LineTooLong);
                 draft.healing_unclear = true;
             } else if !trimmed.is_empty() && !trimmed.starts_with('#') {
@@ -167,7 +167,7 @@ impl Draft {
                 let before = self.bytes;
                 let bytes = line::write(entry).len();
                 self.bytes += bytes + 1;
-                if bytes > limits::LINE_BYTES_MAX {
+                if bytes > limits::PLAN_LINE_BYTES_MAX {
                     faulty.add("", Problem::LineTooLong);
                 } else if before <= limits::PLAN_BYTES_MAX && self.bytes > limits::PLAN_BYTES_MAX {
                     faulty.add("", Problem::PlanTooLarge);
@@ -188,11 +188,11 @@ impl Draft {
     fn finish(mut self, names: &Names) -> Result<Plan, PlanErrors> {
         self.entries.sort_by_key(|(_, entry)| entry.at_ns);
         if !self.healing_unclear {
-            let calm = Calm::of(self.entries.iter().map(|(line, entry)| (*line, entry)));
-            let mut board = Board::default();
+            let periods = QuietPeriods::of(self.entries.iter().map(|(line, entry)| (*line, entry)));
+            let mut held = HeldResources::default();
             for (line, entry) in &self.entries {
                 if let What::Fault(fault) = &entry.what
-                    && let Err((field, what)) = board.admit(*line, entry, fault, &calm, names)
+                    && let Err((field, what)) = held.admit(*line, entry, fault, &periods, names)
                 {
                     self.errors.push(PlanError { line: *line, field: field.to_owned(), what });
                 }

@@ -7,7 +7,9 @@ use everett_fault::FaultError;
 use everett_input::text::{QUOTED_CHARS_MAX, quoted};
 use everett_input::units::{UnitError, write_duration_ns};
 
-use super::limits::{AT_NS_MAX, ERRORS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX};
+use super::limits::{
+    AT_NS_MAX, ERRORS_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX,
+};
 
 /// Maximum number of names that an error lists.
 const LISTED_MAX: usize = 24;
@@ -81,7 +83,7 @@ pub enum Problem {
     )]
     TooManyAtOnce { since: usize },
     /// The line is too long, as written or in canonical form.
-    #[error("a line has at most {LINE_BYTES_MAX} bytes")]
+    #[error("a line has at most {PLAN_LINE_BYTES_MAX} bytes")]
     LineTooLong,
     /// The line is not JSON.
     #[error("not JSON: {0}")]

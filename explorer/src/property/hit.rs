@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::World;
 use crate::text::{head, hex};
 
-use super::limits::{LINE_BYTES_MAX, TEXT_BYTES_MAX};
+use super::limits::{TEMPLATE_LINE_BYTES_MAX, TEXT_BYTES_MAX};
 
 /// Length of a signature, in bytes of a hash.
 const SIGNATURE_BYTES: usize = 8;
@@ -37,7 +37,7 @@ pub(super) fn clipped(text: &str) -> String {
 /// Returns the signature of a text that violates a property. `place` is a place in a program that does not vary.
 pub(super) fn signature(property: &str, text: &str, place: Option<&str>, world: &World) -> String {
     // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked.
-    let masked = template(&world.mask(head(text, LINE_BYTES_MAX)));
+    let masked = template(&world.mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
     let mut hasher = blake3::Hasher::new_derive_key("everett 1 signature of a hit");
     for part in [property, masked.as_str()].into_iter().chain(place) {
         hasher.update(&(part.len() as u64).to_le_bytes());

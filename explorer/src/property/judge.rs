@@ -8,7 +8,7 @@ use everett_input::units::write_duration_ns;
 use super::event::{Event, What};
 use super::hit::{Hit, clipped, signature};
 use super::kernel::trouble;
-use super::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX};
+use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX};
 use super::properties::Properties;
 use super::record::{Cause, Ended, Match, Output, Records};
 use super::rule::{Form, Rule};
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
     }
 
     fn trouble(&mut self, now: u64, node: Option<u16>, text: &str) {
-        let text = head(text, LINE_BYTES_MAX);
+        let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         if let Some(trouble) = trouble(text)
             && !node.is_some_and(|node| self.state.excuses.explain(node, trouble, now))
         {
@@ -169,7 +169,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a line of a program, which may be one of a record.
     fn printed(&mut self, now: u64, node: Option<u16>, unit: &str, is_error: bool, text: &str) {
-        let text = head(text, LINE_BYTES_MAX);
+        let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         let is_judged = self.properties.rules().iter().any(Rule::takes_records);
         let output = is_judged.then(|| (node, unit.to_owned(), is_error));
         if let Some(output) = &output {
@@ -214,7 +214,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a line. Violations in a line of an open record of this output wait for its end.
     fn line(&mut self, now: u64, node: Option<u16>, unit: Option<&str>, text: &str, output: Option<&Output>) {
-        let text = head(text, LINE_BYTES_MAX);
+        let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         let properties = self.properties;
         for (index, rule) in properties.rules().iter().enumerate() {
             if !self.waits_for(rule) || !rule.matches(node, unit, text) {

@@ -1,6 +1,6 @@
 //! Bounds of properties. Those of expressions are `REGEX_BYTES_MAX` and `REGEX_SIZE_MAX`.
 
-pub use crate::coverage::limits::LINE_BYTES_MAX;
+pub use crate::coverage::limits::TEMPLATE_LINE_BYTES_MAX;
 pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
 
 /// Maximum number of properties that a world declares.

@@ -2,7 +2,7 @@
 //!
 //! - `limits`: bounds
 //! - `config`: properties as a world file declares them; `rule`: a declared property after its checks; `problem`:
-//!   errors of declarations; [`words`]: words for violations
+//!   errors of declarations; [`violation_text`]: texts of violations
 //! - [`builtin`]: properties that every world has; `kernel`: problems that Linux reports on its console; `excuse`:
 //!   reports that faults explain
 //! - `record`: records of several lines, such as tracebacks, which are one event
@@ -32,7 +32,7 @@ mod properties;
 mod record;
 mod rule;
 mod state;
-pub mod words;
+pub mod violation_text;
 
 pub use config::PropertyConfig;
 pub use event::{Event, What};

@@ -1,11 +1,11 @@
 //! Reports of an exploration: findings, coverage and gaps, as JSON and Markdown.
 //!
-//! - `explored`: size of the exploration; `covered`: coverage and estimates of the unseen points; `found`: findings and
-//!   their rates
+//! - `explored`: size of the exploration; `kind_coverage`: coverage and estimates of the unseen points;
+//!   `rated_finding`: findings and their rates
 //! - [`assertions`]: what became of the assertions of programs
-//! - [`final_phases`]: their part of the cost; `worth`: thoroughness of the exploration; `promise`: the guarantee of
-//!   random priorities; `commands`: results of test commands; `missing`: data that the report lacks because of a bound or
-//!   a failure
+//! - [`final_phases`]: their part of the cost; `thoroughness`: thoroughness of the exploration; `pct_guarantee`: the
+//!   guarantee of random priorities; `commands`: results of test commands; `missing`: data that the report lacks
+//!   because of a bound or a failure
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
@@ -18,30 +18,30 @@
 
 pub mod assertions;
 mod commands;
-mod covered;
 mod explored;
 pub mod figures;
 pub mod final_phases;
-mod found;
+mod kind_coverage;
 mod markdown;
 mod missing;
-mod promise;
+mod pct_guarantee;
+mod rated_finding;
 mod span;
 mod sparkline;
-mod worth;
+mod thoroughness;
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 pub use commands::TestCommand;
-pub use covered::{CoveredKind, GrowthPoint};
 pub use explored::Explored;
-pub use found::{Findable, Found, Pace};
+pub use kind_coverage::{GrowthPoint, KindCoverage};
 pub use missing::Missing;
-pub use promise::Promise;
+pub use pct_guarantee::PctGuarantee;
+pub use rated_finding::{Findable, Pace, RatedFinding};
 pub use span::word;
-pub use worth::Worth;
+pub use thoroughness::Thoroughness;
 
 use crate::coverage::{Gaps, Kind};
 use crate::run::{End, Header, HistoryCount, Merged};
@@ -79,13 +79,13 @@ pub struct Report {
     /// Size of the exploration.
     pub explored: Explored,
     /// Thoroughness of the exploration.
-    pub worth: Worth,
+    pub worth: Thoroughness,
     /// Findings.
-    pub findings: Vec<Found>,
+    pub findings: Vec<RatedFinding>,
     /// Coverage by kind of points.
-    pub coverage: Vec<CoveredKind>,
+    pub coverage: Vec<KindCoverage>,
     /// Guarantee of random priorities. `None` if nodes have none.
-    pub promise: Option<Promise>,
+    pub promise: Option<PctGuarantee>,
     /// Gaps of coverage, if known.
     pub gaps: Option<Gaps>,
     /// `sometimes` properties that were seen.
@@ -143,16 +143,20 @@ impl Report {
             header: Header { world: serde_json::Value::Null, ..header.clone() },
             end: about.end.cloned(),
             explored: Explored::of(merged),
-            worth: Worth::of(header, merged),
-            findings: merged.findings().iter().map(|found| Found::of(merged, found, adaptive)).collect(),
+            worth: Thoroughness::of(header, merged),
+            findings: merged
+                .findings()
+                .iter()
+                .map(|found| RatedFinding::of(merged, found, adaptive))
+                .collect(),
             coverage: Kind::ALL
                 .into_iter()
-                .map(|kind| CoveredKind::of(merged.coverage(), kind))
+                .map(|kind| KindCoverage::of(merged.coverage(), kind))
                 // Worlds without the SDK reach none of its points.
                 .filter(|covered| !covered.kind.is_of_sdk() || covered.points > 0)
                 .collect(),
             assertions: asserted(merged.coverage()),
-            promise: Promise::of(header, merged),
+            promise: PctGuarantee::of(header, merged),
             gaps: about.gaps.cloned(),
             sometimes: seen
                 .iter()

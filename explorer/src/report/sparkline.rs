@@ -1,6 +1,6 @@
 //! Growth curve as one line of text.
 
-use super::covered::{GrowthPoint, points_at};
+use super::kind_coverage::{GrowthPoint, points_at};
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Maximum width of a curve, in characters.

@@ -2,9 +2,9 @@
 //!
 //! Records are too large to keep all of them in memory. This list keeps about a hundred bytes of each.
 
-use super::brief::Brief;
 use super::fault_kinds::FaultKinds;
 use super::final_phase::FinalPhase;
+use super::merge_input::MergeInput;
 use super::merged::Merged;
 use crate::coverage::Dictionary;
 use crate::search::Standing;
@@ -59,9 +59,9 @@ impl Branches {
         &mut self,
         merged: &mut Merged,
         dictionary: &Dictionary,
-        brief: Brief,
+        input: MergeInput,
     ) -> Result<(), super::Stray> {
-        let record = &brief.record;
+        let record = &input.record;
         let begin = record.path.forks().last().copied();
         let mut branch = Branch {
             from: record.from,
@@ -72,7 +72,7 @@ impl Branches {
             instructions: record.instructions,
             final_phase: record.final_phase,
             faults: record.faults,
-            kinds: self.kinds.of(dictionary, &brief),
+            kinds: self.kinds.of(dictionary, &input),
             messages: record.messages,
             new_points: 0,
             open: record.open_ns.is_some(),
@@ -82,7 +82,7 @@ impl Branches {
         };
         let hits: Vec<(String, String)> =
             record.hits.iter().map(|hit| (hit.property.clone(), hit.signature.clone())).collect();
-        let Standing { reward, .. } = merged.merge_brief(brief)?;
+        let Standing { reward, .. } = merged.merge_input(input)?;
         branch.new_points = reward;
         branch.findings = hits.into_iter().filter_map(|key| merged.finding_of(&key)).collect();
         self.all.push(branch);

@@ -1,6 +1,6 @@
 //! Kinds of faults that began on a branch, as bits.
 
-use super::brief::Brief;
+use super::merge_input::MergeInput;
 use crate::coverage::{Dictionary, Kind, Point};
 
 /// Maximum number of kinds of faults that are told apart: one bit for each.
@@ -24,16 +24,16 @@ impl FaultKinds {
 
     /// Returns the kinds of faults that began on a branch whose points are numbers of `dictionary`. All calls must have
     /// the same dictionary.
-    pub fn of(&mut self, dictionary: &Dictionary, brief: &Brief) -> u32 {
+    pub fn of(&mut self, dictionary: &Dictionary, input: &MergeInput) -> u32 {
         let mut kinds = 0;
-        self.learn(dictionary, brief.numbers.end());
-        for number in brief.numbers.steps().flat_map(|(_, numbers)| numbers) {
+        self.learn(dictionary, input.numbers.end());
+        for number in input.numbers.steps().flat_map(|(_, numbers)| numbers) {
             let bit = self.bits.get(*number as usize).copied().unwrap_or_default();
             if bit > 0 {
                 kinds |= 1 << (bit - 1);
             }
         }
-        for unnumbered in brief.numbers.unnumbered() {
+        for unnumbered in input.numbers.unnumbered() {
             kinds |= self.bit(&unnumbered.point).map_or(0, |bit| 1 << bit);
         }
         kinds

@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::brief::Brief;
 use super::frame::{self, HEAD_BYTES, Head};
 use super::limits::{EVIDENCE_KEYS_MAX, FRAME_BYTES_MAX, RECORDS_MAX};
 use super::media::Source;
+use super::merge_input::MergeInput;
 use super::problem::{Damage, RunError};
 use super::record::Record;
 use super::scan::{Frame, Scan, Tail};
 use super::stored::{self, Heading};
-use super::words::Words;
+use super::string_table::StringTable;
 use crate::coverage::Dictionary;
 
 /// Place of a record in the file.
@@ -37,7 +37,7 @@ pub(super) struct Index {
     /// Offset of the end of the last whole record.
     length: u64,
     dictionary: Dictionary,
-    words: Words,
+    strings: StringTable,
     /// The lowest recorded choice with a hit, by property and signature.
     evidence: BTreeMap<(String, String), u64>,
 }
@@ -62,14 +62,14 @@ pub(super) struct Undecoded {
 
 impl Undecoded {
     /// Decodes the record from the bytes after its heading.
-    pub(super) fn brief(self, rest: &[u8], path: &Path) -> Result<Brief, RunError> {
+    pub(super) fn merge_input(self, rest: &[u8], path: &Path) -> Result<MergeInput, RunError> {
         let damaged = |damage| RunError::Damaged {
             path: path.to_owned(),
             record: self.number.into(),
             offset: self.offset,
             damage,
         };
-        stored::brief(self.heading, rest, self.points, self.version).map_err(damaged)
+        stored::merge_input(self.heading, rest, self.points, self.version).map_err(damaged)
     }
 }
 
@@ -88,7 +88,7 @@ impl Index {
             spots: BTreeMap::new(),
             length: 0,
             dictionary: Dictionary::default(),
-            words: Words::default(),
+            strings: StringTable::default(),
             evidence: BTreeMap::new(),
         };
         let mut scan = Scan::new(source, length);
@@ -132,19 +132,19 @@ impl Index {
         }
         let mut entries = self.dictionary.write();
         for new_point in std::mem::take(&mut heading.points.0) {
-            let point = self.words.read(new_point)?;
+            let point = self.strings.read(new_point)?;
             entries.add(Arc::new(point)).ok_or(Damage::Again)?;
         }
         Ok(())
     }
 
-    /// Encodes a record that is within bounds. Returns its brief and its bytes.
-    pub(super) fn encode(&mut self, record: &Record) -> Result<(Brief, Vec<u8>), RunError> {
+    /// Encodes a record that is within bounds. Returns its input and its bytes.
+    pub(super) fn encode(&mut self, record: &Record) -> Result<(MergeInput, Vec<u8>), RunError> {
         let choice = record.choice;
         let before = self.dictionary.len();
-        let mut brief =
-            Brief::of(record, &self.dictionary).map_err(|source| RunError::Record { choice, source })?;
-        for hit in &mut brief.record.hits {
+        let mut input =
+            MergeInput::of(record, &self.dictionary).map_err(|source| RunError::Record { choice, source })?;
+        for hit in &mut input.record.hits {
             let key = (hit.property.clone(), hit.signature.clone());
             if self.evidence.get(&key).is_some_and(|least| *least < choice) {
                 // An earlier choice has a hit of the same finding.
@@ -152,11 +152,11 @@ impl Index {
             }
         }
         let entries = self.dictionary.read();
-        let new_points = entries.from(before).map(|point| self.words.introduce(point)).collect();
+        let new_points = entries.from(before).map(|point| self.strings.introduce(point)).collect();
         drop(entries);
-        let text = stored::encode(record, &brief, new_points)
+        let text = stored::encode(record, &input, new_points)
             .map_err(|damage| RunError::Encode { choice, problem: damage.to_string() })?;
-        Ok((brief, text))
+        Ok((input, text))
     }
 
     /// Encodes the bytes of a record as a frame for the end of the file. `synced` is the number of bytes of the file
@@ -173,21 +173,21 @@ impl Index {
 
     /// Returns the number of points in the dictionary, and the number of their texts.
     pub(super) fn known(&self) -> (usize, usize) {
-        (self.dictionary.len(), self.words.len())
+        (self.dictionary.len(), self.strings.len())
     }
 
     /// Removes the points and texts that were added since [`Index::known`] returned these numbers, because their record
     /// was not written.
-    pub(super) fn forget(&mut self, (points, words): (usize, usize)) {
+    pub(super) fn forget(&mut self, (points, strings): (usize, usize)) {
         self.dictionary.write().forget_from(points);
-        self.words.forget_from(words);
+        self.strings.forget_from(strings);
     }
 
     /// Adds to the index a record that was written to the end of the file.
-    pub(super) fn written(&mut self, brief: &Brief, bytes: usize) -> Result<(), RunError> {
-        let choice = brief.record.choice;
+    pub(super) fn written(&mut self, input: &MergeInput, bytes: usize) -> Result<(), RunError> {
+        let choice = input.record.choice;
         self.add(choice, bytes)?;
-        for hit in &brief.record.hits {
+        for hit in &input.record.hits {
             self.note_evidence((hit.property.clone(), hit.signature.clone()), choice);
         }
         Ok(())
@@ -232,11 +232,11 @@ impl Index {
         })
     }
 
-    /// Reads the brief of a choice's record, if it is recorded.
-    pub(super) fn brief(&self, choice: u64) -> Result<Option<Brief>, RunError> {
+    /// Reads the input of a choice's record, if it is recorded.
+    pub(super) fn merge_input(&self, choice: u64) -> Result<Option<MergeInput>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;
-            stored::brief(heading, rest, self.dictionary.len(), self.version)
+            stored::merge_input(heading, rest, self.dictionary.len(), self.version)
         })
     }
 

@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
@@ -13,6 +12,7 @@ use super::header::Header;
 use super::index::Index;
 use super::limits::SYNC_RECORDS;
 use super::media::Source;
+use super::merge_input::MergeInput;
 use super::names;
 use super::problem::RunError;
 use super::record::Record;
@@ -164,11 +164,11 @@ impl Journal {
     /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its
     /// record is damaged, if the file is full, if a system call fails, or if an earlier sync failed. If only the sync
     /// after the record fails, the record stays in the file; after any other error nothing was added.
-    pub fn append(&mut self, mut record: Record) -> Result<Brief, RunError> {
+    pub fn append(&mut self, mut record: Record) -> Result<MergeInput, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
         record.bound();
-        if let Some(recorded) = self.index.brief(choice)? {
+        if let Some(recorded) = self.index.merge_input(choice)? {
             return match recorded.exact == super::exact::exact(&record) {
                 true => Ok(recorded),
                 false => Err(RunError::OtherResult { choice }),
@@ -183,16 +183,16 @@ impl Journal {
         if written.is_err() {
             self.index.forget(known);
         }
-        let brief = written?;
+        let input = written?;
         self.unsynced += 1;
         if self.unsynced >= SYNC_RECORDS {
             self.sync()?;
         }
-        Ok(brief)
+        Ok(input)
     }
 
-    fn write(&mut self, record: &Record) -> Result<Brief, RunError> {
-        let (brief, text) = self.index.encode(record)?;
+    fn write(&mut self, record: &Record) -> Result<MergeInput, RunError> {
+        let (input, text) = self.index.encode(record)?;
         let frame = self.index.frame(record.choice, &text, self.synced)?;
         if self.torn {
             self.cut_off()?;
@@ -206,8 +206,8 @@ impl Journal {
             let _ = self.cut_off();
             return Err(error);
         }
-        self.index.written(&brief, text.len())?;
-        Ok(brief)
+        self.index.written(&input, text.len())?;
+        Ok(input)
     }
 
     /// Syncs the file, so that all records are durable.
@@ -239,20 +239,20 @@ impl Journal {
         folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
-    /// Returns the brief of a choice's record, if it is recorded.
+    /// Returns the input of a choice's record, if it is recorded.
     ///
     /// # Errors
     /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or
     /// if it cannot be read.
-    pub fn recorded(&self, choice: &Choice) -> Result<Option<Brief>, RunError> {
-        let Some(brief) = self.index.brief(choice.number)? else { return Ok(None) };
-        if brief.is_of(choice) {
-            return Ok(Some(brief));
+    pub fn recorded(&self, choice: &Choice) -> Result<Option<MergeInput>, RunError> {
+        let Some(input) = self.index.merge_input(choice.number)? else { return Ok(None) };
+        if input.is_of(choice) {
+            return Ok(Some(input));
         }
         Err(RunError::OtherChoice {
             choice: choice.number,
             chosen: Box::new(choice.path.clone()),
-            recorded: Box::new(brief.record.path),
+            recorded: Box::new(input.record.path),
         })
     }
 
@@ -268,7 +268,7 @@ impl Journal {
         self.len() == 0
     }
 
-    /// Returns the points that the briefs of [`Journal::append`] and [`Journal::recorded`] name by number.
+    /// Returns the points that the results of [`Journal::append`] and [`Journal::recorded`] name by number.
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         self.index.dictionary()

@@ -13,7 +13,7 @@ pub const FRAME_BYTES_MAX: usize = 1 << 28;
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of texts of points that get a number and are written once. Further texts are written with each new
 /// point that has them.
-pub const WORDS_MAX: usize = 1 << 20;
+pub const STRINGS_MAX: usize = 1 << 20;
 /// Maximum number of signatures whose first recorded choice is tracked. Hits with other signatures are all recorded
 /// with their evidence.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;

@@ -15,12 +15,12 @@
 //! - `header`: description of the exploration; `comparison`: two of them compared; `difference`: the first that differs
 //! - `record`, `hit`: the result of a branch, and its violations of properties; `final_phase`: the cost of what follows
 //!   it; `end`: how the run ended
-//! - `brief`: a record in the form that is merged, with points by number; `exact`: the digest of its parts that are
-//!   compared; `digest`: digests of results
-//! - `stored`: a record as bytes; `words`: texts of points by number
+//! - `merge_input`: a record in the form that is merged, with points by number; `exact`: the digest of its parts that
+//!   are compared; `digest`: digests of results
+//! - `stored`: a record as bytes; `string_table`: texts of points by number
 //! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
 //!   offset of each record
-//! - `media`: the file itself; `bounded`: lists with a maximum length
+//! - `media`: the file itself; `bounded_list`: lists with a maximum length
 //! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
 //! - `journal`: the writer; `reading`: readers
 //! - `merged`: the summary of the records, merged in the order of choices; [`branches`]: figures of each branch;
@@ -41,9 +41,8 @@
 //!   compared.
 //! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
 
-mod bounded;
+mod bounded_list;
 pub mod branches;
-mod brief;
 mod comparison;
 mod difference;
 mod digest;
@@ -60,6 +59,7 @@ mod index;
 mod journal;
 pub mod limits;
 mod media;
+mod merge_input;
 mod merged;
 mod names;
 mod problem;
@@ -67,10 +67,9 @@ mod reading;
 mod record;
 mod scan;
 mod stored;
+mod string_table;
 mod version;
-mod words;
 
-pub use brief::Brief;
 pub use difference::Difference;
 pub use end::{Budget, End, Why};
 pub(crate) use everett_input::text::one_line;
@@ -79,6 +78,7 @@ pub use final_phase::{FinalPhase, Span};
 pub use header::{Header, StrategyName};
 pub use hit::{Evidence, Hit};
 pub use journal::{Cut, Journal};
+pub use merge_input::MergeInput;
 pub use merged::{
     Commands, Cost, FinalPhases, Finding, InSubtree, LongestFinal, Merged, Seen, Stray, Tally, Totals,
 };

@@ -41,7 +41,7 @@ pub enum Damage {
     LongText,
     /// The record names a text by a number that no text has.
     #[error("it names a text by a number that no earlier text has")]
-    Word,
+    StringRef,
     /// The record introduces a point that has a number already, or for which the dictionary has no room.
     #[error("it introduces a point that has a number already, or for which no number is left")]
     Again,

@@ -10,13 +10,13 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::branches::Branches;
-use super::brief::Brief;
 use super::end::End;
 use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::{Index, Undecoded};
 use super::media::Source;
+use super::merge_input::MergeInput;
 use super::merged::{Merged, Stray};
 use super::names;
 use super::problem::RunError;
@@ -78,8 +78,8 @@ impl Reading {
                     for Batch { dictionary, records, bytes } in receiver {
                         for (record, rest) in records {
                             let length = record.bytes;
-                            let brief = record.brief(bytes.get(rest).unwrap_or_default(), &path)?;
-                            taking.take(&dictionary, brief, length).map_err(|stray| strange(&path, stray))?;
+                            let input = record.merge_input(bytes.get(rest).unwrap_or_default(), &path)?;
+                            taking.take(&dictionary, input, length).map_err(|stray| strange(&path, stray))?;
                         }
                     }
                     Ok(taking)
@@ -211,7 +211,7 @@ struct Taking {
     merged: Option<Merged>,
     /// Records that wait for the record of an earlier choice, by choice, each with its length in the file; at most
     /// [`WAITING_MAX`].
-    waiting: BTreeMap<u64, (Brief, usize)>,
+    waiting: BTreeMap<u64, (MergeInput, usize)>,
     /// Length of these records in the file, in bytes; at most [`WAITING_BYTES_MAX`].
     waiting_bytes: usize,
     /// Figures of the merged branches, if they are wanted.
@@ -235,17 +235,17 @@ impl Taking {
     }
 
     /// Takes the next record of the file, and its length in bytes.
-    fn take(&mut self, dictionary: &Dictionary, brief: Brief, bytes: usize) -> Result<(), Stray> {
+    fn take(&mut self, dictionary: &Dictionary, input: MergeInput, bytes: usize) -> Result<(), Stray> {
         let merged = self.merged.get_or_insert_with(|| Merged::new(dictionary.clone()));
         self.waiting_bytes += bytes;
-        if let Some((_, bytes)) = self.waiting.insert(brief.record().choice, (brief, bytes)) {
+        if let Some((_, bytes)) = self.waiting.insert(input.record().choice, (input, bytes)) {
             self.waiting_bytes -= bytes;
         }
         while merged.branches() < self.most
-            && let Some((brief, bytes)) = self.waiting.remove(&merged.branches())
+            && let Some((input, bytes)) = self.waiting.remove(&merged.branches())
         {
             self.waiting_bytes -= bytes;
-            add(&mut self.branches, merged, dictionary, brief)?;
+            add(&mut self.branches, merged, dictionary, input)?;
         }
         while self.waiting.len() > WAITING_MAX || self.waiting_bytes > WAITING_BYTES_MAX {
             let Some((_, (_, bytes))) = self.waiting.pop_last() else { break };
@@ -258,12 +258,12 @@ impl Taking {
         let mut merged = self.merged.unwrap_or_else(|| Merged::new(index.dictionary().clone()));
         while merged.branches() < self.most {
             let next = merged.branches();
-            let brief = match self.waiting.remove(&next) {
-                Some((brief, _)) => Some(brief),
-                None => index.brief(next)?,
+            let input = match self.waiting.remove(&next) {
+                Some((input, _)) => Some(input),
+                None => index.merge_input(next)?,
             };
-            let Some(brief) = brief else { break };
-            add(&mut self.branches, &mut merged, index.dictionary(), brief)
+            let Some(input) = input else { break };
+            add(&mut self.branches, &mut merged, index.dictionary(), input)
                 .map_err(|stray| strange(&index.source().path, stray))?;
         }
         Ok((merged, self.branches))
@@ -275,11 +275,11 @@ fn add(
     branches: &mut Option<Branches>,
     merged: &mut Merged,
     dictionary: &Dictionary,
-    brief: Brief,
+    input: MergeInput,
 ) -> Result<(), Stray> {
     match branches {
-        Some(branches) => branches.merge(merged, dictionary, brief),
-        None => merged.merge_brief(brief).map(drop),
+        Some(branches) => branches.merge(merged, dictionary, input),
+        None => merged.merge_input(input).map(drop),
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
         let mut taking = Taking::new(u64::MAX);
         let mut take = |choice: u64, bytes| {
             let record = record(choice, None, &format!("{ROOT_NS}.{}", choice + 1));
-            taking.take(&dictionary, Brief::new(record, &dictionary).unwrap(), bytes).unwrap();
+            taking.take(&dictionary, MergeInput::new(record, &dictionary).unwrap(), bytes).unwrap();
             let merged = taking.merged.as_ref().map_or(0, Merged::branches);
             (merged, taking.waiting.keys().copied().collect::<Vec<_>>(), taking.waiting_bytes)
         };

@@ -10,7 +10,7 @@ use super::limits::{HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SOMETIMES_MAX, TEXT_BYT
 use crate::composer::Tally;
 use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
-use crate::search::{Choice, Path, Place};
+use crate::search::{Choice, ForkPoint, Path};
 
 /// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` are functions of the
 /// exploration. The default is choice 0, at the root moment, with nothing reached.
@@ -114,8 +114,8 @@ impl Record {
     #[must_use]
     pub fn is_of(&self, choice: &Choice) -> bool {
         let from = match choice.from {
-            Place::Root => None,
-            Place::After(number) => Some(number),
+            ForkPoint::Root => None,
+            ForkPoint::After(number) => Some(number),
         };
         (self.choice, self.from, &self.path) == (choice.number, from, &choice.path)
     }

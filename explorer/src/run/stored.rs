@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::bounded::Bounded;
-use super::brief::Brief;
+use super::bounded_list::BoundedList;
 use super::final_phase::FinalPhase;
 use super::hit::{Evidence, Hit};
 use super::limits::{
     EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
 };
+use super::merge_input::MergeInput;
 use super::problem::Damage;
 use super::record::{HistoryCount, Record};
+use super::string_table::NewPoint;
 use super::version::FINAL_PHASE_SINCE;
-use super::words::NewPoint;
 use crate::composer::limits::COMMANDS_MAX;
 use crate::composer::{Counts, Tally};
 use crate::coverage::limits::DELTA_POINTS_MAX;
@@ -35,8 +35,8 @@ use crate::text::clip;
 pub(super) struct Heading {
     pub(super) choice: u64,
     /// Points that no earlier record has, in the order of their numbers.
-    pub(super) points: Bounded<NewPoint, DELTA_POINTS_MAX>,
-    pub(super) hits: Bounded<StoredHit, HITS_MAX>,
+    pub(super) points: BoundedList<NewPoint, DELTA_POINTS_MAX>,
+    pub(super) hits: BoundedList<StoredHit, HITS_MAX>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,9 +46,9 @@ pub(super) struct StoredHit {
     text: String,
     vtime_ns: u64,
     node: Option<String>,
-    lines: Bounded<String, EVIDENCE_LINES_MAX>,
-    packets: Bounded<String, EVIDENCE_LINES_MAX>,
-    faults: Bounded<String, EVIDENCE_LINES_MAX>,
+    lines: BoundedList<String, EVIDENCE_LINES_MAX>,
+    packets: BoundedList<String, EVIDENCE_LINES_MAX>,
+    faults: BoundedList<String, EVIDENCE_LINES_MAX>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ struct Main<'b> {
     exact: [u8; blake3::OUT_LEN],
     from: Option<u64>,
     /// Forks of the path: the vtime since the previous fork, in nanoseconds, and the child's number.
-    path: Bounded<(u64, u64), FORKS_MAX>,
+    path: BoundedList<(u64, u64), FORKS_MAX>,
     open_ns: Option<u64>,
     end_ns: u64,
     instructions: u64,
@@ -68,11 +68,11 @@ struct Main<'b> {
     messages: u64,
     /// Numbers of points, as [`Numbers::pack`] encodes them.
     reached: &'b [u8],
-    unnumbered: Bounded<(Point, u64), DELTA_POINTS_MAX>,
+    unnumbered: BoundedList<(Point, u64), DELTA_POINTS_MAX>,
     overflow: u64,
     strange: u64,
-    sometimes: Bounded<String, SOMETIMES_MAX>,
-    commands: Bounded<(String, Counts), COMMANDS_MAX>,
+    sometimes: BoundedList<String, SOMETIMES_MAX>,
+    commands: BoundedList<(String, Counts), COMMANDS_MAX>,
     history: Option<HistoryCount>,
     log_bytes: u64,
     log_cut: bool,
@@ -83,14 +83,14 @@ struct Main<'b> {
 struct Rest {
     trail: Digits,
     /// Second differences of the marks' vtimes, in nanoseconds.
-    times: Bounded<i64, MARKS_MAX>,
-    digests: Bounded<Digits, MARKS_MAX>,
+    times: BoundedList<i64, MARKS_MAX>,
+    digests: BoundedList<Digits, MARKS_MAX>,
 }
 
 /// Text that usually consists of hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
 enum Digits {
-    Hex(Bounded<u8, { super::limits::TRAIL_BYTES_MAX }>),
+    Hex(BoundedList<u8, { super::limits::TRAIL_BYTES_MAX }>),
     Text(String),
 }
 
@@ -102,14 +102,14 @@ impl Digits {
             _ => None,
         };
         match text.as_bytes().chunks(2).map(byte).collect() {
-            Some(bytes) => Digits::Hex(Bounded(bytes)),
+            Some(bytes) => Digits::Hex(BoundedList(bytes)),
             None => Digits::Text(text.to_owned()),
         }
     }
 
     fn text(self) -> String {
         match self {
-            Digits::Hex(Bounded(bytes)) => crate::text::hex(&bytes),
+            Digits::Hex(BoundedList(bytes)) => crate::text::hex(&bytes),
             Digits::Text(text) => text,
         }
     }
@@ -119,7 +119,7 @@ impl StoredHit {
     fn of(hit: &Hit) -> StoredHit {
         let Hit { property, signature, text, vtime_ns, node, evidence } = hit.clone();
         let Evidence { lines, packets, faults } = evidence;
-        let (lines, packets, faults) = (Bounded(lines), Bounded(packets), Bounded(faults));
+        let (lines, packets, faults) = (BoundedList(lines), BoundedList(packets), BoundedList(faults));
         StoredHit { property, signature, text, vtime_ns, node, lines, packets, faults }
     }
 
@@ -136,35 +136,39 @@ impl StoredHit {
 }
 
 /// Encodes a record that is within bounds. `new_points` lists the points that it introduces.
-pub(super) fn encode(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<Vec<u8>, Damage> {
-    parts(record, brief, new_points).map(|parts| parts.concat())
+pub(super) fn encode(
+    record: &Record,
+    input: &MergeInput,
+    new_points: Vec<NewPoint>,
+) -> Result<Vec<u8>, Damage> {
+    parts(record, input, new_points).map(|parts| parts.concat())
 }
 
 /// Encodes a record in format version 3.
 #[cfg(test)]
 pub(super) fn encode_version_3(
     record: &Record,
-    brief: &Brief,
+    input: &MergeInput,
     new_points: Vec<NewPoint>,
 ) -> Result<Vec<u8>, Damage> {
-    let [heading, main, _, rest] = parts(record, brief, new_points)?;
+    let [heading, main, _, rest] = parts(record, input, new_points)?;
     Ok([heading, main, rest].concat())
 }
 
 /// Encodes the parts of a record, in their order.
-fn parts(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<[Vec<u8>; 4], Damage> {
-    let hits = brief.record.hits.iter().map(StoredHit::of).collect();
-    let heading = Heading { choice: record.choice, points: Bounded(new_points), hits: Bounded(hits) };
+fn parts(record: &Record, input: &MergeInput, new_points: Vec<NewPoint>) -> Result<[Vec<u8>; 4], Damage> {
+    let hits = input.record.hits.iter().map(StoredHit::of).collect();
+    let heading = Heading { choice: record.choice, points: BoundedList(new_points), hits: BoundedList(hits) };
     let mut before = 0;
     let mut later = |ns: u64| ns.wrapping_sub(std::mem::replace(&mut before, ns));
     let path = record.path.forks().iter().map(|fork| (later(fork.vtime_ns), fork.child)).collect();
-    let numbers = &brief.numbers;
+    let numbers = &input.numbers;
     let unnumbered = numbers.unnumbered().iter().map(|point| (Point::clone(&point.point), point.vtime_ns));
     let packed = numbers.pack();
     let main = Main {
-        exact: *brief.exact.as_bytes(),
+        exact: *input.exact.as_bytes(),
         from: record.from,
-        path: Bounded(path),
+        path: BoundedList(path),
         open_ns: record.open_ns,
         end_ns: record.end_ns,
         instructions: record.instructions,
@@ -175,11 +179,11 @@ fn parts(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<[V
         losses: record.losses,
         messages: record.messages,
         reached: &packed,
-        unnumbered: Bounded(unnumbered.collect()),
+        unnumbered: BoundedList(unnumbered.collect()),
         overflow: numbers.overflow(),
         strange: numbers.strange(),
-        sometimes: Bounded(record.sometimes.clone()),
-        commands: Bounded(
+        sometimes: BoundedList(record.sometimes.clone()),
+        commands: BoundedList(
             record.commands.commands().map(|(name, counts)| (name.to_owned(), counts)).collect(),
         ),
         history: record.history,
@@ -194,8 +198,8 @@ fn parts(record: &Record, brief: &Brief, new_points: Vec<NewPoint>) -> Result<[V
     });
     let rest = Rest {
         trail: Digits::of(&record.trail),
-        times: Bounded(times.collect()),
-        digests: Bounded(record.marks.iter().map(|(_, digest)| Digits::of(digest)).collect()),
+        times: BoundedList(times.collect()),
+        digests: BoundedList(record.marks.iter().map(|(_, digest)| Digits::of(digest)).collect()),
     };
     let heading = postcard::to_stdvec(&heading).map_err(postcard_damage)?;
     let main = postcard::to_stdvec(&main).map_err(postcard_damage)?;
@@ -209,10 +213,15 @@ pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
     postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// Decodes a record's brief from its heading and the bytes after it. `points` is the number of points that have a
+/// Decodes a record's input from its heading and the bytes after it. `points` is the number of points that have a
 /// number, `version` the format version of the run.
-pub(super) fn brief(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<Brief, Damage> {
-    main(heading, bytes, points, version).map(|(brief, _)| brief)
+pub(super) fn merge_input(
+    heading: Heading,
+    bytes: &[u8],
+    points: usize,
+    version: u32,
+) -> Result<MergeInput, Damage> {
+    main(heading, bytes, points, version).map(|(input, _)| input)
 }
 
 /// Decodes a whole record. `points` is the number of points that have a number, `version` the format version of the
@@ -224,7 +233,7 @@ pub(super) fn whole(
     delta: impl FnOnce(&Numbers) -> Option<Delta>,
 ) -> Result<Record, Damage> {
     let (heading, bytes) = heading(bytes)?;
-    let (Brief { mut record, numbers, exact }, bytes) = main(heading, bytes, points, version)?;
+    let (MergeInput { mut record, numbers, exact }, bytes) = main(heading, bytes, points, version)?;
     let (Rest { trail, times, digests }, bytes) =
         postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
     if !bytes.is_empty() || times.0.len() != digests.0.len() {
@@ -243,7 +252,7 @@ pub(super) fn whole(
     if super::exact::exact(&record) == exact { Ok(record) } else { Err(Damage::Exact) }
 }
 
-fn main(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<(Brief, &[u8]), Damage> {
+fn main(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<(MergeInput, &[u8]), Damage> {
     let (main, bytes): (Main<'_>, _) = postcard::take_from_bytes(bytes).map_err(postcard_damage)?;
     let (final_phase, bytes): (Option<FinalPhase>, _) = match version {
         ..FINAL_PHASE_SINCE => (None, bytes),
@@ -293,7 +302,7 @@ fn main(heading: Heading, bytes: &[u8], points: usize, version: u32) -> Result<(
     };
     record.bound();
     record.check().map_err(Damage::Record)?;
-    Ok((Brief { record, numbers, exact: exact.into() }, bytes))
+    Ok((MergeInput { record, numbers, exact: exact.into() }, bytes))
 }
 
 fn postcard_damage(error: postcard::Error) -> Damage {

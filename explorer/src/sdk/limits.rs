@@ -1,7 +1,7 @@
 //! Bounds of the SDK's lines. JSON is at most 128 levels deep, which is `serde_json`'s own bound.
 
 /// Maximum length of a line, in bytes. Longer lines are errors.
-pub const LINE_BYTES_MAX: usize = 256 << 10;
+pub const SDK_LINE_BYTES_MAX: usize = 256 << 10;
 /// Maximum length of the name of an assertion, a guidance or a module with edges, in bytes. A longer one ends in its
 /// hash.
 pub const NAME_BYTES_MAX: usize = 64;

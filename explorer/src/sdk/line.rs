@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::assertion::Assertion;
 use super::guidance::Guidance;
-use super::limits::{LINE_BYTES_MAX, QUIET_S_MAX};
+use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 use super::problem::Problem;
 
 /// A line.
@@ -39,7 +39,7 @@ pub enum Line {
 /// # Errors
 /// Returns an error if the line is not an object with one field, or if a field of a known line is missing or wrong.
 pub fn parse(text: &str) -> Result<Line, Problem> {
-    if text.len() > LINE_BYTES_MAX {
+    if text.len() > SDK_LINE_BYTES_MAX {
         return Err(Problem::TooLong);
     }
     let value: Value = serde_json::from_str(text).map_err(|error| Problem::NotJson(error.to_string()))?;

@@ -1,12 +1,12 @@
 //! Errors of lines.
 
-use super::limits::{LINE_BYTES_MAX, QUIET_S_MAX};
+use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 
 /// Reason why a line cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The line is too long, or was cut.
-    #[error("longer than {LINE_BYTES_MAX} bytes")]
+    #[error("longer than {SDK_LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The line is not JSON. The reason names the column.
     #[error("not JSON: {0}")]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::limits::{EVIDENCE_BYTES_MAX, LINE_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX};
+use super::limits::{EVIDENCE_BYTES_MAX, NAME_BYTES_MAX, SDK_LINE_BYTES_MAX, VALUE_BYTES_MAX};
 use super::*;
 
 fn assertion(change: &Json) -> Result<Assertion, Problem> {
@@ -74,7 +74,7 @@ fn broken_fields_are_named() {
     }
     assert_eq!(wrong("{\"antithesis_setup\":{}}"), Problem::Field("status"));
     assert_eq!(wrong("{\"antithesis_assert\":[]}"), Problem::Field("antithesis_assert"));
-    assert_eq!(wrong(&" ".repeat(LINE_BYTES_MAX + 1)), Problem::TooLong);
+    assert_eq!(wrong(&" ".repeat(SDK_LINE_BYTES_MAX + 1)), Problem::TooLong);
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
     assert!(matches!(wrong(&deep), Problem::NotJson(text) if text.contains("recursion")), "deep JSON");
     for seconds in ["-1", "90000", "\"1\"", "null"] {

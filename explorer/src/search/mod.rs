@@ -22,7 +22,7 @@ mod weights;
 mod window;
 
 pub use path::{FORKS_MAX, Fork, Path, PathError};
-pub use tree::{Branch, Choice, Place, Standing, Tree};
+pub use tree::{Branch, Choice, ForkPoint, Standing, Tree};
 pub use window::{Ledger, Next, Search};
 
 #[cfg(test)]

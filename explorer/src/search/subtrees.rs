@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::{Branch, Place, Tree};
+use super::tree::{Branch, ForkPoint, Tree};
 use super::weights::weight;
 
 /// Maximum depth that is told apart; deeper branches count at this depth.
@@ -56,7 +56,7 @@ impl Subtrees {
         // New children of branches that were settled before this update.
         let mut children: BTreeMap<u64, u64> = BTreeMap::new();
         for branch in from(branches, self.added) {
-            if let Place::After(parent) = branch.from
+            if let ForkPoint::After(parent) = branch.from
                 && parent < self.settled
             {
                 *children.entry(parent).or_default() += 1;
@@ -129,10 +129,10 @@ mod tests {
             let (mut subtrees, mut settled) = (Subtrees::default(), 0);
             for (step, at, reward) in steps {
                 match step {
-                    0 => drop(tree.add(Place::Root)),
+                    0 => drop(tree.add(ForkPoint::Root)),
                     1 if tree.open_count() > 0 => {
                         let at = tree.open_at(at.index(tree.open_count() as usize) as u64).unwrap();
-                        tree.add(Place::After(at));
+                        tree.add(ForkPoint::After(at));
                     }
                     2 if settled < tree.branches().len() as u64 => {
                         let end = tree.branch(settled).unwrap().fork.vtime_ns + 1;

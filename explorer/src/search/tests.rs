@@ -130,15 +130,15 @@ proptest! {
         let mut paths = BTreeSet::new();
         let mut subtrees = 0;
         for (number, branch) in tree.branches().iter().enumerate() {
-            let path = tree.path(Place::After(number as u64)).unwrap();
+            let path = tree.path(ForkPoint::After(number as u64)).unwrap();
             prop_assert_eq!(path.forks().len(), branch.depth as usize);
             prop_assert_eq!(path.forks().last(), Some(&branch.fork));
             match branch.from {
-                Place::Root => {
+                ForkPoint::Root => {
                     subtrees += 1;
                     prop_assert_eq!((branch.subtree, branch.fork.vtime_ns), (number as u64, ROOT_NS));
                 }
-                Place::After(parent) => {
+                ForkPoint::After(parent) => {
                     let parent = tree.branch(parent).unwrap();
                     prop_assert_eq!(parent.subtree, branch.subtree);
                     prop_assert_eq!(parent.standing.unwrap().open_ns, Some(branch.fork.vtime_ns));
@@ -154,7 +154,7 @@ proptest! {
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {
-    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint {
         let open: Vec<(u64, &Branch, Standing)> = tree.open().collect();
         match self.0 {
             StrategyKind::Uniform => {
@@ -162,22 +162,22 @@ impl Chooses for Naive {
                 open.iter()
                     .for_each(|(number, branch, _)| by_depth.entry(branch.depth).or_default().push(*number));
                 let Some(depth) = (below(rng, 1 + by_depth.len() as u64) as usize).checked_sub(1) else {
-                    return Place::Root;
+                    return ForkPoint::Root;
                 };
                 let moments = by_depth.values().nth(depth).unwrap();
-                Place::After(moments[below(rng, moments.len() as u64) as usize])
+                ForkPoint::After(moments[below(rng, moments.len() as u64) as usize])
             }
             StrategyKind::Pct => {
                 if below(rng, 2) == 0 {
-                    return Place::Root;
+                    return ForkPoint::Root;
                 }
                 let drawn = below(rng, open.len() as u64) as usize;
-                open.get(drawn).map_or(Place::Root, |(number, ..)| Place::After(*number))
+                open.get(drawn).map_or(ForkPoint::Root, |(number, ..)| ForkPoint::After(*number))
             }
             StrategyKind::Novelty => {
                 let seen = 50_000u64.saturating_sub(unseen_ppm.into());
                 if below(rng, 1_000_000) < 250_000 + 750_000 * seen / 50_000 {
-                    return Place::Root;
+                    return ForkPoint::Root;
                 }
                 let weight = |branch: &Branch, standing: Standing| {
                     standing.reward.min(1 << 17) * (1 << 16) / (branch.children + 1).pow(2)
@@ -186,10 +186,10 @@ impl Chooses for Naive {
                 for (number, branch, standing) in open {
                     match drawn.checked_sub(weight(branch, standing)) {
                         Some(left) => drawn = left,
-                        None => return Place::After(number),
+                        None => return ForkPoint::After(number),
                     }
                 }
-                Place::Root
+                ForkPoint::Root
             }
         }
     }
@@ -215,7 +215,7 @@ fn a_choice_looks_at_few_branches() {
     const CHOICES: u64 = 10_000;
     let mut tree = Tree::new(ROOT_NS);
     for number in 0..BRANCHES {
-        tree.add(Place::Root);
+        tree.add(ForkPoint::Root);
         tree.settle(number, Standing { open_ns: Some(2_000), reward: number % 3, instructions: 1 });
     }
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
@@ -223,7 +223,7 @@ fn a_choice_looks_at_few_branches() {
         let strategy = kind.strategy();
         looked::take();
         let drawn =
-            (0..CHOICES).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != Place::Root).count();
+            (0..CHOICES).filter(|_| strategy.choose(&tree, 1_000_000, &mut rng) != ForkPoint::Root).count();
         let looked = looked::take();
         assert!(drawn as u64 > CHOICES * 2 / 5, "{kind}: {drawn}");
         assert!(looked <= CHOICES * u64::from(BRANCHES.ilog2() + 1), "{kind}: {looked}");
@@ -231,9 +231,9 @@ fn a_choice_looks_at_few_branches() {
 }
 
 /// Returns how often each place is chosen in 10,000 draws.
-fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(Place) -> u32 + use<S> {
+fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(ForkPoint) -> u32 + use<S> {
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
-    let drawn: Vec<Place> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
+    let drawn: Vec<ForkPoint> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
     move |place| drawn.iter().filter(|other| **other == place).count() as u32
 }
 
@@ -242,7 +242,7 @@ fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(Pla
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
-        let from = if number == 3 { Place::After(0) } else { Place::Root };
+        let from = if number == 3 { ForkPoint::After(0) } else { ForkPoint::Root };
         tree.add(from);
         let open_ns = Some(2_000 + number * 1_000).filter(|_| number != 2);
         tree.settle(number, Standing { open_ns, reward, instructions: 1 });
@@ -255,11 +255,11 @@ fn uniform_prefers_no_depth_and_no_moment() {
     let share = shares(&small([9, 0, 0, 5]), &Uniform, 0);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(Place::Root, 3_333);
-    near(Place::After(0), 1_667);
-    near(Place::After(1), 1_667);
-    near(Place::After(3), 3_333);
-    assert_eq!(share(Place::After(2)), 0, "no branch can start there");
+    near(ForkPoint::Root, 3_333);
+    near(ForkPoint::After(0), 1_667);
+    near(ForkPoint::After(1), 1_667);
+    near(ForkPoint::After(3), 3_333);
+    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
 }
 
 #[test]
@@ -267,18 +267,18 @@ fn pct_starts_half_of_the_branches_at_the_root() {
     let share = shares(&small([9, 0, 0, 5]), &Pct, 0);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(Place::Root, 5_000);
-    near(Place::After(0), 1_667);
-    near(Place::After(1), 1_667);
-    near(Place::After(3), 1_667);
-    assert_eq!(share(Place::After(2)), 0, "no branch can start there");
-    assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(Place::Root), 10_000, "the tree has no other moment");
+    near(ForkPoint::Root, 5_000);
+    near(ForkPoint::After(0), 1_667);
+    near(ForkPoint::After(1), 1_667);
+    near(ForkPoint::After(3), 1_667);
+    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
+    assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(ForkPoint::Root), 10_000, "the tree has no other moment");
 }
 
 #[test]
 fn kinds_choose_as_their_strategies_do() {
     let tree = small([8, 1, 50, 1]);
-    let chosen = |strategy: &dyn Chooses| -> Vec<Place> {
+    let chosen = |strategy: &dyn Chooses| -> Vec<ForkPoint> {
         let mut rng = ChaCha20Rng::from_seed([9; 32]);
         (0..100).map(|_| strategy.choose(&tree, 1_000_000, &mut rng)).collect()
     };
@@ -298,33 +298,37 @@ fn novelty_prefers_moments_with_rewards_and_few_children() {
     let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(Place::Root, 2_000);
-    near(Place::After(0), 4_000);
-    near(Place::After(1), 2_000);
-    near(Place::After(3), 2_000);
-    assert_eq!(share(Place::After(2)), 0);
+    near(ForkPoint::Root, 2_000);
+    near(ForkPoint::After(0), 4_000);
+    near(ForkPoint::After(1), 2_000);
+    near(ForkPoint::After(3), 2_000);
+    assert_eq!(share(ForkPoint::After(2)), 0);
 }
 
 #[test]
 fn if_little_is_unseen_branches_start_at_the_root() {
     let strategy = Novelty { fresh_ppm: 200_000 };
     let tree = small([8, 1, 0, 1]);
-    let fresh = |unseen_ppm| shares(&tree, &strategy, unseen_ppm)(Place::Root);
+    let fresh = |unseen_ppm| shares(&tree, &strategy, unseen_ppm)(ForkPoint::Root);
     assert_eq!(fresh(0), 10_000);
     assert!(fresh(25_000).abs_diff(6_000) < 250, "{}", fresh(25_000));
     assert!(fresh(50_000).abs_diff(2_000) < 250);
-    assert_eq!(shares(&small([0; 4]), &strategy, 1_000_000)(Place::Root), 10_000, "no branch has a reward");
+    assert_eq!(
+        shares(&small([0; 4]), &strategy, 1_000_000)(ForkPoint::Root),
+        10_000,
+        "no branch has a reward"
+    );
 }
 
 #[test]
 fn branches_that_cannot_be_extended_are_not() {
     let mut tree = Tree::new(ROOT_NS);
-    tree.add(Place::Root);
+    tree.add(ForkPoint::Root);
     // An end at the time of the fork would lead to an invalid path.
     tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
     assert_eq!(tree.open().count(), 0);
-    for nowhere in [Place::After(0), Place::After(9)] {
-        assert_eq!(tree.add(nowhere).from, Place::Root);
+    for nowhere in [ForkPoint::After(0), ForkPoint::After(9)] {
+        assert_eq!(tree.add(nowhere).from, ForkPoint::Root);
     }
     assert_eq!(tree.subtrees(), 3);
 }

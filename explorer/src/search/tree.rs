@@ -7,7 +7,7 @@ use super::weights::{Weights, weight};
 
 /// Moment from which a branch can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ForkPoint {
     /// The root moment.
     Root,
     /// The end of the branch with this number.
@@ -20,7 +20,7 @@ pub struct Choice {
     /// Position in the order of choices, from 0.
     pub number: u64,
     /// Moment at which the branch starts.
-    pub from: Place,
+    pub from: ForkPoint,
     /// Path of the branch.
     pub path: Path,
 }
@@ -40,7 +40,7 @@ pub struct Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
     /// Moment at which the branch starts.
-    pub from: Place,
+    pub from: ForkPoint,
     /// Fork at which it leaves that moment.
     pub fork: Fork,
     /// Number of the ancestor that starts at the root moment, or of the branch itself if it starts there.
@@ -150,10 +150,10 @@ impl Tree {
     ///
     /// # Errors
     /// Returns an error if the path would have more than [`super::FORKS_MAX`] forks.
-    pub fn path(&self, of: Place) -> Result<Path, PathError> {
+    pub fn path(&self, of: ForkPoint) -> Result<Path, PathError> {
         let mut forks = Vec::new();
         let mut place = of;
-        while let Place::After(number) = place {
+        while let ForkPoint::After(number) = place {
             let Some(branch) = self.branch(number) else { break };
             forks.push(branch.fork);
             place = branch.from;
@@ -162,17 +162,18 @@ impl Tree {
     }
 
     /// Adds the next branch. It starts at the root moment if no branch can start at `from`.
-    pub(super) fn add(&mut self, from: Place) -> Choice {
+    pub(super) fn add(&mut self, from: ForkPoint) -> Choice {
         let number = self.branches.len() as u64;
-        let from = if self.end_ns(from).is_some() { from } else { Place::Root };
+        let from = if self.end_ns(from).is_some() { from } else { ForkPoint::Root };
         let vtime_ns = self.end_ns(from).unwrap_or(self.root_ns);
         let (depth, subtree, children) = match from {
-            Place::After(parent) => match usize::try_from(parent).ok().and_then(|i| self.branches.get_mut(i))
-            {
-                Some(parent) => (parent.depth + 1, parent.subtree, &mut parent.children),
-                None => (1, number, &mut self.root_children),
-            },
-            Place::Root => (1, number, &mut self.root_children),
+            ForkPoint::After(parent) => {
+                match usize::try_from(parent).ok().and_then(|i| self.branches.get_mut(i)) {
+                    Some(parent) => (parent.depth + 1, parent.subtree, &mut parent.children),
+                    None => (1, number, &mut self.root_children),
+                }
+            }
+            ForkPoint::Root => (1, number, &mut self.root_children),
         };
         *children += 1;
         let fork = Fork { vtime_ns, child: *children };
@@ -180,7 +181,7 @@ impl Tree {
         self.places.push(NOWHERE);
         self.branches.push(Branch { from, fork, subtree, depth, children: 0, standing: None });
         // This does not fail: a place at which branches can start has a path with room for one more fork.
-        let path = self.path(Place::After(number)).unwrap_or_default();
+        let path = self.path(ForkPoint::After(number)).unwrap_or_default();
         Choice { number, from, path }
     }
 
@@ -206,8 +207,8 @@ impl Tree {
     }
 
     /// Lowers the weight of a place after a branch was added that starts there.
-    fn weigh_again(&mut self, from: Place) {
-        let Place::After(number) = from else { return };
+    fn weigh_again(&mut self, from: ForkPoint) {
+        let ForkPoint::After(number) = from else { return };
         let Some(i) = usize::try_from(number).ok() else { return };
         let place = self.places.get(i).copied().filter(|place| *place != NOWHERE);
         if let (Some(place), Some(Branch { children, standing: Some(standing), .. })) =
@@ -219,10 +220,10 @@ impl Tree {
     }
 
     /// Returns the virtual time of a place, in nanoseconds, or `None` if no branch can start there.
-    fn end_ns(&self, place: Place) -> Option<u64> {
+    fn end_ns(&self, place: ForkPoint) -> Option<u64> {
         match place {
-            Place::Root => Some(self.root_ns),
-            Place::After(number) => self.branch(number)?.standing?.open_ns,
+            ForkPoint::Root => Some(self.root_ns),
+            ForkPoint::After(number) => self.branch(number)?.standing?.open_ns,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::cache::{self, Cache, Entry, Key};
 use crate::debian::{self, package::Package};
 use crate::kernel::modules::{Available, DEFAULT_MODULES};
 use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_vmlinux, vmlinux};
-use crate::progress::Progress;
+use crate::progress::BuildProgress;
 use crate::{initramfs, kernel};
 
 /// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
@@ -52,7 +52,7 @@ enum SourceContent {
 pub(super) fn fetch(
     spec: &ImageSpec,
     packages: &mut Packages<'_>,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<Source, Error> {
     match &spec.kernel {
         KernelSource::Package(name) => {

@@ -9,7 +9,7 @@ mod root;
 use crate::cache::{self, Cache, Entry};
 use crate::configure::{self, Configure};
 use crate::lock::{self, Lock, LockedImage};
-use crate::progress::{Progress, Stage};
+use crate::progress::{BuildProgress, Stage};
 use crate::{apt, archive, debian, mirror, squashfs};
 use std::collections::BTreeMap;
 use std::io;
@@ -95,7 +95,7 @@ pub enum RootSource {
 
 /// The files that a machine boots.
 #[derive(Debug, Clone)]
-pub struct Image {
+pub struct BuiltImage {
     /// The kernel, an ELF file.
     pub vmlinux: Entry,
     /// The initramfs with the agent and modules.
@@ -217,8 +217,8 @@ pub fn build(
     cache: &Cache,
     access: &dyn Access,
     machine: &mut dyn Configure,
-    progress: &mut dyn Progress,
-) -> Result<Image, Error> {
+    progress: &mut dyn BuildProgress,
+) -> Result<BuiltImage, Error> {
     check(spec)?;
     let old = spec.lock.as_deref().map(Lock::read).transpose()?.flatten();
     let old = old.filter(|lock| lock.suite == spec.suite);
@@ -246,7 +246,7 @@ pub fn build(
     }
     let kernel::Kernel { vmlinux, initramfs } = kernel;
     let digest = digest(&vmlinux, &initramfs, root.as_ref());
-    Ok(Image { vmlinux, initramfs, root, digest, lock })
+    Ok(BuiltImage { vmlinux, initramfs, root, digest, lock })
 }
 
 /// Returns the digest of an image that consists of these files.

@@ -7,7 +7,7 @@ use super::{Error, ImageSpec, RootSource};
 use crate::apt::{self, Apt, Exact, Remote};
 use crate::cache::{self, Cache};
 use crate::lock::{self, Lock, Locked};
-use crate::progress::{Progress, Stage};
+use crate::progress::{BuildProgress, Stage};
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
@@ -65,7 +65,11 @@ impl<'a> Packages<'a> {
     }
 
     /// Fetches the kernel package: `requested` itself, or the kernel package that it depends on.
-    pub(super) fn kernel(&mut self, requested: &str, progress: &mut dyn Progress) -> Result<Fetched, Error> {
+    pub(super) fn kernel(
+        &mut self,
+        requested: &str,
+        progress: &mut dyn BuildProgress,
+    ) -> Result<Fetched, Error> {
         let locked = match &self.old {
             Some(old) if old.kernel_requested.as_deref() == Some(requested) => old.kernel.clone(),
             _ => None,
@@ -88,7 +92,7 @@ impl<'a> Packages<'a> {
     pub(super) fn closure(
         &mut self,
         requested: &[String],
-        progress: &mut dyn Progress,
+        progress: &mut dyn BuildProgress,
     ) -> Result<Vec<Fetched>, Error> {
         let requested = sorted(requested);
         let locked = match self.locked_closure(&requested) {
@@ -108,7 +112,7 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the provider of packages, after updating its lists at the first call.
-    fn provider(&mut self, progress: &mut dyn Progress) -> Result<&mut Provider<'a>, Error> {
+    fn provider(&mut self, progress: &mut dyn BuildProgress) -> Result<&mut Provider<'a>, Error> {
         let provider = match self.provider.take() {
             Some(provider) => provider,
             None => {
@@ -125,7 +129,11 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the packages with their digests from the mirror's signed lists.
-    fn located(&mut self, packages: &[Exact], progress: &mut dyn Progress) -> Result<Vec<Locked>, Error> {
+    fn located(
+        &mut self,
+        packages: &[Exact],
+        progress: &mut dyn BuildProgress,
+    ) -> Result<Vec<Locked>, Error> {
         let remotes = self.provider(progress)?.locate(packages)?;
         let locked = remotes.into_iter().map(|remote| {
             let Remote { package: Exact { name, version }, sha256, .. } = remote;
@@ -135,7 +143,7 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the files of these packages; downloads those that are not in the cache.
-    fn fetch(&mut self, locked: &[Locked], progress: &mut dyn Progress) -> Result<Vec<Fetched>, Error> {
+    fn fetch(&mut self, locked: &[Locked], progress: &mut dyn BuildProgress) -> Result<Vec<Fetched>, Error> {
         let folder = self.cache.packages();
         let path_of = |locked: &Locked| folder.join(format!("{}.deb", locked.sha256));
         let missing: Vec<&Locked> = locked
@@ -154,7 +162,7 @@ impl<'a> Packages<'a> {
         Ok(locked.iter().map(|locked| Fetched { locked: locked.clone(), path: path_of(locked) }).collect())
     }
 
-    fn download(&mut self, remotes: &[Remote], progress: &mut dyn Progress) -> Result<(), Error> {
+    fn download(&mut self, remotes: &[Remote], progress: &mut dyn BuildProgress) -> Result<(), Error> {
         let (temporary, folder) = (self.cache.temporary(), self.cache.packages());
         let failed = |source: io::Error| cache::Error::of(&temporary, source);
         let into = tempfile::tempdir_in(&temporary).map_err(failed)?;

@@ -17,7 +17,7 @@ use crate::compression::Format;
 use crate::configure::{self, Configure, Configured, Files};
 use crate::debian::{self, database, package::Package, unpack};
 use crate::folder;
-use crate::progress::{Progress, Stage};
+use crate::progress::{BuildProgress, Stage};
 use crate::squashfs;
 use crate::tree::{Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Spool, Tree};
 
@@ -61,7 +61,7 @@ const MOUNT_POINTS: [(&str, u32); 5] =
 pub(super) fn fetch(
     spec: &ImageSpec,
     packages: &mut Packages<'_>,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<Vec<Fetched>, Error> {
     match &spec.root {
         RootSource::Packages(names) => packages.closure(names, progress),
@@ -76,7 +76,7 @@ pub(super) fn build(
     fetched: &[Fetched],
     kernel: &Kernel,
     machine: &mut dyn Configure,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<Option<Entry>, Error> {
     let entry = match &spec.root {
         RootSource::None => return Ok(None),
@@ -126,7 +126,7 @@ fn store(
     cache: &Cache,
     key: &Key,
     mut tree: Tree,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<Entry, Error> {
     progress.at(Stage::Root, 0, 1);
     for (path, mode) in MOUNT_POINTS {
@@ -151,7 +151,7 @@ struct RootBuilder<'a> {
     cache: &'a Cache,
     kernel: &'a Kernel,
     machine: &'a mut dyn Configure,
-    progress: &'a mut dyn Progress,
+    progress: &'a mut dyn BuildProgress,
 }
 
 impl RootBuilder<'_> {
@@ -257,7 +257,12 @@ fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) ->
 }
 
 /// Builds a root from a tar archive, compressed or not.
-fn of_tar(spec: &ImageSpec, cache: &Cache, path: &Path, progress: &mut dyn Progress) -> Result<Entry, Error> {
+fn of_tar(
+    spec: &ImageSpec,
+    cache: &Cache,
+    path: &Path,
+    progress: &mut dyn BuildProgress,
+) -> Result<Entry, Error> {
     let failed = |source: io::Error| Error::RootArchive {
         path: path.display().to_string(),
         source: archive::Error::Read(source),

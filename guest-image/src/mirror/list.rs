@@ -10,7 +10,7 @@ use crate::debian::control::Control;
 use crate::lock;
 
 /// Maximum length of a line of a list, in bytes.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+const INDEX_LINE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum length of a package's entry in a list, in bytes.
 const ENTRY_BYTES_MAX: usize = 4 << 20;
 
@@ -57,9 +57,9 @@ fn of_text(
     let (mut wanted, mut bytes) = (false, 0);
     loop {
         line.clear();
-        let length = text.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? as u64;
+        let length = text.by_ref().take(INDEX_LINE_BYTES_MAX).read_until(b'\n', &mut line)? as u64;
         bytes += length;
-        if length == LINE_BYTES_MAX {
+        if length == INDEX_LINE_BYTES_MAX {
             return Err(broken("a line is too long"));
         }
         if bytes > unpacked_bytes {
@@ -161,7 +161,7 @@ mod tests {
         let of = |length: usize| of_text(text.as_bytes(), length as u64, &|_| true).unwrap_err().to_string();
         assert_eq!(of(text.len() - 1), "it is longer than its index says");
         assert_eq!(of(text.len() + 1), "it is shorter than its index says");
-        let long = "x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap() + 1);
+        let long = "x".repeat(usize::try_from(INDEX_LINE_BYTES_MAX).unwrap() + 1);
         assert!(of_text(long.as_bytes(), u64::MAX - 1, &|_| true).is_err());
     }
 

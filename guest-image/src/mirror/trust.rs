@@ -49,7 +49,7 @@ const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 const KEYS_BYTES_MAX: u64 = 4 << 20;
 
 /// The index that is to be trusted.
-pub(super) struct Place<'p> {
+pub(super) struct IndexLocation<'p> {
     /// Folder of the state.
     pub(super) folder: &'p Path,
     pub(super) fetcher: &'p Fetcher<'p>,
@@ -63,7 +63,7 @@ pub(super) struct Place<'p> {
 
 /// Verifies a signed index; returns its text. `signed_by` is the source's file with keys, or the keys themselves.
 pub(super) fn verify(
-    place: &Place<'_>,
+    place: &IndexLocation<'_>,
     signed_by: Option<&str>,
     bytes: &[u8],
     now_s: u64,
@@ -128,8 +128,8 @@ fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// Fetches the archive's own keys by an index that is not verified yet; `None` if the archive has no such package.
-fn fetched(place: &Place<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
-    let Place { folder, fetcher, base, suite, address } = *place;
+fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
+    let IndexLocation { folder, fetcher, base, suite, address } = *place;
     let release = Release::parse(&signed.text(), address)?;
     let Some(suite) = Suite::open(folder, fetcher, base, suite, &release)? else { return Ok(None) };
     let found = suite.find(&|name| name == PACKAGE)?;

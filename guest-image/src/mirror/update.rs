@@ -30,7 +30,7 @@ pub(super) fn update(
     let base = base(&source.uri, fetcher)?;
     let address = format!("{base}/dists/{named}/InRelease");
     let bytes = fetcher.read(&address, RELEASE_BYTES_MAX)?;
-    let place = trust::Place { folder, fetcher, base: &base, suite: named, address: &address };
+    let place = trust::IndexLocation { folder, fetcher, base: &base, suite: named, address: &address };
     let text = trust::verify(&place, source.signed_by.as_deref(), &bytes, now_s)?;
     let release = Release::parse(&text, &address)?;
     release.check(named, &address, now_s)?;

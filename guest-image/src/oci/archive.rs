@@ -12,9 +12,9 @@ use tar::EntryType;
 use super::blobs::{self, Blobs};
 use super::digest::Digest;
 use super::error::{Problem, reading};
-use super::found::Found;
 use super::limits::IMAGE_BYTES_MAX;
 use super::manifest::{self, MANIFEST_BYTES_MAX};
+use super::resolved_image::ResolvedImage;
 use crate::archive;
 use crate::cache::{self, Cache, Key};
 use crate::compression::Format;
@@ -33,11 +33,11 @@ const PATH_BYTES_MAX: usize = 4096;
 /// An open archive, uncompressed.
 pub(super) struct Archive {
     file: Arc<File>,
-    entries: BTreeMap<String, Place>,
+    entries: BTreeMap<String, EntryLocation>,
 }
 
 /// Place of an entry in the archive.
-enum Place {
+enum EntryLocation {
     File {
         offset: u64,
         length: u64,
@@ -107,14 +107,14 @@ impl Archive {
             };
             let place = match entry.header().entry_type() {
                 EntryType::Regular | EntryType::Continuous => {
-                    Place::File { offset: entry.raw_file_position(), length: entry.size() }
+                    EntryLocation::File { offset: entry.raw_file_position(), length: entry.size() }
                 }
                 EntryType::Symlink => match entry.link_name_bytes().and_then(|to| beside(&name, &to)) {
-                    Some(to) => Place::Link(to),
+                    Some(to) => EntryLocation::Link(to),
                     None => return Ok(()),
                 },
                 EntryType::Link => match entry.link_name_bytes().and_then(|to| normal(&to)) {
-                    Some(to) => Place::Link(to),
+                    Some(to) => EntryLocation::Link(to),
                     None => return Ok(()),
                 },
                 _ => return Ok(()),
@@ -133,11 +133,11 @@ impl Archive {
         let mut path = path.to_owned();
         for _ in 0..LINKS_FOLLOWED_MAX {
             match self.entries.get(&path)? {
-                Place::File { offset, length } => {
+                EntryLocation::File { offset, length } => {
                     let file = Arc::clone(&self.file);
                     return Some(Content::Span { file, offset: *offset, length: *length });
                 }
-                Place::Link(to) => path.clone_from(to),
+                EntryLocation::Link(to) => path.clone_from(to),
             }
         }
         None
@@ -168,7 +168,7 @@ impl Blobs for Archive {
         Ok(Box::new(Span { file, offset, left: length }))
     }
 
-    fn find(&mut self, tag: Option<&str>) -> Result<Found, Problem> {
+    fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
         // Recent versions of Docker write both indexes; only the layout's has the blobs' digests. Names in Docker's own
         // index are complete (`redis:7`), so it is searched for a tag that the layout does not know.
         let saved = self.read("manifest.json", "manifest.json")?;

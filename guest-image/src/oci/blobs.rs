@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::digest::{Digest, Hashed};
 use super::error::{Problem, reading};
-use super::found::Found;
+use super::resolved_image::ResolvedImage;
 
 /// A source of blobs: a layout, an archive or a registry.
 pub(super) trait Blobs {
@@ -22,7 +22,7 @@ pub(super) trait Blobs {
     }
 
     /// Finds the image of this name or, without a name, the only image.
-    fn find(&mut self, tag: Option<&str>) -> Result<Found, Problem>;
+    fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem>;
 }
 
 /// Reads a whole blob of at most `most` bytes, and verifies its digest and its length. `reader` is the open blob.

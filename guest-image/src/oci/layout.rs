@@ -9,8 +9,8 @@ use everett_input::file as input;
 use super::blobs::Blobs;
 use super::digest::Digest;
 use super::error::{Problem, reading};
-use super::found::Found;
 use super::manifest::{self, MANIFEST_BYTES_MAX};
+use super::resolved_image::ResolvedImage;
 
 /// An open layout.
 pub(super) struct Layout {
@@ -38,7 +38,7 @@ impl Blobs for Layout {
         Ok(Box::new(file))
     }
 
-    fn find(&mut self, tag: Option<&str>) -> Result<Found, Problem> {
+    fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
         let path = self.folder.join("index.json");
         let index = input::read(&path, MANIFEST_BYTES_MAX);
         let index = index.map_err(|error| reading(path.display())(error.into()))?;

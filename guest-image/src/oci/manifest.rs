@@ -6,8 +6,8 @@ use super::blobs::{self, Blobs};
 use super::digest::Digest;
 use super::documents::{Descriptor, Index, Manifest, Platform};
 use super::error::Problem;
-use super::found::{Found, LayerBlob};
 use super::limits::LAYERS_MAX;
+use super::resolved_image::{LayerBlob, ResolvedImage};
 use super::{CONFIG_BYTES_MAX, digest};
 
 /// Maximum length of an index or a manifest, in bytes: the bound of registries.
@@ -25,7 +25,11 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const IMAGE_NAME: &str = "io.containerd.image.name";
 
 /// Returns the image that an index names: the one named `tag` or, without a tag, the only one.
-pub(super) fn of_index(blobs: &mut dyn Blobs, index: &[u8], tag: Option<&str>) -> Result<Found, Problem> {
+pub(super) fn of_index(
+    blobs: &mut dyn Blobs,
+    index: &[u8],
+    tag: Option<&str>,
+) -> Result<ResolvedImage, Problem> {
     let index = parse_index(index)?;
     let images = || images(&index);
     let names = || {
@@ -104,7 +108,11 @@ fn parse_index(text: &[u8]) -> Result<Index, Problem> {
 }
 
 /// Returns the image of the manifest or index that a descriptor names. `depth` bounds indexes in indexes.
-fn of_descriptor(blobs: &mut dyn Blobs, descriptor: &Descriptor, depth: usize) -> Result<Found, Problem> {
+fn of_descriptor(
+    blobs: &mut dyn Blobs,
+    descriptor: &Descriptor,
+    depth: usize,
+) -> Result<ResolvedImage, Problem> {
     let digest: Digest = descriptor.digest.parse()?;
     let of_list = descriptor.is_index();
     let what = if of_list { "the index" } else { "the manifest" };
@@ -118,7 +126,7 @@ fn of_descriptor(blobs: &mut dyn Blobs, descriptor: &Descriptor, depth: usize) -
     of_manifest(blobs, &text)
 }
 
-fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<Found, Problem> {
+fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<ResolvedImage, Problem> {
     let Some(depth) = depth.checked_sub(1) else {
         let problem = format!("more than {INDEX_DEPTH_MAX} indexes within one another");
         return Err(Problem::Document { what: "the index", problem });
@@ -133,7 +141,7 @@ fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<Found, 
 }
 
 /// Returns the image of a document that is either an index or a manifest.
-pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Problem> {
+pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedImage, Problem> {
     /// The fields that tell them apart.
     #[derive(Deserialize)]
     struct Either {
@@ -155,7 +163,7 @@ pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Pro
 }
 
 /// Returns the image of a manifest, whose text is verified.
-fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Problem> {
+fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedImage, Problem> {
     let document = |problem: String| Problem::Document { what: "the manifest", problem };
     let manifest: Manifest = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
     if manifest.layers.len() > LAYERS_MAX {
@@ -172,7 +180,7 @@ fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<Found, Problem> {
         Ok(LayerBlob { blob: digest.to_string(), digest: Some(digest), bytes: Some(layer.size) })
     };
     let layers = manifest.layers.iter().map(layer).collect::<Result<_, Problem>>()?;
-    Ok(Found { config, layers })
+    Ok(ResolvedImage { config, layers })
 }
 
 /// An entry of `manifest.json`, the index of Docker's own archive format.
@@ -188,7 +196,11 @@ struct Saved {
 
 /// Returns the image that `manifest.json` names. Layers are named by their paths in the archive, and the configuration
 /// by a path that contains its digest.
-pub(super) fn of_saved(blobs: &mut dyn Blobs, text: &[u8], tag: Option<&str>) -> Result<Found, Problem> {
+pub(super) fn of_saved(
+    blobs: &mut dyn Blobs,
+    text: &[u8],
+    tag: Option<&str>,
+) -> Result<ResolvedImage, Problem> {
     let document = |problem: String| Problem::Document { what: "manifest.json", problem };
     let saved: Vec<Saved> = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
     if saved.len() > INDEX_ENTRIES_MAX {
@@ -224,7 +236,7 @@ pub(super) fn of_saved(blobs: &mut dyn Blobs, text: &[u8], tag: Option<&str>) ->
         }
     }
     let layer = |path: &String| LayerBlob { blob: path.clone(), digest: None, bytes: None };
-    Ok(Found { config, layers: chosen.layers.iter().map(layer).collect() })
+    Ok(ResolvedImage { config, layers: chosen.layers.iter().map(layer).collect() })
 }
 
 #[cfg(test)]

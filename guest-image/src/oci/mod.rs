@@ -7,7 +7,7 @@
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
 //! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
-//! - [`manifest`]: the choice of a manifest. [`found`]: what it names. [`documents`]: the JSON of all of these.
+//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: what it names. [`documents`]: their JSON.
 //! - [`blobs`]: what every source can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
 //!   `store` (docker's and podman's own images), `registry`.
 //!
@@ -26,12 +26,12 @@ pub mod config;
 mod digest;
 mod documents;
 pub mod error;
-mod found;
 mod layers;
 mod layout;
 mod limits;
 mod manifest;
 mod registry;
+mod resolved_image;
 mod root;
 mod store;
 
@@ -40,11 +40,11 @@ use std::path::PathBuf;
 use everett_remote::Access;
 
 use crate::cache::{self, Cache, Entry, Key};
-use crate::progress::{Progress, Stage};
+use crate::progress::{BuildProgress, Stage};
 use blobs::Blobs;
 use config::ImageConfig;
 use error::{Error, Problem};
-use found::Found;
+use resolved_image::ResolvedImage;
 
 pub use root::{RootDisk, RootPart};
 
@@ -192,7 +192,7 @@ pub fn get(
     time_s: u64,
     cache: &Cache,
     access: &dyn Access,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Error> {
     let named = |problem: Problem| Error { image: source.to_string(), problem };
     made(source, locked, time_s, cache, access, progress).map_err(named)
@@ -214,7 +214,7 @@ fn made(
     time_s: u64,
     cache: &Cache,
     access: &dyn Access,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Problem> {
     progress.at(Stage::Image, 0, 0);
     let mut opened = Opened::new(source, locked, access)?;
@@ -242,7 +242,7 @@ struct Opened {
     source: Source,
     /// Key of the configuration in the cache. A source without one is always read.
     key: Option<Key>,
-    found: Option<(Box<dyn Blobs>, Found)>,
+    found: Option<(Box<dyn Blobs>, ResolvedImage)>,
     /// The registry, before the image is looked for in it.
     registry: Option<registry::Registry>,
     /// Digest of the manifest in the registry.
@@ -333,7 +333,7 @@ impl Opened {
         layers::unpack(cache, blobs.as_mut(), layer, diff_id)
     }
 
-    fn found(&mut self, cache: &Cache) -> Result<&mut (Box<dyn Blobs>, Found), Problem> {
+    fn found(&mut self, cache: &Cache) -> Result<&mut (Box<dyn Blobs>, ResolvedImage), Problem> {
         if self.found.is_none() {
             let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.source {
                 Source::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),

@@ -10,7 +10,7 @@ use super::digest::Digest;
 use super::error::{Problem, reading};
 use super::limits::{IMAGE_BYTES_MAX, LAYERS_MAX};
 use crate::cache::{self, Cache, Entry, Key};
-use crate::progress::{Progress, Stage};
+use crate::progress::{BuildProgress, Stage};
 use crate::squashfs::{self, HEAD_BYTES, Inserted, PADDING_BYTES};
 use crate::tree::{Attributes, OnFolder, Spool, Tree};
 
@@ -66,7 +66,7 @@ pub(super) fn get(
     diff_ids: &[Digest],
     layers: &[Entry],
     time_s: u64,
-    progress: &mut dyn Progress,
+    progress: &mut dyn BuildProgress,
 ) -> Result<(RootDisk, Entry), Problem> {
     let key = Key::new("oci root").with(VERSION).with(time_s.to_le_bytes());
     let key = diff_ids.iter().fold(key, |key, diff_id| key.with(diff_id.to_string()));

@@ -1,6 +1,6 @@
 //! File contents, in blocks.
 
-use super::{BLOCK_BYTES, Blocks, Error, Inserted, Plan};
+use super::{BLOCK_BYTES, Blocks, Error, InodeLayout, Inserted};
 use crate::tree::{Content, Kind, Tree};
 use std::io::{self, Read as _, Write};
 
@@ -25,14 +25,14 @@ pub(super) struct FileBlocks {
 /// Writes the content of every file, in order.
 pub(super) fn write(
     tree: &Tree,
-    plan: &Plan,
+    layout: &InodeLayout,
     inserted: &Inserted,
     out: &mut impl Write,
     position: &mut u64,
 ) -> Result<Blocks, Error> {
     let mut all = Blocks::new();
     let mut buffer = vec![0u8; BLOCK_BYTES as usize];
-    for (id, path) in &plan.order {
+    for (id, path) in &layout.order {
         if let Kind::File(content) = &tree.inode(*id).kind {
             let blocks = match inserted.place(content) {
                 Some(start) => in_place(start, content.length()),

@@ -1,6 +1,6 @@
 //! The directory table: the entries of each folder in byte order, in runs that share a header.
 
-use super::metadata::{MetadataWriter, Place};
+use super::metadata::{MetadataLocation, MetadataWriter};
 
 /// Maximum number of entries in a run.
 const RUN_ENTRIES_MAX: usize = 256;
@@ -9,7 +9,7 @@ const RUN_ENTRIES_MAX: usize = 256;
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
     /// Location of its inode.
-    pub(super) inode: Place,
+    pub(super) inode: MetadataLocation,
     pub(super) number: u32,
     /// Number of the basic type; listings never contain extended types.
     pub(super) kind: u16,
@@ -17,7 +17,7 @@ pub(super) struct Entry<'a> {
 
 /// A folder's listing in the table.
 pub(super) struct Listing {
-    pub(super) place: Place,
+    pub(super) place: MetadataLocation,
     /// Length in bytes, without block headers.
     pub(super) bytes: usize,
     /// Starts of the table's blocks within a long listing, so that a look-up can skip to a block.
@@ -71,7 +71,7 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
 /// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and
 /// have numbers close to the first one's. A run ends with the first entry that reaches the end of this table's block,
 /// so that the index has an entry for each block.
-fn run_length(entries: &[Entry<'_>], here: Place) -> usize {
+fn run_length(entries: &[Entry<'_>], here: MetadataLocation) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;
     const BLOCK_BYTES: usize = 8192;

@@ -2,8 +2,8 @@
 //! inode refers to the listing, so children are written before their folder.
 
 use super::folders::{self, Entry, IndexEntry, Listing};
-use super::metadata::{MetadataWriter, Place};
-use super::{Blocks, Error, Plan, xattrs};
+use super::metadata::{MetadataLocation, MetadataWriter};
+use super::{Blocks, Error, InodeLayout, xattrs};
 use crate::tree::{Inode, InodeId, Kind, Tree};
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ pub(super) struct Tables {
 /// Writes all inodes and listings.
 pub(super) fn write(
     tree: &Tree,
-    plan: &Plan,
+    layout: &InodeLayout,
     blocks: &Blocks,
     xattrs: &xattrs::Table,
 ) -> Result<Tables, Error> {
     let mut writer = Writer {
         tree,
-        plan,
+        layout,
         blocks,
         xattrs,
         inodes: MetadataWriter::default(),
@@ -44,18 +44,18 @@ pub(super) fn write(
         places: BTreeMap::new(),
         parents: BTreeMap::new(),
     };
-    for (id, _) in &plan.order {
+    for (id, _) in &layout.order {
         if let Kind::Folder(entries) = &tree.inode(*id).kind {
             writer.parents.extend(entries.values().map(|&child| (child, *id)));
         }
     }
-    // Entries are written before their folder. A file may be in several folders, so all files come first. In the plan,
-    // a folder comes before the folders in it, so the reverse order writes inner folders first.
+    // Entries are written before their folder. A file may be in several folders, so all files come first. In the
+    // layout, a folder comes before the folders in it, so the reverse order writes inner folders first.
     let is_folder = |id: InodeId| matches!(tree.inode(id).kind, Kind::Folder(_));
-    for (id, _) in plan.order.iter().filter(|(id, _)| !is_folder(*id)) {
+    for (id, _) in layout.order.iter().filter(|(id, _)| !is_folder(*id)) {
         writer.inode(*id)?;
     }
-    for (id, _) in plan.order.iter().rev().filter(|(id, _)| is_folder(*id)) {
+    for (id, _) in layout.order.iter().rev().filter(|(id, _)| is_folder(*id)) {
         writer.inode(*id)?;
     }
     let root = writer.places.get(&Tree::ROOT).map_or(0, |place| place.reference());
@@ -64,12 +64,12 @@ pub(super) fn write(
 
 struct Writer<'a> {
     tree: &'a Tree,
-    plan: &'a Plan,
+    layout: &'a InodeLayout,
     blocks: &'a Blocks,
     xattrs: &'a xattrs::Table,
     inodes: MetadataWriter,
     folders: MetadataWriter,
-    places: BTreeMap<InodeId, Place>,
+    places: BTreeMap<InodeId, MetadataLocation>,
     /// Parent folder of each inode. Used only for folders, which have exactly one.
     parents: BTreeMap<InodeId, InodeId>,
 }
@@ -78,7 +78,7 @@ impl Writer<'_> {
     fn inode(&mut self, id: InodeId) -> Result<(), Error> {
         let inode = self.tree.inode(id);
         let xattr = self.xattrs.number(id);
-        let links = self.plan.numbers[&id].links;
+        let links = self.layout.numbers[&id].links;
         let body = match &inode.kind {
             Kind::Folder(entries) => self.folder(id, entries, links, xattr)?,
             Kind::File(_) => self.file(id, links, xattr),
@@ -108,11 +108,12 @@ impl Writer<'_> {
         // Modes have 12 bits. Times after 2106 do not fit the format.
         let mode = u16::try_from(attributes.mode & 0o7777).unwrap_or(0);
         let mtime = u32::try_from(attributes.mtime_s).unwrap_or(u32::MAX);
-        for field in [kind, mode, self.plan.id_index(attributes.uid), self.plan.id_index(attributes.gid)] {
+        for field in [kind, mode, self.layout.id_index(attributes.uid), self.layout.id_index(attributes.gid)]
+        {
             self.inodes.write(&field.to_le_bytes());
         }
         self.inodes.write(&mtime.to_le_bytes());
-        self.inodes.write(&self.plan.numbers[&id].number.to_le_bytes());
+        self.inodes.write(&self.layout.numbers[&id].number.to_le_bytes());
     }
 
     fn folder(
@@ -127,14 +128,14 @@ impl Writer<'_> {
             .map(|(name, child)| Entry {
                 name,
                 inode: self.places[child],
-                number: self.plan.numbers[child].number,
+                number: self.layout.numbers[child].number,
                 kind: basic_kind(&self.tree.inode(*child).kind),
             })
             .collect();
         let Listing { place, bytes, index } = folders::write(&mut self.folders, &entries);
         // The root's parent number is one more than the last number, as mksquashfs does it.
-        let outside = self.plan.count()?.wrapping_add(1);
-        let parent = self.parents.get(&id).map_or(outside, |parent| self.plan.numbers[parent].number);
+        let outside = self.layout.count()?.wrapping_add(1);
+        let parent = self.parents.get(&id).map_or(outside, |parent| self.layout.numbers[parent].number);
         let block = u32::try_from(place.block).map_err(|_| Error::TooMany("folders"))?;
         // The format counts three bytes for `.` and `..`, which it does not store.
         let size = u32::try_from(bytes + 3).map_err(|_| Error::TooMany("entries in a folder"))?;

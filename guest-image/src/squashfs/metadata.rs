@@ -9,12 +9,12 @@ pub(super) const NOT_PACKED: u16 = 0x8000;
 
 /// A location in a table: the start of the block in the written table, and the offset in the uncompressed block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MetadataLocation {
     pub(super) block: u64,
     pub(super) offset: u16,
 }
 
-impl Place {
+impl MetadataLocation {
     /// Encodes the location as the format's reference to an inode or an attribute set.
     pub(super) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
@@ -33,10 +33,10 @@ impl MetadataWriter {
     }
 
     /// Returns the location of the next byte.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> MetadataLocation {
         let (block, offset) = (self.bytes.len() / BLOCK_BYTES, self.bytes.len() % BLOCK_BYTES);
         // An offset is less than 8192.
-        Place { block: written_start(block), offset: u16::try_from(offset).unwrap_or(0) }
+        MetadataLocation { block: written_start(block), offset: u16::try_from(offset).unwrap_or(0) }
     }
 
     /// Returns the length without block headers.
@@ -68,16 +68,16 @@ fn written_start(block: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{MetadataWriter, Place};
+    use super::{MetadataLocation, MetadataWriter};
 
     #[test]
     fn places_include_the_headers_of_earlier_blocks() {
         let mut writer = MetadataWriter::default();
-        assert_eq!(writer.place(), Place { block: 0, offset: 0 });
+        assert_eq!(writer.place(), MetadataLocation { block: 0, offset: 0 });
         writer.write(&[1; 8190]);
-        assert_eq!(writer.place(), Place { block: 0, offset: 8190 });
+        assert_eq!(writer.place(), MetadataLocation { block: 0, offset: 8190 });
         writer.write(&[2; 5]);
-        assert_eq!(writer.place(), Place { block: 8194, offset: 3 });
+        assert_eq!(writer.place(), MetadataLocation { block: 8194, offset: 3 });
         assert_eq!(writer.block_starts().collect::<Vec<_>>(), [0, 8194]);
         let mut out = Vec::new();
         assert_eq!(writer.copy_to(&mut out).unwrap(), 8195 + 4);

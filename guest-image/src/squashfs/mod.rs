@@ -122,21 +122,21 @@ pub fn write_around(
     inserted: &Inserted,
     out: &mut (impl Write + Seek),
 ) -> Result<u64, Error> {
-    let plan = Plan::of(tree)?;
+    let layout = InodeLayout::of(tree)?;
     // An image without inserted files begins its data directly after the superblock.
     let skipped = inserted.bytes();
     let start = if inserted.files.is_empty() { SUPERBLOCK_BYTES } else { HEAD_BYTES };
     out.seek(SeekFrom::Start(start))?;
     let mut position = start + skipped;
-    let blocks = data::write(tree, &plan, inserted, out, &mut position)?;
-    let xattrs = xattrs::Table::of(tree, &plan)?;
-    let tables = inodes::write(tree, &plan, &blocks, &xattrs)?;
+    let blocks = data::write(tree, &layout, inserted, out, &mut position)?;
+    let xattrs = xattrs::Table::of(tree, &layout)?;
+    let tables = inodes::write(tree, &layout, &blocks, &xattrs)?;
 
     let inode_table = position;
     position += tables.inodes.copy_to(out)?;
     let directory_table = position;
     position += tables.folders.copy_to(out)?;
-    let id_table = write_indexed(&plan.id_metadata(), out, &mut position)?;
+    let id_table = write_indexed(&layout.id_metadata(), out, &mut position)?;
     let xattr_table = xattrs.write(out, &mut position)?;
     let bytes_used = position;
     let padding = bytes_used.next_multiple_of(PADDING_BYTES) - bytes_used;
@@ -145,11 +145,11 @@ pub fn write_around(
     let flags = if xattr_table.is_none() { FLAGS | NO_XATTRS } else { FLAGS };
     let mut superblock = Vec::new();
     superblock.extend(MAGIC.to_le_bytes());
-    superblock.extend(plan.count()?.to_le_bytes());
+    superblock.extend(layout.count()?.to_le_bytes());
     superblock.extend(time_s.to_le_bytes());
     superblock.extend(BLOCK_BYTES.to_le_bytes());
     superblock.extend(0u32.to_le_bytes()); // fragments
-    for field in [COMPRESSION, BLOCK_LOG, flags, plan.id_count()?, 4, 0] {
+    for field in [COMPRESSION, BLOCK_LOG, flags, layout.id_count()?, 4, 0] {
         superblock.extend(field.to_le_bytes());
     }
     let xattr_table = xattr_table.unwrap_or(ABSENT);
@@ -186,7 +186,7 @@ fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u6
 }
 
 /// The order of inodes, their numbers and their links, all determined before anything is written.
-struct Plan {
+struct InodeLayout {
     /// All inodes that have a name, with a path for messages; folders before their content, in the order of names.
     order: Vec<(InodeId, Vec<u8>)>,
     /// Number in the image and count of names of each inode.
@@ -201,17 +201,17 @@ struct Numbered {
     links: u32,
 }
 
-impl Plan {
+impl InodeLayout {
     fn of(tree: &Tree) -> Result<Self, Error> {
-        let mut plan = Plan { order: Vec::new(), numbers: BTreeMap::new(), ids: Vec::new() };
+        let mut layout = InodeLayout { order: Vec::new(), numbers: BTreeMap::new(), ids: Vec::new() };
         // Folders and files still to be visited. The tree's own bound keeps paths short.
         let mut stack = vec![(Tree::ROOT, Vec::new())];
         while let Some((id, path)) = stack.pop() {
-            if let Some(known) = plan.numbers.get_mut(&id) {
+            if let Some(known) = layout.numbers.get_mut(&id) {
                 known.links += 1;
                 continue;
             }
-            let number = u32::try_from(plan.order.len() + 1).map_err(|_| Error::TooMany("inodes"))?;
+            let number = u32::try_from(layout.order.len() + 1).map_err(|_| Error::TooMany("inodes"))?;
             let mut links = 1;
             if let Kind::Folder(entries) = &tree.inode(id).kind {
                 // The folder's name, its own `.`, and the `..` of each folder in it.
@@ -222,13 +222,13 @@ impl Plan {
                     stack.push((child, [path.as_slice(), b"/", name].concat()));
                 }
             }
-            plan.numbers.insert(id, Numbered { number, links });
-            plan.order.push((id, path));
+            layout.numbers.insert(id, Numbered { number, links });
+            layout.order.push((id, path));
         }
-        let attributes = plan.order.iter().map(|(id, _)| &tree.inode(*id).attributes);
+        let attributes = layout.order.iter().map(|(id, _)| &tree.inode(*id).attributes);
         let ids: BTreeSet<u32> = attributes.flat_map(|attributes| [attributes.uid, attributes.gid]).collect();
-        plan.ids = ids.into_iter().collect();
-        Ok(plan)
+        layout.ids = ids.into_iter().collect();
+        Ok(layout)
     }
 
     fn count(&self) -> Result<u32, Error> {

@@ -1,7 +1,7 @@
 //! Extended attributes. Each distinct set is stored once, and inodes refer to it by number.
 
 use super::metadata::MetadataWriter;
-use super::{Error, Plan};
+use super::{Error, InodeLayout};
 use crate::tree::{InodeId, Tree};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn of(tree: &Tree, plan: &Plan) -> Result<Self, Error> {
+    pub(super) fn of(tree: &Tree, layout: &InodeLayout) -> Result<Self, Error> {
         let mut table = Table {
             numbers: BTreeMap::new(),
             pairs: MetadataWriter::default(),
@@ -29,7 +29,7 @@ impl Table {
             count: 0,
         };
         let mut known = BTreeMap::new();
-        for (id, path) in &plan.order {
+        for (id, path) in &layout.order {
             let xattrs = &tree.inode(*id).attributes.xattrs;
             if xattrs.is_empty() {
                 continue;

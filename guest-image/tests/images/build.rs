@@ -3,7 +3,7 @@
 use everett_guest_image::configure::{Configure, Configured, Error as ConfigureError, Job, NoMachine};
 use everett_guest_image::image::{DEFAULT_TIME_S, Error};
 use everett_guest_image::kernel::modules::DEFAULT_MODULES;
-use everett_guest_image::{Cache, Image, ImageSpec, KernelSource, RootSource, Silent, build};
+use everett_guest_image::{BuiltImage, Cache, ImageSpec, KernelSource, RootSource, Silent, build};
 use everett_remote_client::Online;
 use std::fs;
 use std::io::Write as _;
@@ -47,7 +47,7 @@ impl Lab {
         }
     }
 
-    fn build(&self, root: RootSource) -> Result<Image, Error> {
+    fn build(&self, root: RootSource) -> Result<BuiltImage, Error> {
         build(&self.spec(root), &self.cache, &Online, &mut NoMachine, &mut Silent)
     }
 

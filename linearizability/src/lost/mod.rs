@@ -16,8 +16,8 @@ mod set;
 
 use std::fmt;
 
+use super::cause::{LossKind, ViolationGroups};
 use super::evidence::write_key;
-use super::gist::{Gists, LossKind};
 use super::limits::LOST_MAX;
 use super::operation::{Description, Operation};
 use super::problem::short;
@@ -95,7 +95,8 @@ impl fmt::Display for Lost {
 
 /// Finds the losses of a history, in the order of keys.
 pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
-    let mut tally = Tally { history, lost: Vec::new(), count: 0, keys: Vec::new(), gists: Gists::new() };
+    let mut tally =
+        Tally { history, lost: Vec::new(), count: 0, keys: Vec::new(), groups: ViolationGroups::new() };
     for operations in by_key {
         match history.spec.kind() {
             ModelKind::Register | ModelKind::Cas | ModelKind::Kv => register::find(operations, &mut tally),
@@ -117,7 +118,7 @@ pub(super) struct Tally<'h> {
     /// Numbers of the keys with a loss, in ascending order.
     pub(super) keys: Vec<u32>,
     /// One loss for each cause.
-    pub(super) gists: Gists<Lost>,
+    pub(super) groups: ViolationGroups<Lost>,
 }
 
 impl Tally<'_> {
@@ -132,7 +133,7 @@ impl Tally<'_> {
             operation: history.describe(operation),
             loss: loss(history),
         };
-        self.gists.add(kind.cause(history.spec.kind(), operation.call.name()), lost);
+        self.groups.add(kind.cause(history.spec.kind(), operation.call.name()), lost);
         if self.lost.len() < LOST_MAX {
             self.lost.push(lost());
         }

@@ -6,7 +6,7 @@
 //! dequeue than dequeues of unknown outcome.
 
 use super::{Loss, Tally};
-use crate::gist::LossKind;
+use crate::cause::LossKind;
 use crate::operation::{Answer, Call, Operation};
 use crate::values::{ByValue, NULL};
 

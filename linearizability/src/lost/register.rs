@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{Loss, Tally};
-use crate::gist::LossKind;
+use crate::cause::LossKind;
 use crate::operation::{Answer, Operation};
 use crate::values::V;
 

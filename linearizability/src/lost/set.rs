@@ -6,7 +6,7 @@
 //! element.
 
 use super::{Loss, Tally};
-use crate::gist::LossKind;
+use crate::cause::LossKind;
 use crate::operation::{Answer, Call, Operation};
 use crate::values::ByValue;
 

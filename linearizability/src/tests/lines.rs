@@ -1,7 +1,7 @@
 //! Reading lines: problems, their places, and the effect on other lines.
 
 use super::*;
-use crate::limits::{LINE_BYTES_MAX, PROBLEMS_MAX};
+use crate::limits::{HISTORY_LINE_BYTES_MAX, PROBLEMS_MAX};
 use crate::reader::Bounds;
 use crate::spec::NoInitial;
 
@@ -78,10 +78,10 @@ fn each_line_that_cannot_be_read_is_reported() {
         let text = format!(r#"{{"type":"invoke","process":1,{rest}"#);
         assert_eq!(wrong(*kind, &[&text]), [format!("1: {expected}")], "{text}");
     }
-    let long = format!(r#"{{"type":"invoke","process":1,"f":"read"}}{}"#, " ".repeat(LINE_BYTES_MAX));
+    let long = format!(r#"{{"type":"invoke","process":1,"f":"read"}}{}"#, " ".repeat(HISTORY_LINE_BYTES_MAX));
     assert_eq!(
         wrong(ModelKind::Register, &[&long]),
-        [format!("1: a line has at most {LINE_BYTES_MAX} bytes")]
+        [format!("1: a line has at most {HISTORY_LINE_BYTES_MAX} bytes")]
     );
 }
 

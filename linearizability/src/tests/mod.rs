@@ -1,13 +1,13 @@
 //! Helpers for the tests of histories: a short notation.
 
 mod bounds;
+mod causes;
 mod documented;
 mod drawn;
+mod evidence;
 mod examples;
-mod follow;
-mod gists;
-mod gone;
 mod lines;
+mod lost_writes;
 mod models;
 mod naive;
 

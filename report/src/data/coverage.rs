@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everett_explorer::coverage::{Kind, Point};
-use everett_explorer::report::CoveredKind;
+use everett_explorer::report::KindCoverage;
 use serde::Serialize;
 
 use super::Sources;
@@ -135,7 +135,7 @@ impl CoverageData {
 }
 
 impl Growth {
-    fn of(covered: &CoveredKind) -> Growth {
+    fn of(covered: &KindCoverage) -> Growth {
         let samples = &covered.growth;
         let stride = samples.len().div_ceil(SAMPLES_MAX).max(1);
         let last = samples.last();
@@ -143,7 +143,7 @@ impl Growth {
             samples.iter().step_by(stride).map(|sample| (sample.branches, sample.points)).collect();
         let last = last.map(|sample| (sample.branches, sample.points));
         samples.extend(last.filter(|last| samples.last() != Some(last)));
-        let CoveredKind { kind, points, once, recent, more, unseen_ppm, .. } = *covered;
+        let KindCoverage { kind, points, once, recent, more, unseen_ppm, .. } = *covered;
         Growth { kind, points, once, recent, more, unseen_ppm, samples }
     }
 }

@@ -1,6 +1,6 @@
 //! Findings of the run.
 
-use everett_explorer::property::words::violation;
+use everett_explorer::property::violation_text::violation;
 use everett_explorer::run::{self, Cost};
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub struct Finding {
     /// Cost of the exploration until its first hit, in instructions.
     pub first_instructions: u64,
     /// Plan to which it was shrunk, if it was.
-    pub plan: Option<Plan>,
+    pub plan: Option<ShrunkPlan>,
     /// Step at which it was decided, if that was searched for.
     pub causality: Option<Causality>,
     /// What happened before the first hit. `None` after the first [`SCENES_MAX`] findings.
@@ -60,7 +60,7 @@ pub struct Finding {
 
 /// Faults to which a finding was shrunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Plan {
+pub struct ShrunkPlan {
     /// Name of the regression file in the run directory.
     pub file: String,
     /// True if the finding needs each of the faults.
@@ -116,7 +116,7 @@ fn of(
     let quoted = everett_explorer::report::word(name);
     let mut commands = vec![format!("everett replay {quoted} {id}")];
     match &plan {
-        Some(Plan { file, .. }) => {
+        Some(ShrunkPlan { file, .. }) => {
             let file = everett_explorer::report::word(&format!("{name}/{file}"));
             commands.push(format!("everett replay {file}"));
         }
@@ -161,11 +161,11 @@ fn nodes(header: &run::Header) -> Vec<String> {
 }
 
 /// Reads the plan of a regression file.
-fn plan(file: &str, value: &serde_json::Value, sources: &Sources<'_>) -> Plan {
+fn plan(file: &str, value: &serde_json::Value, sources: &Sources<'_>) -> ShrunkPlan {
     let entries = value.get("plan").and_then(serde_json::Value::as_array);
     let header = sources.run.header;
     let bars = entries.into_iter().flatten();
-    Plan {
+    ShrunkPlan {
         file: file.to_owned(),
         minimal: value.get("minimal").and_then(serde_json::Value::as_bool).unwrap_or(true),
         faults: bars.filter_map(|entry| Bar::of_entry(&nodes(header), header.root_ns, entry)).collect(),

@@ -35,7 +35,7 @@ use serde::Serialize;
 pub use causality::{Causality, Jump, Point, Share};
 pub use code::{Binary, Code, Edges, Function};
 pub use coverage::{Cell, CoverageData, Growth, OneWay, Row};
-pub use finding::{Finding, Plan};
+pub use finding::{Finding, ShrunkPlan};
 pub use history::{Gone, OlderRun, Status};
 pub use logs::Log;
 pub use properties::{Property, State};

@@ -3,7 +3,7 @@
 //! - `evidence`: reads all of this from the lines that a run directory keeps with a finding
 //! - `operation`: lines of histories as operations; `fault`: lines of fault plans as bars and in words; `vtime`: the vtime
 //!   with which each line begins
-//! - `words`: the story in one sentence, and its most telling lines
+//! - `story`: the story in one sentence, and its most telling lines
 //!
 //! Not here: drawing (`crate::page` and its script).
 //!
@@ -13,14 +13,14 @@
 mod evidence;
 mod fault;
 mod operation;
+mod story;
 mod vtime;
-mod words;
 
 use serde::Serialize;
 
 pub use fault::Bar;
 pub use operation::{Operation, Outcome};
-pub use words::{Told, facts, lines_told, story};
+pub use story::{StoryLine, facts, lines_told, story};
 
 /// Maximum number of events of a scene; the last ones are kept.
 pub const EVENTS_MAX: usize = 20_000;

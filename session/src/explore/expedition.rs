@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use everett_explorer::coverage::Dictionary;
 use everett_explorer::expedition::{self, Aim, ExpeditionError, Job, Watch, Workers};
-use everett_explorer::run::{Brief, Hit, Journal, Merged, Record, Why};
+use everett_explorer::run::{Hit, Journal, MergeInput, Merged, Record, Why};
 use everett_explorer::search::Tree;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_snapshot::store::StoreStats;
 
+use super::cpu_time::CpuTime;
 use super::moment_store::MomentStore;
-use super::quarters::Quarters;
+use super::resource_use::ResourceUse;
 use super::setting::Setting;
-use super::spent::Spent;
 use super::worker_pool::{Before, Done, WorkerPool};
 use super::working::Working;
 use crate::run::worker::joined;
@@ -48,9 +48,9 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     /// Progress of the search.
-    pub search: expedition::Progress,
+    pub search: expedition::SearchProgress,
     /// CPU time of the workers, by activity.
-    pub spent: Spent,
+    pub spent: CpuTime,
     /// Statistics of the stored moments, if there are any yet.
     pub moments: Option<StoreStats>,
 }
@@ -60,7 +60,7 @@ pub trait Onlooker {
     /// Reports the first occurrence of a finding, and the branch's record.
     fn found(&mut self, record: &Record, hit: &Hit);
     /// Reports a branch with a result, in the order in which results arrive. `dictionary` has its points.
-    fn branch(&mut self, _: &Brief, _dictionary: &Dictionary) {}
+    fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Allows a look at the exploration. Called before each [`Onlooker::at`].
     fn look(&mut self, _: &Sight<'_>) {}
     /// Reports the progress. Called repeatedly.
@@ -102,7 +102,7 @@ pub struct Outcome {
     /// Progress at the end.
     pub progress: Progress,
     /// Cost of branches over the course of the exploration.
-    pub quarters: Quarters,
+    pub quarters: ResourceUse,
     /// Reason for each worker that could not be started.
     pub absent: Vec<String>,
 }
@@ -154,7 +154,7 @@ pub fn explore(
             clock: Stopwatch::start(),
             onlooker,
             last: None,
-            quarters: Quarters::default(),
+            quarters: ResourceUse::default(),
         };
         let outcome = {
             let _stop = StopOnDrop(&pool);
@@ -231,7 +231,7 @@ struct Watcher<'w, 's> {
     onlooker: &'w mut dyn Onlooker,
     /// Progress that was reported last.
     last: Option<Progress>,
-    quarters: Quarters,
+    quarters: ResourceUse,
 }
 
 impl Watch for Watcher<'_, '_> {
@@ -239,15 +239,15 @@ impl Watch for Watcher<'_, '_> {
         self.onlooker.found(record, hit);
     }
 
-    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
-        self.onlooker.branch(brief, dictionary);
+    fn branch(&mut self, input: &MergeInput, dictionary: &Dictionary) {
+        self.onlooker.branch(input, dictionary);
     }
 
     fn look(&mut self, tree: &Tree, merged: &Merged) {
         self.onlooker.look(&Sight { tree, merged, pool: self.pool });
     }
 
-    fn at(&mut self, progress: &expedition::Progress) -> Option<Why> {
+    fn at(&mut self, progress: &expedition::SearchProgress) -> Option<Why> {
         let here =
             Progress { search: *progress, spent: self.pool.spent(), moments: Some(self.store.stats()) };
         self.onlooker.at(&here);

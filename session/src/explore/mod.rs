@@ -6,8 +6,8 @@
 //! - [`abstractions`]: the explorer's view of a world; [`verdict`]: the judgement of a history
 //! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
 //! - `moment_store`: moments of the tree within a budget of memory, derived again when they were dropped
-//! - `worker_pool`: workers, one thread each; [`spent`]: their CPU time by activity; [`quarters`]: resource use over
-//!   time
+//! - `worker_pool`: workers, one thread each; [`cpu_time`]: their CPU time by activity; [`resource_use`]: resource use
+//!   over time
 //! - [`working`]: what each worker does at the moment
 //! - [`expedition`]: the search, by workers on this host
 //! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that
@@ -25,17 +25,17 @@
 pub mod abstractions;
 pub mod branch_moment;
 pub mod causality;
+pub mod cpu_time;
 pub mod expedition;
 pub mod history_chain;
 pub mod marks;
 pub mod moment_store;
 pub mod path_runner;
-pub mod quarters;
 pub mod regression;
 pub mod replay;
+pub mod resource_use;
 pub mod setting;
 pub mod shrink;
-pub mod spent;
 pub mod verdict;
 mod wire;
 pub mod witness;

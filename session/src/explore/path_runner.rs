@@ -18,8 +18,8 @@ use everett_vmm::machine::{self, Machine, Stop, Until};
 use everett_vmm::wire::log::Step;
 
 use super::branch_moment::BranchMoment;
+use super::cpu_time::CpuTime;
 use super::setting::Setting;
-use super::spent::Spent;
 use super::verdict::judge_history;
 use super::witness::{Inherited, Observation, Testimony, Witness};
 use crate::run::drive::checks_end_ns;
@@ -56,7 +56,7 @@ pub struct Branch {
     /// Summary of its history, if there is one.
     pub history: Option<HistoryCount>,
     /// CPU time, by activity.
-    pub spent: Spent,
+    pub spent: CpuTime,
     /// Observer state at the end of its segment.
     pub memory: Inherited,
     /// Moment at the end of its segment, if other branches can continue from it and the aim asks for it.
@@ -142,7 +142,7 @@ pub struct PathRunner<'s> {
     setting: &'s Setting,
     timeline: Timeline,
     marker: Marker,
-    spent: Spent,
+    spent: CpuTime,
 }
 
 impl<'s> PathRunner<'s> {
@@ -155,7 +155,7 @@ impl<'s> PathRunner<'s> {
             setting,
             timeline: setting.launcher.resume(&setting.ready)?,
             marker: Marker::default(),
-            spent: Spent::default(),
+            spent: CpuTime::default(),
         })
     }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
 use super::setting::Setting;
-use super::witness::Found;
+use super::witness::HitWithEvidence;
 use crate::run::worker::joined;
 
 /// Maximum number of times that the duration of a fault is halved.
@@ -42,7 +42,7 @@ impl Wanted {
 
     /// Returns the first hit of a branch that matches, with its evidence.
     #[must_use]
-    pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b Found> {
+    pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b HitWithEvidence> {
         let signature = self.signature.as_deref();
         branch.testimony.found.iter().find(|found| {
             found.hit.property == self.property
@@ -53,7 +53,7 @@ impl Wanted {
     /// Returns the first hit of a journey that matches, with its evidence. Each hit is on the branch that made it: the
     /// branches after it inherit the judge's state, and do not report it again.
     #[must_use]
-    pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b Found> {
+    pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b HitWithEvidence> {
         branches.iter().find_map(|branch| self.in_branch(branch))
     }
 }
@@ -134,7 +134,7 @@ pub struct Shrunk {
     /// Number of faults of the original plan.
     pub faults_before: usize,
     /// Finding that the best plan shows.
-    pub found: Found,
+    pub found: HitWithEvidence,
     /// Digest of its trail.
     pub trail: String,
     /// Number of runs.
@@ -231,7 +231,7 @@ impl Candidate {
 
 /// Result of a run that showed the finding.
 struct Shown {
-    found: Found,
+    found: HitWithEvidence,
     trail: String,
 }
 
@@ -481,9 +481,9 @@ mod tests {
 
     use super::*;
     use crate::explore::abstractions::Abstractions;
+    use crate::explore::cpu_time::CpuTime;
     use crate::explore::marks;
     use crate::explore::path_runner::Failed;
-    use crate::explore::spent::Spent;
     use crate::explore::witness::{Inherited, Testimony};
     use everett_world_file as world_file;
 
@@ -504,7 +504,7 @@ mod tests {
         }
     }
 
-    fn found() -> Found {
+    fn found() -> HitWithEvidence {
         let hit = property::Hit {
             property: "p".to_owned(),
             signature: "s".to_owned(),
@@ -512,7 +512,7 @@ mod tests {
             vtime_ns: 1,
             node: None,
         };
-        Found { hit, evidence: Evidence::default() }
+        HitWithEvidence { hit, evidence: Evidence::default() }
     }
 
     fn shown() -> anyhow::Result<Option<Shown>> {
@@ -520,7 +520,7 @@ mod tests {
     }
 
     /// A branch with these hits and one mark.
-    fn branch(found: Vec<Found>, mark: u8) -> Branch {
+    fn branch(found: Vec<HitWithEvidence>, mark: u8) -> Branch {
         let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
         let testimony = Testimony {
             delta: Delta::default(),
@@ -544,7 +544,7 @@ mod tests {
             testimony,
             commands: Tally::default(),
             history: None,
-            spent: Spent::default(),
+            spent: CpuTime::default(),
             memory: Inherited::new(&Abstractions::new(&world).unwrap()),
             at_moment: None,
         }

@@ -2,7 +2,7 @@
 
 use everett_explorer::property::builtin;
 use everett_explorer::run::HistoryCount;
-use everett_linearizability::{self as history, Budget, Gist, Reader, Report};
+use everett_linearizability::{self as history, Budget, Reader, Report, ViolationGroup};
 
 use super::abstractions::Abstractions;
 use super::witness::Witness;
@@ -48,14 +48,14 @@ struct HistoryFinding {
 /// Returns the findings of a report, one for each cause. A lost write, which also makes its history not linearizable,
 /// is one finding.
 fn wrong(report: Report) -> Vec<HistoryFinding> {
-    let losses = report.losses.into_iter().map(|Gist { cause, first, count }| {
+    let losses = report.losses.into_iter().map(|ViolationGroup { cause, first, count }| {
         let more = match count {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
         HistoryFinding { property: builtin::LOST_WRITE, cause, text: format!("{first}{more}") }
     });
-    let violations = report.causes.into_iter().map(|Gist { cause, first, .. }| {
+    let violations = report.causes.into_iter().map(|ViolationGroup { cause, first, .. }| {
         let text = first.to_string().trim_end_matches([':', ';']).to_owned();
         HistoryFinding { property: builtin::LINEARIZABILITY, cause, text }
     });

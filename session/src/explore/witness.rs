@@ -29,7 +29,7 @@ use crate::world::timeline::Timeline;
 /// Number of last lines that are kept as evidence of a hit, besides those of a record of several lines.
 const LINES_MAX: usize = 60;
 /// Maximum length of a kept line, in bytes.
-const LINE_BYTES_MAX: usize = 512;
+const EVIDENCE_LINE_BYTES_MAX: usize = 512;
 /// Number of last messages that are kept as evidence of a hit.
 const PACKETS_MAX: usize = 40;
 /// Number of last faults that are kept as evidence of a hit.
@@ -69,7 +69,7 @@ impl Inherited {
 
 /// A hit with its evidence.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct HitWithEvidence {
     /// The violation of a property.
     pub hit: Hit,
     /// Observations before the hit.
@@ -82,7 +82,7 @@ pub struct Testimony {
     /// Coverage that the branch added.
     pub delta: Delta,
     /// Hits on the branch, each with its evidence.
-    pub found: Vec<Found>,
+    pub found: Vec<HitWithEvidence>,
     /// Names of `sometimes` properties that held.
     pub sometimes: Vec<String>,
     /// Number of faults that began.
@@ -115,7 +115,7 @@ pub struct Witness<'s> {
     history: HistoryWriter,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     off: BTreeSet<u16>,
-    found: Vec<Found>,
+    found: Vec<HitWithEvidence>,
     /// Number of the judge's hits that are already in `found`.
     reported: usize,
     recent: VecDeque<Event>,
@@ -201,7 +201,7 @@ impl<'s> Witness<'s> {
 
     /// Returns the hits so far.
     #[must_use]
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[HitWithEvidence] {
         &self.found
     }
 
@@ -490,7 +490,7 @@ impl<'s> Witness<'s> {
             let begun_ns = self.judge.begun_ns(self.reported).unwrap_or(hit.vtime_ns);
             self.reported += 1;
             let evidence = self.evidence(begun_ns);
-            self.found.push(Found { hit, evidence });
+            self.found.push(HitWithEvidence { hit, evidence });
         }
     }
 
@@ -499,7 +499,7 @@ impl<'s> Witness<'s> {
         let several = self.abstractions.world.nodes.len() > 1;
         let plain = |event: &Event| {
             let mut line = plain_line(event, several);
-            line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+            line.truncate(line.floor_char_boundary(EVIDENCE_LINE_BYTES_MAX));
             line
         };
         let name =

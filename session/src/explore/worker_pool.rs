@@ -13,12 +13,12 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
 use everett_vmm::machine::MachineError;
 
+use super::cpu_time::CpuTime;
 use super::marks;
 use super::moment_store::MomentStore;
 use super::path_runner::{Aim, Branch, Failed, Interrupted, PathRunner, Watch};
 use super::setting::Setting;
-use super::spent::Spent;
-use super::witness::{Found, Inherited};
+use super::witness::{HitWithEvidence, Inherited};
 use super::working::{Activity, Desk, Working};
 use crate::run::launch::LaunchError;
 
@@ -37,7 +37,7 @@ pub struct WorkerPool<'s> {
     halt: Interrupt,
     queue: Mutex<Queue>,
     worker_count: Mutex<WorkerCount>,
-    spent: Mutex<Spent>,
+    spent: Mutex<CpuTime>,
     desks: Vec<Desk>,
     changed: Condvar,
 }
@@ -237,11 +237,11 @@ impl<'s> WorkerPool<'s> {
 
     /// Returns the CPU time of all workers so far, by activity.
     #[must_use]
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> CpuTime {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn account(&self, spent: Spent) {
+    fn account(&self, spent: CpuTime) {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += spent;
     }
 
@@ -302,7 +302,7 @@ fn record(setting: &Setting, job: &Job, branch: Branch, executed: u64, cpu_ns: u
         let node = setting.launcher.world.nodes.get(usize::from(node?))?;
         Some(node.name.clone())
     };
-    let hit = |Found { hit, evidence }: Found| Hit {
+    let hit = |HitWithEvidence { hit, evidence }: HitWithEvidence| Hit {
         node: name(hit.node),
         property: hit.property,
         signature: hit.signature,

@@ -21,7 +21,7 @@ mod unpack;
 
 use everett_explorer::run::limits::EVIDENCE_LINES_MAX;
 use everett_world_file::World;
-use everett_world_file::seal::{Place, Seal};
+use everett_world_file::seal::{Seal, SealedPath};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -105,10 +105,10 @@ pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<S
 }
 
 /// Returns the name of the member for a file of the world, from its place in the sealed world.
-fn member_of(place: &Place, folder: &str) -> Option<String> {
+fn member_of(place: &SealedPath, folder: &str) -> Option<String> {
     let (prefix, below) = match place {
-        Place::Folder(below) => (format!("{WORLD}/{folder}"), below),
-        Place::Beside(below) => (WORLD.to_owned(), below),
+        SealedPath::Folder(below) => (format!("{WORLD}/{folder}"), below),
+        SealedPath::Beside(below) => (WORLD.to_owned(), below),
     };
     let below = below.to_str()?;
     Some(if below.is_empty() { prefix } else { format!("{prefix}/{below}") })

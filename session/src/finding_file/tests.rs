@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use everett_explorer::run::Header;
 use everett_finding_file::{Content, Manifest, Source, write};
 use everett_guest_image::Cache;
-use everett_world_file::seal::{Blob, Inputs, Named, Place, Seal, SealedContainer, SealedImages};
+use everett_world_file::seal::{Blob, Inputs, Named, Seal, SealedContainer, SealedImages, SealedPath};
 use everett_world_file::{Build, ContainerImage, World};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -224,9 +224,9 @@ impl Host {
         let world = everett_world_file::load(&folder.path().join("shop/world.toml")).unwrap();
         let named = |path: &str, sealed| Named { path: folder.path().join(path), sealed };
         let paths = [
-            named("shop/conf", Place::Folder("conf".into())),
-            named("elsewhere/b", Place::Beside("everett.absolute/elsewhere/b".into())),
-            named("shop/missing", Place::Folder("missing".into())),
+            named("shop/conf", SealedPath::Folder("conf".into())),
+            named("elsewhere/b", SealedPath::Beside("everett.absolute/elsewhere/b".into())),
+            named("shop/missing", SealedPath::Folder("missing".into())),
         ];
         Host { world, inputs: Inputs { paths: paths.into(), ..Inputs::default() }, folder }
     }

@@ -17,7 +17,7 @@ use everett_guest_image::cache::Entry;
 use everett_guest_image::lock::{Lock, LockedImage};
 use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
 use everett_guest_image::{
-    Cache, ImageSpec, KernelSource, Progress, RootSource, Stage, build, image, kernel::read_vmlinux,
+    BuildProgress, Cache, ImageSpec, KernelSource, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
 use everett_host::interrupt::Interrupt;
 use everett_host::time::{Stopwatch, unix_s};
@@ -169,7 +169,7 @@ impl Containers {
         lock: Option<&Path>,
         cache: &Cache,
         access: &dyn Access,
-        progress: &mut dyn Progress,
+        progress: &mut dyn BuildProgress,
     ) -> anyhow::Result<Containers> {
         let mut containers = Containers::default();
         if world.nodes.iter().all(|node| node.image.is_none()) {
@@ -261,9 +261,9 @@ fn source(image: &ContainerImage) -> oci::Source {
     }
 }
 
-fn of_built(built: image::Image, lock: Option<PathBuf>) -> anyhow::Result<Image> {
+fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<Image> {
     let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
-    let image::Image { vmlinux, initramfs, root, digest, .. } = built;
+    let image::BuiltImage { vmlinux, initramfs, root, digest, .. } = built;
     let entries: Vec<Entry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
     let sealed = sealed::of_boot(&vmlinux, &initramfs, root.as_ref(), packages);
@@ -348,7 +348,7 @@ struct StageReport<'p> {
     is_slow: bool,
 }
 
-impl Progress for StageReport<'_> {
+impl BuildProgress for StageReport<'_> {
     fn at(&mut self, stage: Stage, done: u64, total: u64) {
         self.is_slow |= matches!(stage, Stage::Download | Stage::Unpack | Stage::Root);
         let shown =

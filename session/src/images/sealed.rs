@@ -55,14 +55,14 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
     let gate = cache.enter()?;
     let folder = seal::beside(&world.file).join(IMAGES);
     let find = |blob: &Blob| find(&folder, blob, cache);
-    let built = image::Image {
+    let built = image::BuiltImage {
         vmlinux: find(&images.vmlinux)?,
         initramfs: find(&images.initramfs)?,
         root: images.root.as_ref().map(find).transpose()?,
         digest: String::new(),
         lock: Lock::new(""),
     };
-    let built = image::Image {
+    let built = image::BuiltImage {
         digest: image::digest(&built.vmlinux, &built.initramfs, built.root.as_ref()),
         ..built
     };

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Base;
-use crate::image::Image;
+use crate::image::PageImage;
 use crate::moment::{IMAGE_PAGES_MAX, MomentFile, MomentInfo, MomentParts};
 use crate::page::{PAGE, PageBytes, Pool};
 use crate::tree::{Entry, Tree};
@@ -27,7 +27,7 @@ fn content(kind: u8) -> PageBytes {
     content
 }
 
-fn image(pool: &Pool, mut image: Image, writes: &BTreeMap<u64, u8>) -> Image {
+fn image(pool: &Pool, mut image: PageImage, writes: &BTreeMap<u64, u8>) -> PageImage {
     let pages = image.pages();
     for (&index, &kind) in writes.iter().filter(|&(&index, _)| index < pages) {
         image.set(pool, index, &content(kind));
@@ -37,7 +37,7 @@ fn image(pool: &Pool, mut image: Image, writes: &BTreeMap<u64, u8>) -> Image {
 fn writes() -> impl Strategy<Value = BTreeMap<u64, u8>> {
     proptest::collection::btree_map(0u64..300, 0u8..8, 0..60)
 }
-fn same(a: &Image, b: &Image) -> bool {
+fn same(a: &PageImage, b: &PageImage) -> bool {
     let mut same = a.pages() == b.pages();
     a.differing(b, |_| same = false);
     same
@@ -81,7 +81,7 @@ proptest! {
     fn bases_come_back(pages in 0u64..300, writes in writes(), over in writes()) {
         let folder = tempfile::tempdir().unwrap();
         let (pool, path) = (Pool::default(), folder.path().join("base"));
-        let written = image(&pool, Image::zero(pages), &writes);
+        let written = image(&pool, PageImage::zero(pages), &writes);
         let digest = BaseFile::write(&path, &written).unwrap();
         let file = BaseFile::open(&path).unwrap();
         prop_assert_eq!((file.digest(), file.pages()), (digest, pages));
@@ -94,7 +94,7 @@ proptest! {
             prop_assert_eq!((file.page(index), file.hash(index)), (written.page(index), written.hash(index)));
         }
         prop_assert_eq!((file.page(pages), file.hash(pages)), (None, None));
-        let on = Image::on(Arc::new(Base::File(file)));
+        let on = PageImage::on(Arc::new(Base::File(file)));
         prop_assert!(same(&on, &written));
 
         // The same content written in another order gives the same file, and other content gives another digest.
@@ -103,7 +103,7 @@ proptest! {
         let other = BaseFile::write(&again, &changed).unwrap();
         prop_assert_eq!(other == digest, same(&changed, &written));
         prop_assert_eq!(fs::read(&again).unwrap() == raw, same(&changed, &written));
-        prop_assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&again).unwrap()))), &changed));
+        prop_assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&again).unwrap()))), &changed));
     }
 
     /// A base in memory is the base that would be written, and an image moves from one base to another.
@@ -111,7 +111,7 @@ proptest! {
     fn bases_in_memory_equal_files(below in writes(), above in writes(), other in writes(), pages in 250u64..310) {
         let folder = tempfile::tempdir().unwrap();
         let (pool, path) = (Pool::default(), folder.path().join("base"));
-        let written = image(&pool, Image::zero(pages), &below);
+        let written = image(&pool, PageImage::zero(pages), &below);
         let digest = BaseFile::write(&path, &written).unwrap();
         let made = BaseFile::in_memory(&path, &written).unwrap();
         made.verify_all().unwrap();
@@ -125,8 +125,8 @@ proptest! {
         // Nothing can change what machines map.
         prop_assert!(made.file().write_all_at(&[1], 0).is_err() && made.file().set_len(0).is_err());
 
-        let changed = image(&pool, Image::on(Arc::new(Base::File(made))), &above);
-        let others = image(&pool, Image::zero(pages), &other);
+        let changed = image(&pool, PageImage::on(Arc::new(Base::File(made))), &above);
+        let others = image(&pool, PageImage::zero(pages), &other);
         let others = Arc::new(Base::File(BaseFile::in_memory(&path, &others).unwrap()));
         let moved = changed.over(&pool, &others);
         prop_assert!(same(&moved, &changed));
@@ -151,16 +151,16 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (pool, path) = (Pool::default(), folder.path().join("moment"));
         let base = folder.path().join("base");
-        BaseFile::write(&base, &image(&pool, Image::zero(300), &below)).unwrap();
+        BaseFile::write(&base, &image(&pool, PageImage::zero(300), &below)).unwrap();
         let base = Arc::new(Base::File(BaseFile::open(&base).unwrap()));
         let states: Vec<Vec<u8>> = states.into_iter().map(|state| state.repeat(repeats)).collect();
         let entry = |kind| pool.intern(&content(kind)).map_or(Entry::Zero, Entry::Page);
         let tree: Tree = tree.into_iter().map(|(index, kind)| (index, entry(kind))).collect();
         let mut parts = MomentParts::default();
         parts.states.extend(states.into_iter().enumerate().map(|(i, state)| (format!("state {i}"), state.into())));
-        parts.images.insert("zero".into(), image(&pool, Image::zero(250), &writes[0]));
-        parts.images.insert("one".into(), image(&pool, Image::on(Arc::clone(&base)), &writes[1]));
-        parts.images.insert("other".into(), image(&pool, Image::on(Arc::clone(&base)), &writes[2]));
+        parts.images.insert("zero".into(), image(&pool, PageImage::zero(250), &writes[0]));
+        parts.images.insert("one".into(), image(&pool, PageImage::on(Arc::clone(&base)), &writes[1]));
+        parts.images.insert("other".into(), image(&pool, PageImage::on(Arc::clone(&base)), &writes[2]));
         parts.trees.insert("blocks".into(), tree);
         let info = MomentInfo { label, vtime, seed, key, state_version };
         let header = MomentFile::write(&path, &info, &parts).unwrap();
@@ -203,7 +203,7 @@ proptest! {
 
 /// Returns the number of distinct page contents in the parts.
 fn distinct(parts: &MomentParts) -> u64 {
-    let trees = parts.images.values().map(Image::delta).chain(parts.trees.values());
+    let trees = parts.images.values().map(PageImage::delta).chain(parts.trees.values());
     let pages: BTreeSet<PageBytes> = trees.flat_map(entries).filter_map(|(_, content)| content).collect();
     pages.len() as u64
 }
@@ -212,13 +212,13 @@ fn distinct(parts: &MomentParts) -> u64 {
 fn every_damage_to_a_base_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
-    let written = image(&Pool::default(), Image::zero(3), &BTreeMap::from([(0, 1), (2, 5)]));
+    let written = image(&Pool::default(), PageImage::zero(3), &BTreeMap::from([(0, 1), (2, 5)]));
     BaseFile::write(&path, &written).unwrap();
     damage(&path, |what| {
         let error = BaseFile::open(&path).expect_err(what).to_string();
         assert!(error.contains(path.to_str().unwrap()), "{what}: {error}");
     });
-    assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
+    assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
 #[test]
@@ -228,9 +228,10 @@ fn every_damage_to_a_moment_is_found() {
     let pool = Pool::default();
     let mut parts = MomentParts::default();
     parts.states.insert("machine".into(), Arc::from(vec![9; 300]));
-    parts
-        .images
-        .insert("memory".into(), image(&pool, Image::zero(300), &BTreeMap::from([(0, 1), (2, 2), (299, 1)])));
+    parts.images.insert(
+        "memory".into(),
+        image(&pool, PageImage::zero(300), &BTreeMap::from([(0, 1), (2, 2), (299, 1)])),
+    );
     let info = MomentInfo { label: "here".into(), ..MomentInfo::default() };
     MomentFile::write(&path, &info, &parts).unwrap();
     damage(&path, |what| {
@@ -246,7 +247,7 @@ fn large_moments_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("moment");
     let (pool, pages) = (Pool::default(), 64 * 64 + 7);
-    let mut memory = Image::zero(pages);
+    let mut memory = PageImage::zero(pages);
     for index in 0..pages {
         let mut content = [0; PAGE];
         content[..8].copy_from_slice(&(index + 1).to_le_bytes());
@@ -274,7 +275,7 @@ fn large_moments_come_back() {
 fn other_kinds_and_formats_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let (base, moment) = (folder.path().join("base"), folder.path().join("moment"));
-    BaseFile::write(&base, &Image::zero(1)).unwrap();
+    BaseFile::write(&base, &PageImage::zero(1)).unwrap();
     MomentFile::write(&moment, &MomentInfo::default(), &MomentParts::default()).unwrap();
     let error = |result: Result<(), FileError>| result.unwrap_err().to_string();
     assert_eq!(error(BaseFile::open(&moment).map(drop)), format!("{}: not a base file", moment.display()));
@@ -300,14 +301,14 @@ fn other_kinds_and_formats_are_refused_by_name() {
 fn open_files_survive_their_names() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
-    let written = image(&Pool::default(), Image::zero(9), &BTreeMap::from([(0, 1), (5, 5)]));
+    let written = image(&Pool::default(), PageImage::zero(9), &BTreeMap::from([(0, 1), (5, 5)]));
     BaseFile::write(&path, &written).unwrap();
     let first = BaseFile::open(&path).unwrap();
-    BaseFile::write(&path, &Image::zero(3)).unwrap();
+    BaseFile::write(&path, &PageImage::zero(3)).unwrap();
     first.verify_all().unwrap();
     fs::remove_file(&path).unwrap();
     first.verify_all().unwrap();
-    assert!(same(&Image::on(Arc::new(Base::File(first))), &written));
+    assert!(same(&PageImage::on(Arc::new(Base::File(first))), &written));
 }
 
 /// A base is sparse: zero pages take no disk space, and verification does not read them.
@@ -317,12 +318,12 @@ fn zeroes_take_no_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
     let pages = 1 << 24;
-    let written = image(&Pool::default(), Image::zero(pages), &BTreeMap::from([(0, 1), (200, 5)]));
+    let written = image(&Pool::default(), PageImage::zero(pages), &BTreeMap::from([(0, 1), (200, 5)]));
     BaseFile::write(&path, &written).unwrap();
     let metadata = fs::metadata(&path).unwrap();
     assert!(metadata.len() > pages * PAGE as u64);
     assert!(metadata.blocks() * 512 < 1 << 20, "{} blocks", metadata.blocks());
-    assert!(same(&Image::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
+    assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
 /// A page replaced by a hole is not among the ranges with data, so the damage is found through the index.
@@ -331,7 +332,7 @@ fn missing_pages_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
     let there = [3, 4, 9, 39];
-    let written = image(&Pool::default(), Image::zero(40), &there.map(|index| (index, 5)).into());
+    let written = image(&Pool::default(), PageImage::zero(40), &there.map(|index| (index, 5)).into());
     BaseFile::write(&path, &written).unwrap();
     let (whole, data_at) = (fs::read(&path).unwrap(), BaseFile::open(&path).unwrap().data_offset());
     for missing in there {
@@ -351,7 +352,7 @@ fn missing_pages_are_found() {
 fn bases_beyond_the_format_are_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
-    let error = BaseFile::write(&path, &Image::zero(BASE_PAGES_MAX + 1)).unwrap_err().to_string();
+    let error = BaseFile::write(&path, &PageImage::zero(BASE_PAGES_MAX + 1)).unwrap_err().to_string();
     assert_eq!(error, format!("{}: 268435457 pages, at most 268435456 can be stored", path.display()));
     assert!(!path.exists());
 }
@@ -361,7 +362,7 @@ fn bases_beyond_the_format_are_not_written() {
 fn hostile_bases_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base");
-    let written = image(&Pool::default(), Image::zero(20), &BTreeMap::from([(0, 1), (7, 5)]));
+    let written = image(&Pool::default(), PageImage::zero(20), &BTreeMap::from([(0, 1), (7, 5)]));
     BaseFile::write(&path, &written).unwrap();
     let whole = fs::read(&path).unwrap();
     let data_at = BaseFile::open(&path).unwrap().data_offset() as usize;

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use crate::base::Base;
 use crate::file::map::MappedFile;
 use crate::file::{BaseDigest, FileError};
-use crate::image::Image;
+use crate::image::PageImage;
 use crate::page::{PAGE, Pool};
 use crate::tree::Tree;
 use head::Head;
@@ -109,7 +109,7 @@ pub struct MomentParts {
     /// States: bytes that the caller interprets, at most [`STATE_BYTES_MAX`] in all.
     pub states: BTreeMap<String, Arc<[u8]>>,
     /// Images. Only the digests of their bases are stored.
-    pub images: BTreeMap<String, Image>,
+    pub images: BTreeMap<String, PageImage>,
     /// Trees over content that only the caller knows.
     pub trees: BTreeMap<String, Tree>,
 }

@@ -13,7 +13,7 @@ use super::{CHUNK_BYTES, CHUNK_PAGES, IMAGE_PAGES_MAX, MomentParts, NAME_BYTES_M
 use crate::base::Base;
 use crate::file::wire::Reader;
 use crate::file::{BaseDigest, FileError, decompress};
-use crate::image::Image;
+use crate::image::PageImage;
 use crate::page::{PAGE, PageRef, Pool};
 use crate::tree::{Entry, Tree};
 
@@ -213,7 +213,7 @@ impl List<'_> {
         Ok(states)
     }
 
-    fn images(&mut self, bases: &mut Bases<'_>) -> Result<BTreeMap<String, Image>, FileError> {
+    fn images(&mut self, bases: &mut Bases<'_>) -> Result<BTreeMap<String, PageImage>, FileError> {
         self.parts("an image", |list, name| {
             let shown = name.escape_debug();
             let base = match list.reader.u8() {
@@ -229,7 +229,7 @@ impl List<'_> {
                 return Err(list.damaged(format!("image \"{shown}\" has {pages} pages and its base {base}")));
             }
             let delta = list.entries(pages)?;
-            Ok(Image::from_parts(base, pages, &delta))
+            Ok(PageImage::from_parts(base, pages, &delta))
         })
     }
 

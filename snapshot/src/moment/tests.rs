@@ -25,7 +25,7 @@ impl Forged {
         let mut parts = MomentParts::default();
         parts.states.insert("a".into(), Arc::from(vec![9; 300]));
         parts.states.insert("b".into(), Arc::from(vec![8; 10]));
-        let mut image = Image::zero(300);
+        let mut image = PageImage::zero(300);
         [(0, 1), (2, 2), (5, 1), (299, 3)].into_iter().for_each(|(i, byte)| {
             image.set(&pool, i, &page(byte));
         });

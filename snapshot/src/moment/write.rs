@@ -12,7 +12,7 @@ use super::{
 };
 use crate::file::atomic::{Temporary, write_atomically};
 use crate::file::{FileError, ZSTD_LEVEL, wire};
-use crate::image::Image;
+use crate::image::PageImage;
 use crate::page::{PAGE, PageHash, PageRef};
 use crate::tree::{Entry, Tree};
 
@@ -74,7 +74,7 @@ fn check(path: &Path, info: &MomentInfo, parts: &MomentParts) -> Result<(), File
         at_most("bytes of a part's name", name.len() as u64, NAME_BYTES_MAX as u64)?;
     }
     let trees = parts.trees.values().map(|tree| tree.last().map_or(0, |last| last.saturating_add(1)));
-    let mut lengths = parts.images.values().map(Image::pages).chain(trees);
+    let mut lengths = parts.images.values().map(PageImage::pages).chain(trees);
     lengths.try_for_each(|pages| at_most("pages of an image", pages, IMAGE_PAGES_MAX))
 }
 fn state_bytes(parts: &MomentParts) -> u64 {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use lineage::Lineage;
 
-use crate::image::Image;
+use crate::image::PageImage;
 use crate::page::PAGE;
 use crate::tree::{Entry, Tree};
 
@@ -51,9 +51,9 @@ impl Layered for Tree {
     }
 }
 
-impl Layered for Image {
+impl Layered for PageImage {
     /// The base is not counted. Images over different bases share nothing.
-    fn bytes_beyond(&self, ancestor: &Image) -> u64 {
+    fn bytes_beyond(&self, ancestor: &PageImage) -> u64 {
         match Arc::ptr_eq(self.base(), ancestor.base()) {
             true => self.delta().bytes_beyond(ancestor.delta()),
             false => self.delta().bytes_beyond(&Tree::new()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use everett_explorer::coverage::Gaps;
-use everett_explorer::fit::Fit;
+use everett_explorer::length_defaults::LengthDefaults;
 use everett_explorer::report::{About, Report};
 use everett_explorer::run::{
     Difference, Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName,
@@ -95,7 +95,7 @@ pub(super) fn recorded(world: &World) -> Value {
 pub(super) fn load_again(header: &Header) -> anyhow::Result<(World, Inputs)> {
     let (mut world, inputs) = everett_world_file::load_listed(Path::new(&header.world_file))?;
     world.explore.strategy = header.strategy.0.parse::<StrategyKind>()?;
-    world.explore.fit(recorded_fit(header));
+    world.explore.set_absent(recorded_defaults(header));
     Ok((world, inputs))
 }
 
@@ -106,10 +106,10 @@ fn unchanged(header: &Header) -> Option<World> {
 }
 
 /// Returns the recorded values of settings that the world file leaves open.
-pub(super) fn recorded_fit(header: &Header) -> Fit {
+pub(super) fn recorded_defaults(header: &Header) -> LengthDefaults {
     let checks = header.world.pointer("/explore/checks").and_then(Value::as_u64);
     let checks = checks.and_then(|checks| u32::try_from(checks).ok());
-    Fit { in_flight: header.in_flight, checks: checks.unwrap_or(Fit::default().checks) }
+    LengthDefaults { in_flight: header.in_flight, checks: checks.unwrap_or(LengthDefaults::default().checks) }
 }
 
 /// Returns the error of a world of a finding file that is not the one of the finding.
@@ -253,9 +253,9 @@ mod tests {
         let text = "[[node]]\nname = \"a\"\n[[property]]\nname = \"p\"\nnever = \"bad\"\n";
         std::fs::write(&file, text).unwrap();
         let mut world = common::load(&file).unwrap();
-        let fit = Fit { in_flight: 7, checks: 30 };
+        let defaults = LengthDefaults { in_flight: 7, checks: 30 };
         world.explore.strategy = StrategyKind::Uniform;
-        world.explore.fit(fit);
+        world.explore.set_absent(defaults);
         let header = Header {
             schema_version: SCHEMA_VERSION,
             everett: String::new(),
@@ -266,7 +266,7 @@ mod tests {
             world: recorded(&world),
             seed: 1,
             strategy: StrategyName(StrategyKind::Uniform.name().to_owned()),
-            in_flight: fit.in_flight,
+            in_flight: defaults.in_flight,
             root_ns: 0,
             segment_ns: world.explore.segment.0,
             horizon_ns: world.explore.horizon.0,

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::Kind;
-use everett_explorer::fit::{Fit, Length};
-use everett_explorer::report::{Promise, TestCommand, Worth, final_phases};
+use everett_explorer::length_defaults::{Length, LengthDefaults};
+use everett_explorer::report::{PctGuarantee, TestCommand, Thoroughness, final_phases};
 use everett_explorer::run::{Budget, End, FinalPhases, Header, Journal, Why};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
+use everett_session::explore::cpu_time::CpuTime;
 use everett_session::explore::expedition::{self, Limits};
-use everett_session::explore::quarters::Quarter;
-use everett_session::explore::spent::Spent;
+use everett_session::explore::resource_use::Quarter;
 use everett_session::explore::worker_pool::Before;
 use everett_session::machines::engines::Engine;
 use everett_session::world::identity::check_version;
@@ -29,7 +29,7 @@ use super::exploration::{self, Explored};
 use super::explore_display::Reporter;
 use super::history::{self, Entry};
 use super::{common, findings, record, report, resources};
-use crate::ui::subject::Subject;
+use crate::ui::exploration_facts::ExplorationFacts;
 use crate::ui::{Ui, live, printable, style};
 
 /// `everett explore`
@@ -108,7 +108,7 @@ struct Summary<'a> {
     merged_cpu_ns: u64,
     /// CPU time of the branches that this process ran, in nanoseconds; `spent` divides it by activity.
     cpu_ns: u64,
-    spent: Spent,
+    spent: CpuTime,
     spent_ns: u64,
     executed: u64,
     states: u64,
@@ -116,9 +116,9 @@ struct Summary<'a> {
     /// Timelines of findings that were recorded.
     recordings: &'a Recordings,
     /// Measures of thoroughness, and of the significance of finding nothing.
-    worth: Worth,
+    worth: Thoroughness,
     /// Probability guarantee of random priorities, under strategy `pct`.
-    promise: Option<Promise>,
+    promise: Option<PctGuarantee>,
     /// Commands of a test template that never succeeded.
     unsuccessful: &'a [TestCommand],
     /// Cost of branches, for each quarter of the branches that this process ran.
@@ -132,7 +132,7 @@ struct Summary<'a> {
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
-    fit(ui, &mut world, length, &args.output)?;
+    set_defaults(ui, &mut world, length, &args.output)?;
     let engine = Engine::choose(args.engine.asked(), world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(engine_options(&args.hidden)?);
@@ -170,8 +170,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 
 /// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists,
 /// otherwise to those that fit the requested length.
-fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
-    let mut fit = Fit::of(length);
+fn set_defaults(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
+    let mut defaults = LengthDefaults::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
         let folder = folder.display();
         format!("-o {folder}: no exploration can continue there; name another folder, or remove this one")
@@ -179,22 +179,26 @@ fn fit(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Res
     if is_run {
         let header = Header::read(folder)?;
         check_version(folder, &header.machine_version)?;
-        let recorded = exploration::recorded_fit(&header);
-        if let Some(note) = note_on_fit(&world.explore, recorded, fit) {
+        let recorded = exploration::recorded_defaults(&header);
+        if let Some(note) = note_on_defaults(&world.explore, recorded, defaults) {
             ui.say(style::paint(style::NOTE, note))?;
         }
-        fit = recorded;
+        defaults = recorded;
     }
-    world.explore.fit(fit);
+    world.explore.set_absent(defaults);
     Ok(())
 }
 
 /// Returns a note if a new exploration of the requested length would use other numbers than the recorded ones.
-fn note_on_fit(explore: &ExploreConfig, recorded: Fit, new: Fit) -> Option<String> {
+fn note_on_defaults(
+    explore: &ExploreConfig,
+    recorded: LengthDefaults,
+    new: LengthDefaults,
+) -> Option<String> {
     // Options that the world file sets are the same for any length.
-    let fitted = |fit| {
+    let fitted = |defaults| {
         let mut explore = explore.clone();
-        explore.fit(fit);
+        explore.set_absent(defaults);
         (explore.in_flight(), explore.checks())
     };
     let ((in_flight, checks), (new_in_flight, new_checks)) = (fitted(recorded), fitted(new));
@@ -245,7 +249,7 @@ pub(super) fn go(
     tell_beginning(ui, setting, &journal, limits)?;
     let clock = Stopwatch::start();
     let sometimes: Vec<String> = setting.abstractions.properties.sometimes().map(str::to_owned).collect();
-    let subject = Subject { header, run: folder, sometimes: &sometimes, limits };
+    let subject = ExplorationFacts { header, run: folder, sometimes: &sometimes, limits };
     let mut reporter = Reporter::begin(ui, &subject, interrupt, clock, form.live)?;
     let outcome = expedition::explore(setting, Some(&mut journal), limits, interrupt, before, &mut reporter);
     let failed = reporter.finish();
@@ -263,8 +267,8 @@ pub(super) fn go(
     let recordings = record::findings(ui, setting, folder, &outcome.merged, form.record_ns, limits.workers)?;
     let folder = folder.display().to_string();
     let progress = &outcome.progress;
-    let promise = Promise::of(header, &outcome.merged);
-    let worth = Worth::of(header, &outcome.merged);
+    let promise = PctGuarantee::of(header, &outcome.merged);
+    let worth = Thoroughness::of(header, &outcome.merged);
     let mut unsuccessful = TestCommand::all(&outcome.merged);
     unsuccessful.retain(|command| command.counts.succeeded == 0);
     let quarters = outcome.quarters.quarters();
@@ -481,19 +485,22 @@ mod tests {
 
     #[test]
     fn a_note_is_made_where_a_fit_differs_and_the_world_leaves_it_open() {
-        let (recorded, new) = (Fit { in_flight: 16, checks: 250_000 }, Fit { in_flight: 8, checks: 500_000 });
+        let (recorded, new) = (
+            LengthDefaults { in_flight: 16, checks: 250_000 },
+            LengthDefaults { in_flight: 8, checks: 500_000 },
+        );
         let note = |text: &str, new| {
             let explore: ExploreConfig = toml::from_str(text).unwrap();
-            note_on_fit(&explore, recorded, new).unwrap_or_default()
+            note_on_defaults(&explore, recorded, new).unwrap_or_default()
         };
         assert!(note("", new).contains("began with 16 branches in flight and checks after 25 % of them"));
         assert!(note("", new).ends_with("would have 8 and 50 % of them"));
         assert_eq!(note("", recorded), "");
         assert_eq!(note("in_flight = 16\nchecks = 250000", new), "");
         // Options that the world file sets do not depend on the length, so no note is made.
-        let same = Fit { checks: 250_000, ..new };
+        let same = LengthDefaults { checks: 250_000, ..new };
         assert_eq!(note("in_flight = 16", same), "");
-        assert_eq!(note("checks = 250000", Fit { in_flight: 16, ..new }), "");
+        assert_eq!(note("checks = 250000", LengthDefaults { in_flight: 16, ..new }), "");
         assert!(note("in_flight = 16", new).ends_with("would have 16 and 50 % of them"));
     }
 

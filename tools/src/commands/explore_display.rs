@@ -1,8 +1,8 @@
 //! The display of an exploration that goes on: findings as they come, and a bar or the live view.
 
 use everett_explorer::coverage::Dictionary;
-use everett_explorer::property::words::declared;
-use everett_explorer::run::{Brief, Hit, Record};
+use everett_explorer::property::violation_text::declared;
+use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::Vtime;
@@ -10,14 +10,14 @@ use everett_session::explore::expedition::{Onlooker, Progress, Sight};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::ui::exploration_facts::ExplorationFacts;
 use crate::ui::live::Live;
 use crate::ui::progress::ExploreBar;
-use crate::ui::subject::Subject;
 use crate::ui::{Ui, printable, style};
 
 /// A line of `--json` for a finding.
 #[derive(Serialize)]
-struct Found<'a> {
+struct FindingLine<'a> {
     kind: &'static str,
     branch: u64,
     path: String,
@@ -36,7 +36,7 @@ enum Display {
 /// Returns the live view if it is wanted and the terminal allows it, else a bar.
 fn display(
     ui: &Ui,
-    subject: &Subject<'_>,
+    subject: &ExplorationFacts<'_>,
     interrupt: &Interrupt,
     clock: Stopwatch,
     live: bool,
@@ -67,7 +67,7 @@ impl<'u> Reporter<'u> {
     /// Begins the display: the live view if it is wanted and the terminal allows it, else a bar.
     pub(super) fn begin(
         ui: &'u Ui,
-        subject: &Subject<'u>,
+        subject: &ExplorationFacts<'u>,
         interrupt: &'u Interrupt,
         clock: Stopwatch,
         live: bool,
@@ -118,7 +118,7 @@ impl Onlooker for Reporter<'_> {
             }
             Display::Plain(bar) => bar.suspend(|| {
                 let path = record.path.to_string();
-                self.ui.record(&Found { kind: "found", branch: record.choice, path, hit })?;
+                self.ui.record(&FindingLine { kind: "found", branch: record.choice, path, hit })?;
                 self.ui.say(line)
             }),
         };
@@ -129,9 +129,9 @@ impl Onlooker for Reporter<'_> {
         }
     }
 
-    fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
+    fn branch(&mut self, input: &MergeInput, dictionary: &Dictionary) {
         if let Display::Live(live, _) = &mut self.display {
-            live.branch(brief, dictionary);
+            live.branch(input, dictionary);
         }
     }
 

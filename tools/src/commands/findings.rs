@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use everett_explorer::property::words::violation;
+use everett_explorer::property::violation_text::violation;
 use everett_explorer::run::{Finding, Header, RunError};
 use everett_input::units::Vtime;
 use everett_report::scene::{Scene, story};

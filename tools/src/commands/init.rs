@@ -12,7 +12,7 @@ use everett_world_file::{ContainerImage, NODES_MAX};
 use serde::Serialize;
 
 use super::common::WORLD_FILE;
-use super::{Outcome, trial};
+use super::{Outcome, trial_boot};
 use crate::features;
 use crate::ui::{Ui, printable, style};
 
@@ -103,7 +103,8 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
             ))?;
             let interrupt = Interrupt::install()?;
             let name = package.split('=').next().unwrap_or(&package);
-            let units = trial::run(ui, &world, &["sh", "-c", init::UNITS_SCRIPT, "sh", name], &interrupt)?;
+            let units =
+                trial_boot::run(ui, &world, &["sh", "-c", init::UNITS_SCRIPT, "sh", name], &interrupt)?;
             match init::unit_of(&package, &units.lines) {
                 Some(unit) => {
                     let unit = Box::new(unit);
@@ -124,7 +125,7 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
     ui.say(style::paint(style::FAINT, "a trial boot shows at which port the server listens"))?;
     let interrupt = Interrupt::install()?;
     let world = init::draft(&machines, &one)?.world;
-    let shown = trial::run(ui, &world, &["sh", "-c", init::LISTENING_SCRIPT], &interrupt)?;
+    let shown = trial_boot::run(ui, &world, &["sh", "-c", init::LISTENING_SCRIPT], &interrupt)?;
     if let Some(found) = init::listening(&shown.lines).first() {
         draft = match machines {
             Machines::Installed { package, unit, .. } => {
@@ -138,7 +139,7 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
 }
 
 /// Returns a line about a service that ended in a trial boot.
-fn of_trial(shown: &trial::Trial) -> Option<String> {
+fn of_trial(shown: &trial_boot::TrialBoot) -> Option<String> {
     let status = shown.ended.as_ref()?;
     let last = shown.last.last().map_or(String::new(), |line| format!(", and printed: {line}"));
     Some(format!("in a trial boot the server ended with {status}{last}"))

@@ -60,7 +60,7 @@ mod serve;
 mod show;
 mod shrink;
 mod timeline;
-mod trial;
+mod trial_boot;
 mod verify;
 
 use std::io;

@@ -31,7 +31,7 @@ pub enum Args {
     Save {
         /// The timeline
         #[command(flatten)]
-        place: Place,
+        place: TimelinePoint,
         /// Name of the moment [default: made of the seed and the vtime]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
@@ -72,7 +72,7 @@ pub enum Args {
 
 /// A place on a timeline.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Place {
+pub struct TimelinePoint {
     /// The world file
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
@@ -144,7 +144,7 @@ fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
     Ok(engine)
 }
 
-fn save(ui: &Ui, asked: Asked, place: &Place, name: Option<&str>) -> anyhow::Result<()> {
+fn save(ui: &Ui, asked: Asked, place: &TimelinePoint, name: Option<&str>) -> anyhow::Result<()> {
     if let Some(name) = name {
         check_name(name).map_err(anyhow::Error::msg)?;
     }

@@ -11,7 +11,7 @@ use everett_explorer::search::{Fork, Path};
 use everett_world_file::World;
 use serde_json::{Value, json};
 
-use super::exploration::recorded_fit;
+use super::exploration::recorded_defaults;
 
 /// Maximum number of branches whose faults are listed. If a run has more, only those with a finding are listed.
 const BRANCHES_MAX: usize = 4_000;
@@ -36,7 +36,7 @@ pub(super) fn of_branches(
 ) -> BTreeMap<u64, Vec<Value>> {
     let Ok(strategy) = header.strategy.0.parse::<StrategyKind>() else { return BTreeMap::new() };
     world.explore.strategy = strategy;
-    world.explore.fit(recorded_fit(header));
+    world.explore.set_absent(recorded_defaults(header));
     let table = |name: &str| header.world.get(name).cloned().unwrap_or_default();
     if json!(world.faults) != table("faults") || json!(world.explore) != table("explore") {
         return BTreeMap::new();

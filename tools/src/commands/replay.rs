@@ -15,7 +15,7 @@ use everett_session::explore::regression::Regression;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
-use everett_session::explore::witness::Found;
+use everett_session::explore::witness::HitWithEvidence;
 use everett_session::finding_file::{self, ImagesTo};
 use everett_session::machines::EngineOptions;
 use everett_session::machines::engines::Engine;
@@ -215,8 +215,8 @@ fn again(
     }
 }
 
-fn tell_found(ui: &Ui, found: &[Found]) -> anyhow::Result<Outcome> {
-    for Found { hit, .. } in found {
+fn tell_found(ui: &Ui, found: &[HitWithEvidence]) -> anyhow::Result<Outcome> {
+    for HitWithEvidence { hit, .. } in found {
         let line = format!("{}: {}", printable(&hit.property), printable(&hit.text));
         ui.say(style::paint(style::BAD, line))?;
     }
@@ -233,7 +233,7 @@ fn summary<'f>(
     vtime_ns: u64,
     trail: Option<String>,
     same: bool,
-    found: impl IntoIterator<Item = &'f Found>,
+    found: impl IntoIterator<Item = &'f HitWithEvidence>,
     clock: &Stopwatch,
 ) -> anyhow::Result<()> {
     let found = found.into_iter().map(|found| &*found.hit.property).collect();

@@ -86,7 +86,7 @@ fn listen(listener: &TcpListener, port: u16, pages: &Arc<Pages>, policy: &Arc<st
             thread::park_timeout(PAUSE);
             continue;
         };
-        let Some(place) = Place::take(&open) else { continue };
+        let Some(place) = ConnectionSlot::take(&open) else { continue };
         let (pages, policy) = (Arc::clone(pages), Arc::clone(policy));
         // Without a thread the connection is closed, and the browser asks again.
         let _ = thread::Builder::new().name("connection".to_owned()).spawn(move || {
@@ -98,18 +98,18 @@ fn listen(listener: &TcpListener, port: u16, pages: &Arc<Pages>, policy: &Arc<st
 }
 
 /// Place of a connection among those that are open. The drop gives it back.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl ConnectionSlot {
     /// Takes a place; `None` if all are taken.
-    fn take(open: &Arc<AtomicUsize>) -> Option<Place> {
+    fn take(open: &Arc<AtomicUsize>) -> Option<ConnectionSlot> {
         let number = open.fetch_add(1, Ordering::SeqCst) + 1;
-        let place = Place(Arc::clone(open));
+        let place = ConnectionSlot(Arc::clone(open));
         (number <= CONNECTIONS_MAX).then_some(place)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -164,11 +164,12 @@ mod tests {
     #[test]
     fn connections_beyond_the_bound_have_no_place() {
         let open = Arc::default();
-        let mut places: Vec<Place> = (0..CONNECTIONS_MAX).map(|_| Place::take(&open).unwrap()).collect();
-        assert!(Place::take(&open).is_none());
-        assert!(Place::take(&open).is_none(), "one that had none took none");
+        let mut places: Vec<ConnectionSlot> =
+            (0..CONNECTIONS_MAX).map(|_| ConnectionSlot::take(&open).unwrap()).collect();
+        assert!(ConnectionSlot::take(&open).is_none());
+        assert!(ConnectionSlot::take(&open).is_none(), "one that had none took none");
         places.pop();
-        let again = Place::take(&open);
-        assert!(again.is_some() && Place::take(&open).is_none());
+        let again = ConnectionSlot::take(&open);
+        assert!(again.is_some() && ConnectionSlot::take(&open).is_none());
     }
 }

@@ -1,18 +1,19 @@
 //! Output: text or JSON lines on standard output, progress and errors on standard error.
 //!
 //! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars; [`live`] the view of
-//!   an exploration, and [`subject`] what it shows. A build without the feature `view` has `no_live` in place of the view.
+//!   an exploration, and [`exploration_facts`] what it shows. A build without the feature `view` has `no_live` in place
+//!   of the view.
 //!
 //! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
 //! terminals. Text that a guest wrote never reaches a terminal with control characters: commands pass it through
 //! [`printable`], and [`Ui`] removes every escape sequence except its own colours.
 
+pub mod exploration_facts;
 #[cfg(feature = "view")]
 pub mod live;
 #[cfg(not(feature = "view"))]
 pub(crate) mod no_live;
 pub mod progress;
-pub mod subject;
 
 #[cfg(not(feature = "view"))]
 pub(crate) use no_live as live;

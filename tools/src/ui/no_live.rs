@@ -3,12 +3,12 @@
 use std::io;
 
 use everett_explorer::coverage::Dictionary;
-use everett_explorer::run::{Brief, Hit, Record};
+use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_session::explore::expedition::{Progress, Sight};
 
-use super::subject::Subject;
+use super::exploration_facts::ExplorationFacts;
 
 /// Live view of an exploration. The type has no values, because this build has no view.
 pub(crate) enum Live {}
@@ -19,7 +19,7 @@ pub(crate) const fn is_possible() -> bool {
 }
 
 impl Live {
-    pub(crate) fn begin(_: &Subject<'_>, _: &Interrupt, _: Stopwatch) -> io::Result<Live> {
+    pub(crate) fn begin(_: &ExplorationFacts<'_>, _: &Interrupt, _: Stopwatch) -> io::Result<Live> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -27,7 +27,7 @@ impl Live {
         match *self {}
     }
 
-    pub(crate) fn branch(&mut self, _: &Brief, _: &Dictionary) {
+    pub(crate) fn branch(&mut self, _: &MergeInput, _: &Dictionary) {
         match *self {}
     }
 

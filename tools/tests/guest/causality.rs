@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::explore::Place;
+use crate::explore::TestFolder;
 use crate::support::{image, shown};
 
 /// A program that draws a number before each of its 60 lines. The number before line 25 decides whether it prints
@@ -48,7 +48,7 @@ fn found(output: &Output) -> Value {
 #[test]
 fn the_named_step_is_the_one_that_decides() {
     image();
-    let place = Place::new(WORLD);
+    let place = TestFolder::new(WORLD);
     let world = place.path("world.toml");
     for seed in SEEDS {
         let run = place.path(seed);
@@ -78,7 +78,7 @@ fn the_named_step_is_the_one_that_decides() {
     reports_show_it(&place);
 }
 
-fn the_result_does_not_depend_on_the_workers(place: &Place) {
+fn the_result_does_not_depend_on_the_workers(place: &TestFolder) {
     let run = place.path(SEEDS[0]);
     let file = place.path(&format!("{}/causality-1.json", SEEDS[0]));
     let digest = |arguments: &[&str]| {
@@ -98,7 +98,7 @@ fn the_result_does_not_depend_on_the_workers(place: &Place) {
     assert_eq!(none.status.code(), Some(2), "{}", shown(&none));
 }
 
-fn reports_show_it(place: &Place) {
+fn reports_show_it(place: &TestFolder) {
     let run = place.path(SEEDS[1]);
     let report = place.everett(&["report", &run]);
     let text = String::from_utf8_lossy(&report.stdout).into_owned();

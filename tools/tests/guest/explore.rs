@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use everett_explorer::run::{Hit, Merged, Reading, Record, Why as End};
-use everett_explorer::search::{Path as Forks, Place as At, Tree};
+use everett_explorer::search::{ForkPoint, Path as Forks, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
@@ -292,7 +292,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
         (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
     assert!(deep.len() > 5, "{deep:?}");
     let mut runner = PathRunner::new(&setting).unwrap();
-    let path = |choice| outcome.tree.path(At::After(choice)).unwrap();
+    let path = |choice| outcome.tree.path(ForkPoint::After(choice)).unwrap();
     let legs = |runner: &mut PathRunner<'_>, choice| -> Vec<Marks> {
         let branches = runner.journey(&Route::along(path(choice)), &mut ()).unwrap();
         branches.into_iter().map(|branch| branch.marks).collect()
@@ -331,12 +331,12 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
 }
 
 /// Temporary folder with a world file and its lock, for run directories. Commands use the user's cache.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    pub(crate) fn new(world: &str) -> Place {
+impl TestFolder {
+    pub(crate) fn new(world: &str) -> TestFolder {
         let folder = tempfile::tempdir().unwrap();
         let packages = r#"packages = ["openssl", "python3", "redis-server", "redis-tools", "sqlite3"]"#;
         let world = world.replacen("name = \"db\"", &format!("name = \"db\"\n{packages}"), 1);
@@ -344,7 +344,7 @@ impl Place {
         fs::write(folder.path().join("world.toml"), world).unwrap();
         let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/world/world.lock");
         fs::copy(lock, folder.path().join("world.lock")).unwrap();
-        Place { folder }
+        TestFolder { folder }
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -381,7 +381,7 @@ const HELD_LATER: u64 = 5;
 #[test]
 fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     image();
-    let place = Place::new(WORLD);
+    let place = TestFolder::new(WORLD);
     let (world, whole, killed) = (place.path("world.toml"), place.path("whole"), place.path("killed"));
     let explore = |run: &str, jobs: &'static str| {
         ["explore", &world, "--seed", "3", "--branches", "40", "--jobs", jobs, "-o", run].map(str::to_owned)
@@ -461,7 +461,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
 
 /// `explore` records the whole timelines of its findings, so its page has all messages with the times at which they were
 /// sent. Without the recording, the page has the lines that were kept, and `replay --record` makes the same recording.
-fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &str) {
+fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run: &str) {
     let data = || {
         let page = fs::read_to_string(format!("{run}/report.html")).unwrap();
         let (_, json) = page.split_once("id=\"data\">").unwrap();
@@ -518,7 +518,7 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &Place, run: &st
 
 /// Checks that `everett shrink`, interrupted after it has shown the finding again, writes the best plan so far, and
 /// that `everett replay` shows the finding from that file.
-fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
+fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
     command
@@ -559,7 +559,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &Place, run: &str) {
 #[test]
 fn a_short_exploration_has_few_branches_in_flight() {
     image();
-    let place = Place::new(&WORLD.replace("in_flight = 4\n", "").replace("checks = 200000\n", ""));
+    let place = TestFolder::new(&WORLD.replace("in_flight = 4\n", "").replace("checks = 200000\n", ""));
     let (world, run) = (place.path("world.toml"), place.path("run"));
     let first =
         place.everett(&["explore", &world, "--seed", "3", "--branches", "300", "--until-found", "-o", &run]);
@@ -678,7 +678,7 @@ fn worlds_that_never_begin_are_errors() {
         ("exit 7", "exit status 7"),
         ("echo c > /proc/sysrq-trigger", "machine stopped"),
     ] {
-        let place = Place::new(&world(service));
+        let place = TestFolder::new(&world(service));
         let output = place.everett(&[
             "explore",
             &place.path("world.toml"),
@@ -697,7 +697,7 @@ fn worlds_that_never_begin_are_errors() {
 /// Declarations of a world file are checked before anything boots.
 #[test]
 fn declarations_are_checked_first() {
-    let place = Place::new("[[node]]\nname = \"db\"\n[[property]]\nname = \"p\"\nnever = \"(\"\n");
+    let place = TestFolder::new("[[node]]\nname = \"db\"\n[[property]]\nname = \"p\"\nnever = \"(\"\n");
     let output = place.everett(&["explore", &place.path("world.toml"), "-o", &place.path("run")]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
@@ -729,7 +729,7 @@ fn a_dead_engine_is_no_result() {
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();
-    let place = Place::new(WORLD);
+    let place = TestFolder::new(WORLD);
     let (world, whole, failed) = (place.path("world.toml"), place.path("whole"), place.path("failed"));
     let explore = |run: &str, branches: &str, more: &[&str]| {
         let arguments = ["explore", &world, "--seed", "3", "--branches", branches, "--jobs", "2", "-o", run];

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::explore::Place;
+use crate::explore::TestFolder;
 use crate::support::{image, shown};
 
 /// World whose program counts aloud. Its words come from a file beside the world file, its script from elsewhere.
@@ -76,7 +76,7 @@ fn refused(output: &Output) -> String {
 }
 
 /// Explores the world, exports its finding twice, and removes everything else. Returns the two files and the trail.
-fn exported(place: &Place) -> (String, String, String) {
+fn exported(place: &TestFolder) -> (String, String, String) {
     let script = tempfile::NamedTempFile::new().unwrap();
     fs::write(script.path(), SCRIPT).unwrap();
     let world = place.path("world.toml");
@@ -121,7 +121,7 @@ fn exported(place: &Place) -> (String, String, String) {
 #[test]
 fn a_finding_is_found_again_elsewhere_from_one_file() {
     image();
-    let place = Place::new(WORLD);
+    let place = TestFolder::new(WORLD);
     let (with, without, recorded) = exported(&place);
     let caches = tempfile::tempdir().unwrap();
     let cache = caches.path().join("with");
@@ -191,7 +191,7 @@ fn words_of(world: &Path) -> PathBuf {
 }
 
 /// Files of which a byte is another, which are cut off, or which are of another machine version.
-fn tampered(place: &Place, file: &str) {
+fn tampered(place: &TestFolder, file: &str) {
     let whole = fs::read(file).unwrap();
     let bad = place.path("bad");
     for at in [0, 5, 100, whole.len() / 2, whole.len() - 1] {

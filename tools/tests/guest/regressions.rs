@@ -7,7 +7,7 @@ use std::process::Output;
 use everett_explorer::run::Header;
 use serde_json::{Value, json};
 
-use crate::explore::Place;
+use crate::explore::TestFolder;
 use crate::support::{MS, image, shown};
 
 /// World whose only program counts aloud. The path of [`replayed`] forks at its root and 200 ms later.
@@ -35,7 +35,7 @@ only = ["reseed"]
 
 /// Replays a regression file of a path with two forks, for a finding of `property`. The timeline's name in the file is
 /// that of another world.
-fn replayed(place: &Place, property: &str, plan: &[Value]) -> Output {
+fn replayed(place: &TestFolder, property: &str, plan: &[Value]) -> Output {
     let root_ns = Header::read(Path::new(&place.path("run"))).expect("the run directory").root_ns;
     let file = place.path("regression.json");
     let regression = json!({
@@ -56,9 +56,9 @@ fn replayed(place: &Place, property: &str, plan: &[Value]) -> Output {
 }
 
 /// Returns a folder with the world and a run directory of it, which says when its root moment is.
-fn explored() -> Place {
+fn explored() -> TestFolder {
     image();
-    let place = Place::new(WORLD);
+    let place = TestFolder::new(WORLD);
     let output =
         place.everett(&["explore", &place.path("world.toml"), "--branches", "1", "-o", &place.path("run")]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", shown(&output));

@@ -7,10 +7,10 @@
 mod cmdline;
 mod elf;
 mod paging;
-mod small;
+mod small_kernel;
 mod zero_page;
 
-pub use small::{SMALL_KERNEL_ENTRY, small_kernel};
+pub use small_kernel::{SMALL_KERNEL_ENTRY, small_kernel};
 
 pub use cmdline::{DEFAULT_CMDLINE, EXIT_CMDLINE, checked_cmdline};
 pub use elf::Kernel;

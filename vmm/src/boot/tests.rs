@@ -2,7 +2,7 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::small::small_kernel;
+use super::small_kernel::small_kernel;
 use super::*;
 use crate::layout::RAM_BYTES_MIN;
 

@@ -8,7 +8,7 @@
 //! - `base`, `map`: the content under the written blocks; `content`: the content that reads see
 //! - `write`: changes that requests make; `cache`: the versions that are not durable yet
 //! - `loss`: the effect of a loss of power on these versions and on requests in flight
-//! - `faults`: errors, latency, no room; `rot`: bits that flip; `draw`: draws
+//! - `faults`: errors, latency, no room; `bit_rot`: bits that flip; `draw`: draws
 //! - `moment`: a disk at a stop
 //!
 //! Not here: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
@@ -20,6 +20,7 @@
 //! - Random numbers are drawn only for an active fault, for bit rot, at a loss of power and at a reset of the machine.
 
 mod base;
+mod bit_rot;
 mod cache;
 mod content;
 mod draw;
@@ -27,7 +28,6 @@ mod faults;
 mod loss;
 mod map;
 mod moment;
-mod rot;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,11 +46,11 @@ use content::Content;
 use faults::Faults;
 use map::MappedFile;
 
+pub use bit_rot::{FlippedBit, ROT_BITS_MAX};
 pub use cache::{CACHE_BYTES_MAX, LogError};
 pub use faults::{DiskFaultError, FAULTS_MAX};
 pub use loss::{Aborted, LANDING_BYTES_MAX, LossMode, PowerLoss, PowerLossOptions};
 pub use moment::{DiskMoment, DiskMomentError, DiskParts};
-pub use rot::{FlippedBit, ROT_BITS_MAX};
 pub(crate) use write::Change;
 
 /// Bytes of a block, the unit of copy-on-write.

@@ -33,7 +33,7 @@ pub(crate) mod fake;
 pub(crate) mod tests;
 
 use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
-use everett_snapshot::{Image, Pool, Tree};
+use everett_snapshot::{PageImage, Pool, Tree};
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
@@ -154,7 +154,7 @@ pub struct Machine {
     pub(crate) state: State,
     output: Output,
     /// Guest memory at the last moment that was taken or restored.
-    pub(crate) memory: Image,
+    pub(crate) memory: PageImage,
     /// Pages written since `memory` was taken.
     changed: PageSet,
     pub(crate) digest: DigestCache,
@@ -223,7 +223,7 @@ impl Machine {
     /// Creates a machine as [`Machine::new`] does. It is not generic, so it is compiled once.
     fn powered_on(mut config: MachineConfig, engine: Box<MakeEngine<'_>>) -> Result<Machine, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
-        let memory = Image::zero(config.memory_bytes / PAGE);
+        let memory = PageImage::zero(config.memory_bytes / PAGE);
         let (mut state, disks) = State::new(&mut config)?;
         let files = BootFiles {
             kernel: &config.kernel,
@@ -272,7 +272,7 @@ impl Machine {
         };
         let (state, disks) = State::new(&mut config)?;
         let (engine, memory) =
-            (engine(&ram)?, Image::from_parts(base.clone(), moment.memory().pages(), &Tree::new()));
+            (engine(&ram)?, PageImage::from_parts(base.clone(), moment.memory().pages(), &Tree::new()));
         let mut machine = Machine::assemble(config, engine, ram, memory, state, disks)?;
         machine.restore(moment)?;
         Ok(machine)
@@ -283,7 +283,7 @@ impl Machine {
         config: MachineConfig,
         engine: AnyEngine,
         ram: Ram,
-        memory: Image,
+        memory: PageImage,
         state: State,
         disks: Vec<Disk>,
     ) -> Result<Machine, MachineError> {

@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_cpu::CpuState;
-use everett_snapshot::{Image, Pool};
+use everett_snapshot::{PageImage, Pool};
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, State};
@@ -56,7 +56,7 @@ pub struct Moment {
     vtime: u64,
     icount: u64,
     state: Arc<[u8]>,
-    memory: Image,
+    memory: PageImage,
     memory_sum: LeafSum,
     disks: Vec<DiskMoment>,
 }
@@ -75,7 +75,7 @@ impl Moment {
         &self.state
     }
     /// Returns the guest memory.
-    pub fn memory(&self) -> &Image {
+    pub fn memory(&self) -> &PageImage {
         &self.memory
     }
     /// Returns the disks in the order of the machine's configuration.
@@ -84,7 +84,7 @@ impl Moment {
     }
     /// Returns the same moment with its memory on another base. `memory` must have the same content.
     #[must_use]
-    pub fn on(&self, memory: Image) -> Moment {
+    pub fn on(&self, memory: PageImage) -> Moment {
         Moment { memory, ..self.clone() }
     }
 
@@ -95,7 +95,7 @@ impl Moment {
     pub fn from_parts(
         version: u32,
         state: Arc<[u8]>,
-        memory: Image,
+        memory: PageImage,
         disks: &[DiskParts],
     ) -> Result<Moment, MomentError> {
         let stored = Stored::decode(version, &state)?;

@@ -26,7 +26,7 @@ pub(super) struct Item {
     pub(super) flipped: bool,
     /// True while it waits in its sender's card, which is clogged.
     pub(super) in_card: bool,
-    /// Drawn latencies: see `Fate`.
+    /// Drawn latencies: see `FrameFate`.
     pub(super) transit: u64,
     pub(super) late: Option<u64>,
     pub(super) aside: Option<u64>,

@@ -7,8 +7,9 @@
 //!
 //! Map:
 //! - `config`: ports and links; `switch`: choice of the port that gets a frame
-//! - `link`: one direction, its queue and its order; `flight`: all frames on their way, and bounds
-//! - `active`: active faults, with ports in place of names (`pairs`: sets of directions); `fate`: the draws for a frame
+//! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and bounds
+//! - `active`: active faults, with ports in place of names (`pairs`: sets of directions); `frame_fate`: the draws for a
+//!   frame
 //! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults and power begin and end
 //! - [`log`]: outcomes of frames; [`summary`]: their content in a line; [`pcapng`]: captures
 //! - [`endpoint`]: the host's own TCP/IP stack at a port
@@ -26,7 +27,7 @@
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
 //! - Arrivals and their times are a function of configuration, seed, and the calls with their vtimes. They do not
 //!   depend on when deliveries are fetched, nor on the log.
-//! - Faults on one direction do not change the draws of another (`fate`).
+//! - Faults on one direction do not change the draws of another (`frame_fate`).
 //! - Everything is bounded. A frame beyond a bound is dropped, and the log says so.
 
 mod active;
@@ -34,8 +35,8 @@ mod arrive;
 mod change;
 mod config;
 pub mod endpoint;
-mod fate;
-mod flight;
+mod frame_fate;
+mod in_flight;
 mod link;
 pub mod log;
 mod pairs;
@@ -57,8 +58,8 @@ pub use config::{
     NO_LINK, PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
 };
 use everett_streams::{Lineage, Owner, Streams};
-use flight::Flight;
-pub use flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
+use in_flight::InFlight;
+pub use in_flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
 use link::Item;
 use log::{Log, Step, StepKind, Why};
 use summary::Summary;
@@ -93,7 +94,7 @@ struct State {
     attached: u64,
     table: Table,
     faults: Faults,
-    flight: Flight,
+    flight: InFlight,
 }
 
 /// Switch with its links. Its stored form is its state without the log; two wires are equal if they will behave
@@ -119,7 +120,7 @@ impl Wire {
     /// Returns an error if the configuration is invalid.
     pub fn new(config: WireConfig, seed: u64) -> Result<Wire, ConfigError> {
         let topology = Topology::try_from(config)?;
-        let flight = Flight::new(topology.directions());
+        let flight = InFlight::new(topology.directions());
         let state = State {
             topology,
             streams: Streams::new(&Lineage::boot(seed), Owner::Wire),

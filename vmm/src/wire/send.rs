@@ -1,7 +1,7 @@
 //! Sending of frames: from a card into the queues.
 
 use super::Wire;
-use super::fate::{self, Fate};
+use super::frame_fate::{self, FrameFate};
 use super::link::{self, Item};
 use super::log::{Step, StepKind, Why};
 use super::summary::Summary;
@@ -59,7 +59,8 @@ impl Wire {
     fn send_to(&mut self, sent: &Sent, to: u8, bytes: Vec<u8>) {
         let state = &mut self.state;
         let bits = bytes.len() as u64 * 8;
-        let mut fate = fate::draw(&mut state.streams, &state.topology, &state.faults, (sent.port, to), bits);
+        let mut fate =
+            frame_fate::draw(&mut state.streams, &state.topology, &state.faults, (sent.port, to), bits);
         let copies: Vec<Item> = std::mem::take(&mut fate.copies)
             .iter()
             .map(|copy| Item { copy: true, ..item(sent, to, copy, bytes.clone()) })
@@ -131,7 +132,7 @@ impl Wire {
 }
 
 /// Builds an item from a frame and its drawn outcome. It has no sequence number yet.
-fn item(sent: &Sent, to: u8, fate: &Fate, mut bytes: Vec<u8>) -> Item {
+fn item(sent: &Sent, to: u8, fate: &FrameFate, mut bytes: Vec<u8>) -> Item {
     for &bit in &fate.flips {
         link::flip(&mut bytes, bit);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everett_assembler::*;
 use everett_cpu::CacheConfig;
-use everett_snapshot::{Base, BaseFile, Image, Pool};
+use everett_snapshot::{Base, BaseFile, PageImage, Pool};
 use everett_vmm::machine::{Moment, MomentError, STATE_VERSION};
 use everett_vmm::{Machine, MachineConfig, Trail, Until};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();
     let base = Arc::new(Base::File(BaseFile::open(&path).unwrap()));
-    moment.on(Image::on(base))
+    moment.on(PageImage::on(base))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use everett_input::file::{self as input, Reason};
 
-use super::below::below;
+use super::host_path::host_path;
 use super::keys;
 use super::merge;
 use super::value::Value;
@@ -15,7 +15,7 @@ use super::variables::{self, Variables};
 use super::yaml::{self, KeyPath, Kind, Node, Origin, Parsed};
 use crate::error::Error;
 use crate::folder::folder_of;
-use crate::{FILE_BYTES_MAX, confines, seal};
+use crate::{FILE_BYTES_MAX, confinement, seal};
 
 /// Maximum length of a chain of `extends`.
 const EXTENDS_MAX: usize = 16;
@@ -68,7 +68,7 @@ impl<'p> Document<'p> {
         let dotenv = folder_of(first).join(".env");
         seal::note(&dotenv, Path::new(".env"));
         if dotenv.is_file() {
-            confines::check(folder_of(first), &dotenv).map_err(|what| Error::whole(first, what))?;
+            confinement::check(folder_of(first), &dotenv).map_err(|what| Error::whole(first, what))?;
             let found = read_variables(&dotenv, Some(&variables))?;
             variables.extend(found);
         }
@@ -258,7 +258,7 @@ impl Files<'_> {
         let own_file = service.at().origin.file.to_path_buf();
         let file = match file {
             None => own_file.clone(),
-            Some(value) => below(&value, folder_of(self.project), value.text()?)?,
+            Some(value) => host_path(&value, folder_of(self.project), value.text()?)?,
         };
         let services = self.services(&file, variables)?.services;
         let wanted = name.text()?;

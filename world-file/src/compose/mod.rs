@@ -4,48 +4,48 @@
 //! - `yaml`: the text as a bounded tree with lines; `value`: typed access to it; `quantity`: durations and sizes
 //! - `variables`: `${NAME}` and files of variables
 //! - `document`: the file with variables replaced, `extends` carried out and other files merged over it (`merge`), and
-//!   profiles applied; `several`: which files a project has
-//! - `below`: paths of the host
+//!   profiles applied; `project_files`: which files a project has
+//! - `host_path`: paths of the host
 //! - `keys`: what becomes of each key: used, ignored or refused
 //! - `service`: one service; `process`: its process; `mounts`: its volumes and files
 //! - `ports`: the ports that a service names, for `everett init`
 //! - `nodes`: all machines: their names, their order, who hears whom
-//! - `own`: the block `x-everett`, which the readers of world files read
+//! - `x_everett`: the block `x-everett`, which the readers of world files read
 //!
 //! Everything else about a world (links, workload, faults, exploration, properties) comes from that block, or from a
 //! world file with `compose = "compose.yaml"`.
 //!
 //! **Invariants.** As for world files: every error is one line with file, line and key; reading never panics; a key is
-//! used, listed as ignored, or an error; no file outside of the compose file's folder is read (`confines`).
+//! used, listed as ignored, or an error; no file outside of the compose file's folder is read (`confinement`).
 
-mod below;
 mod document;
+#[cfg(test)]
+mod escapes;
+mod host_path;
 mod keys;
 mod merge;
 #[cfg(test)]
-mod merging;
+mod merge_tests;
 mod mounts;
 mod nodes;
-#[cfg(test)]
-mod outside;
-mod own;
 mod ports;
 mod process;
+mod project_files;
 mod quantity;
 mod service;
-mod several;
 #[cfg(test)]
 mod tests;
 mod value;
 mod variables;
+mod x_everett;
 mod yaml;
 
 use std::collections::BTreeMap;
 
 pub(crate) use document::Text;
 pub(crate) use nodes::Composition;
-pub use several::listed;
-pub(crate) use several::{beside, files, named};
+pub use project_files::listed;
+pub(crate) use project_files::{beside, files, named};
 
 use crate::container::ContainerImage;
 use crate::cursor::{Source, Table};
@@ -97,7 +97,7 @@ pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>
     let with_block = own.as_ref().and_then(|node| files.iter().find(|one| *one.file == *node.at.origin.file));
     let text = with_block.or(files.first()).map_or("", |one| one.text);
     let file = with_block.map_or(&*first, |one| one.file);
-    let table = own::table(own.as_deref(), &own::Lines::of(text))?;
+    let table = x_everett::table(own.as_deref(), &x_everett::Lines::of(text))?;
     let source = Source { file, text };
     let table = Table::block(&source, "x-everett", own.as_ref().map_or(1, |node| node.at.line), &table);
     let mut world = crate::read(&table, &first, Some(compose))?;

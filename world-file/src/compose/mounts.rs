@@ -5,8 +5,8 @@ use std::path::Path;
 
 use everett_input::file::in_words;
 
-use super::below::below;
 use super::document::Document;
+use super::host_path::host_path;
 use super::value::Value;
 use crate::composed::{Bind, Tmpfs};
 use crate::error::Error;
@@ -203,7 +203,7 @@ impl Mounts {
             );
         }
         let confines = folder_of(&document.file);
-        let host = below(value, confines, source)?;
+        let host = host_path(value, confines, source)?;
         let path = self.target(value, target)?;
         let number = self.binds.len();
         let mut from = format!("{BINDS}/{number}");
@@ -324,7 +324,7 @@ fn content(
         return Err(definition.error("refused: its content is outside of the compose file; give it a file"));
     }
     if let Some(value) = definition.get("file")? {
-        let host = below(&value, folder_of(&document.file), value.text()?)?;
+        let host = host_path(&value, folder_of(&document.file), value.text()?)?;
         return reader.read(&host).map_err(|what| value.error(what));
     }
     if let Some(value) = definition.get("content")? {

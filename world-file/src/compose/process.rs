@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use everett_input::signal;
 
-use super::below::below;
 use super::document::{Document, read_variables};
+use super::host_path::host_path;
 use super::value::Value;
 use crate::command::{
     AGENT_SPAN_NS_MAX, ARGUMENT_BYTES_MAX, ARGUMENTS_MAX, Command, ENVIRONMENT_MAX, ImageProcess,
@@ -112,7 +112,7 @@ fn env_file(document: &Document<'_>, file: &Value) -> Result<Vec<(String, String
         (file.clone(), true, false)
     };
     let confines = folder_of(&document.file);
-    let host = below(&path, confines, path.text()?)?;
+    let host = host_path(&path, confines, path.text()?)?;
     if !host.exists() {
         return if required {
             Err(path.error(format!("{}: no such file or folder", host.display())))

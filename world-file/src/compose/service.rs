@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::below::below;
 use super::document::Document;
+use super::host_path::host_path;
 use super::keys;
 use super::mounts::{self, Mounts};
 use super::ports;
@@ -255,7 +255,7 @@ fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Er
     let name = container::name(name).map_err(|what| value.error(what))?;
     let confines = folder_of(&document.file);
     let folder = |value: &Value, text: &str| -> Result<std::path::PathBuf, Error> {
-        let path = seal::unlisted(|| below(value, confines, text))?;
+        let path = seal::unlisted(|| host_path(value, confines, text))?;
         if seal::has_images() {
             return Ok(path);
         }

@@ -60,7 +60,7 @@ impl Subject {
         if words.is_empty() {
             return Err(Error::Nothing(words.to_owned()));
         }
-        if crate::confines::is_compose(Path::new(words)) {
+        if crate::confinement::is_compose(Path::new(words)) {
             return Ok(Subject::Compose(path));
         }
         if words.ends_with(".toml") {

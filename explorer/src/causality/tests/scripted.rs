@@ -3,7 +3,7 @@
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
-use crate::causality::{Ask, Count, Cuts, Found, Limits, Search, Why};
+use crate::causality::{Ask, Count, Cuts, JumpInterval, Limits, Search, Why};
 
 const LIMITS: Limits = Limits { futures: 2_000, error_ppm: 50_000 };
 
@@ -13,7 +13,7 @@ fn run(
     cuts: &Cuts,
     limits: Limits,
     likelihood: &dyn Fn(usize) -> f64,
-) -> (Search, Option<Found>, Why) {
+) -> (Search, Option<JumpInterval>, Why) {
     let mut search = Search::new(cuts, limits);
     loop {
         let batch = search.batch();
@@ -139,7 +139,7 @@ fn a_short_search_gives_an_interval_that_a_longer_one_narrows() {
         let limits = Limits { futures, ..LIMITS };
         let (search, found, why) = run(5, &cuts, limits, &step(1_234, 0.05, 0.95));
         assert!(search.futures() <= futures);
-        let Found { from, to, is_narrowest, .. } = found.unwrap();
+        let JumpInterval { from, to, is_narrowest, .. } = found.unwrap();
         let width = to.unwrap() - from;
         assert!(from <= 1_234 && to.unwrap() > 1_234 && width <= before, "{futures}: {from} to {to:?}");
         assert!(is_narrowest || why == Why::Futures);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 pub use config::{AbstractionConfig, Capture, Reset, RuleConfig, Templates};
 pub use problem::{AbstractionError, RuleProblem};
-pub(super) use rule::{Found, Rule};
+pub(super) use rule::{Rule, RuleMatch};
 
 use super::limits::{RULES_MAX, VOCABULARY_MAX};
 use super::world::World;

@@ -25,7 +25,7 @@ pub(in super::super) struct Rule {
 
 /// Variable and value that a rule found in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Found {
+pub(in super::super) struct RuleMatch {
     pub(in super::super) variable: String,
     pub(in super::super) value: Value,
     /// True if the number of distinct values must be bounded.
@@ -149,13 +149,13 @@ impl Rule {
         unit: &str,
         text: &str,
         world: &World,
-    ) -> Vec<Found> {
+    ) -> Vec<RuleMatch> {
         let of_node = self.nodes.is_empty() || node.is_some_and(|node| self.nodes.contains(&node));
         if !of_node || !self.is_about(unit) {
             return Vec::new();
         }
         let Some(captures) = self.regex.captures(text) else { return Vec::new() };
-        let found = |variable: &str, value, open| Found { variable: variable.to_owned(), value, open };
+        let found = |variable: &str, value, open| RuleMatch { variable: variable.to_owned(), value, open };
         let captured = self.captured.iter().filter_map(|(variable, capture)| {
             let text = captures.name(variable)?.as_str();
             Some(match capture {

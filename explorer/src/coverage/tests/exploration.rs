@@ -126,10 +126,10 @@ proptest! {
     fn all_points_are_counted(branches in branches()) {
         let deltas = deltas(&branches);
         let coverage = merged(&deltas);
-        let mut hits: BTreeMap<PointId, Vec<Place>> = BTreeMap::new();
+        let mut hits: BTreeMap<PointId, Vec<ReachedAt>> = BTreeMap::new();
         for (choice, delta) in (0..).zip(&deltas) {
             for (id, reached) in delta.points() {
-                hits.entry(id).or_default().push(Place { choice, vtime_ns: reached.vtime_ns });
+                hits.entry(id).or_default().push(ReachedAt { choice, vtime_ns: reached.vtime_ns });
             }
         }
         prop_assert_eq!(coverage.len(), hits.len());

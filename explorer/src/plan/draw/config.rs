@@ -6,9 +6,9 @@ use everett_fault::{Fault, FaultKind, GuestFault, PPM};
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;
 
+use super::frequency::QUIET_EVERY_NS;
 use super::kinds::{Common, FaultConfig};
 use super::numbers::chance;
-use super::often::QUIET_EVERY_NS;
 use super::problem::{ConfigError, ConfigProblem};
 use super::span::Bounded;
 

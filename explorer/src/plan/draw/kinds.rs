@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
 
-use super::often::EVERY_NS;
+use super::frequency::EVERY_NS;
 use super::problem::{ConfigError, ConfigProblem};
 use super::quiet::Quiet;
 use super::span::{Between, Bounded, Span};

@@ -15,11 +15,11 @@
 
 mod choose;
 mod config;
+mod frequency;
 mod guarantee;
 mod kinds;
 mod merge;
 pub(crate) mod numbers;
-mod often;
 pub mod pct;
 mod problem;
 mod quiet;
@@ -30,11 +30,11 @@ use std::collections::BTreeMap;
 use everett_fault::{Fault, NodeFault};
 use everett_streams::{Purpose, Streams};
 
-use super::board::Board;
-use super::calm::Calm;
-use super::limits::{AT_NS_MAX, FOR_NS_MAX, LINE_BYTES_MAX, LINES_MAX, PLAN_BYTES_MAX};
+use super::conflicts::HeldResources;
+use super::limits::{AT_NS_MAX, FOR_NS_MAX, LINES_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX};
 use super::line::{self, Faulty};
 use super::names::Names;
+use super::quiet_periods::QuietPeriods;
 use super::{Entry, Plan, What, check};
 use choose::{Choose, Dice};
 
@@ -109,7 +109,7 @@ fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
     let mut periods = Vec::new();
     let Quiet { enabled, every, lasts } = &config.quiet;
     if *enabled && lasts.0 > 0 {
-        let every_ns = every.0.clamp(*often::QUIET_EVERY_NS.start(), *often::QUIET_EVERY_NS.end());
+        let every_ns = every.0.clamp(*frequency::QUIET_EVERY_NS.start(), *frequency::QUIET_EVERY_NS.end());
         let starts = (1..).map(|n| config.start.0.saturating_add(every_ns.saturating_mul(n)));
         periods.extend(starts.take_while(|at_ns| *at_ns < horizon_ns).map(|at_ns| period(at_ns, *lasts)));
     }
@@ -131,7 +131,7 @@ struct Waiting<'c> {
 impl<'c> Waiting<'c> {
     fn new(kind: &'c dyn Choose, start_ns: u64, streams: &mut Streams) -> Waiting<'c> {
         let common = kind.common();
-        let every_ns = common.every.0.max(*often::EVERY_NS.start());
+        let every_ns = common.every.0.max(*frequency::EVERY_NS.start());
         let stream = Purpose::Fault { kind: common.kind };
         let mut waiting = Waiting { kind, stream, every_ns, at_ns: start_ns };
         waiting.wait(streams);
@@ -156,8 +156,8 @@ impl<'c> Waiting<'c> {
 struct Drawing<'c> {
     config: &'c FaultConfig,
     names: &'c Names,
-    calm: Calm,
-    board: Board,
+    periods: QuietPeriods,
+    held: HeldResources,
     /// For each node, the time until which it is off, paused or recovering.
     down: BTreeMap<String, u64>,
     /// For each node, the time of its last restart.
@@ -168,19 +168,28 @@ struct Drawing<'c> {
 
 impl<'c> Drawing<'c> {
     fn new(config: &'c FaultConfig, names: &'c Names, quiet: Vec<Entry>) -> Drawing<'c> {
-        let calm = Calm::of(quiet.iter().enumerate());
+        let periods = QuietPeriods::of(quiet.iter().enumerate());
         let bytes = quiet.iter().map(|entry| line::write(entry).len() + 1).sum();
         let (down, started) = (BTreeMap::new(), BTreeMap::new());
-        Drawing { config, names, calm, board: Board::default(), down, started, entries: quiet, bytes }
+        Drawing {
+            config,
+            names,
+            periods,
+            held: HeldResources::default(),
+            down,
+            started,
+            entries: quiet,
+            bytes,
+        }
     }
 
     /// Returns true if another entry could exceed the bounds of a plan.
     fn is_full(&self) -> bool {
-        self.entries.len() >= LINES_MAX || self.bytes > PLAN_BYTES_MAX - LINE_BYTES_MAX - 1
+        self.entries.len() >= LINES_MAX || self.bytes > PLAN_BYTES_MAX - PLAN_LINE_BYTES_MAX - 1
     }
 
     fn enter(&mut self, at_ns: u64, for_ns: Option<u64>, fault: Fault) {
-        let left = self.calm.next(at_ns).map_or(u64::MAX, |quiet| quiet.at_ns - at_ns);
+        let left = self.periods.next(at_ns).map_or(u64::MAX, |quiet| quiet.at_ns - at_ns);
         let for_ns = for_ns.map(|ns| ns.min(left));
         if self.too_many_down(at_ns, &fault) || self.too_soon(at_ns, &fault) {
             return;
@@ -193,10 +202,10 @@ impl<'c> Drawing<'c> {
         let mut faulty = Faulty::default();
         check::entry(&entry, self.names, &mut faulty);
         let bytes = line::write(&entry).len();
-        if !faulty.is_empty() || bytes > LINE_BYTES_MAX {
+        if !faulty.is_empty() || bytes > PLAN_LINE_BYTES_MAX {
             return;
         }
-        if self.board.admit(self.entries.len(), &entry, fault, &self.calm, self.names).is_ok() {
+        if self.held.admit(self.entries.len(), &entry, fault, &self.periods, self.names).is_ok() {
             self.note_down(entry.at_ns, entry.for_ns, fault);
             self.bytes += bytes + 1;
             self.entries.push(entry);

@@ -5,7 +5,7 @@ use everett_fault::{
     PartitionMode, Requests, Restart,
 };
 
-use super::fields::{Fields, Place, Value, word};
+use super::fields::{FieldPath, Fields, Value, word};
 use super::json::Json;
 use super::values::SignedNs;
 
@@ -179,7 +179,7 @@ macro_rules! words {
                 $first
             }
 
-            fn read(json: &Json, place: &mut Place<'_>) -> $type {
+            fn read(json: &Json, place: &mut FieldPath<'_>) -> $type {
                 word(&[$(($word, $value)),+], json, place).unwrap_or($first)
             }
 

@@ -38,12 +38,12 @@ impl Faulty {
 }
 
 /// Path of a value in its line, and the list for its errors.
-pub(super) struct Place<'e> {
+pub(super) struct FieldPath<'e> {
     pub(super) path: String,
     pub(super) errors: &'e mut Faulty,
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     pub(super) fn fail(&mut self, what: Problem) {
         self.errors.add(self.path.clone(), what);
     }
@@ -52,8 +52,8 @@ impl Place<'_> {
         self.fail(Problem::Type { expected, found: found.kind() });
     }
 
-    pub(super) fn element(&mut self, index: usize) -> Place<'_> {
-        Place { path: format!("{}[{index}]", self.path), errors: self.errors }
+    pub(super) fn element(&mut self, index: usize) -> FieldPath<'_> {
+        FieldPath { path: format!("{}[{index}]", self.path), errors: self.errors }
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) trait Value {
     /// Returns the placeholder for a value that cannot be read.
     fn stand_in() -> Self;
     /// Reads a value, or reports an error and returns a placeholder.
-    fn read(json: &Json, place: &mut Place<'_>) -> Self;
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Self;
     /// Returns the value in canonical form.
     fn write(&self) -> Json;
 }
@@ -81,7 +81,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         Fields { entries, prefix: String::new(), taken: Vec::new(), errors }
     }
 
-    pub(super) fn inside(entries: &'j [(String, Json)], place: &'e mut Place<'_>) -> Fields<'j, 'e> {
+    pub(super) fn inside(entries: &'j [(String, Json)], place: &'e mut FieldPath<'_>) -> Fields<'j, 'e> {
         let prefix = format!("{}.", place.path);
         Fields { entries, prefix, taken: Vec::new(), errors: place.errors }
     }
@@ -92,7 +92,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         let mut found = self.entries.iter().filter(|(field, _)| field == name);
         let (_, json) = found.next()?;
         let twice = found.next().is_some();
-        let mut place = Place { path: format!("{}{name}", self.prefix), errors: self.errors };
+        let mut place = FieldPath { path: format!("{}{name}", self.prefix), errors: self.errors };
         if twice {
             place.fail(Problem::Twice);
             return Some(T::stand_in());
@@ -124,7 +124,11 @@ impl<'j, 'e> Fields<'j, 'e> {
 }
 
 /// Reads a string that must be one of `words`.
-pub(super) fn word<T: Copy>(words: &[(&'static str, T)], json: &Json, place: &mut Place<'_>) -> Option<T> {
+pub(super) fn word<T: Copy>(
+    words: &[(&'static str, T)],
+    json: &Json,
+    place: &mut FieldPath<'_>,
+) -> Option<T> {
     let Json::Text(text) = json else {
         place.expected("a string", json);
         return None;

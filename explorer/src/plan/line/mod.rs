@@ -3,7 +3,7 @@
 //! - `json`: the line as JSON; `fields`: reading of its fields; `values`: types of values
 //! - `fault`: the fields of each fault
 //!
-//! Not here: checks against the world (`super::check`) and against other entries (`super::board`).
+//! Not here: checks against the world (`super::check`) and against other entries (`super::conflicts`).
 //!
 //! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form
 //! gives the same entry.

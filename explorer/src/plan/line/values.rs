@@ -4,7 +4,7 @@ use everett_fault::{Distribution, Group, Links};
 use everett_input::text::quoted;
 use everett_input::units::{parse_duration_ns, write_duration_ns};
 
-use super::fields::{Fields, Place, Value};
+use super::fields::{FieldPath, Fields, Value};
 use super::json::Json;
 use crate::plan::problem::Problem;
 
@@ -19,7 +19,7 @@ impl Value for Ns {
         Ns(0)
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> Ns {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Ns {
         let ns = match json {
             Json::Whole(ns) => whole(*ns),
             Json::Text(text) if text.trim_start().starts_with('-') => Err(Problem::Negative),
@@ -42,7 +42,7 @@ impl Value for SignedNs {
         SignedNs(0)
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> SignedNs {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> SignedNs {
         let ns = match json {
             Json::Whole(ns) => Ok(*ns),
             Json::Text(text) => match text.trim_start().strip_prefix('-') {
@@ -73,7 +73,7 @@ fn whole<T: TryFrom<i128>>(number: i128) -> Result<T, Problem> {
     T::try_from(number).map_err(|_| if number < 0 { Problem::Negative } else { Problem::TooLarge })
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     fn value<T>(&mut self, result: Result<T, Problem>) -> Option<T> {
         result.map_err(|what| self.fail(what)).ok()
     }
@@ -86,7 +86,7 @@ macro_rules! numbers {
                 0
             }
 
-            fn read(json: &Json, place: &mut Place<'_>) -> $type {
+            fn read(json: &Json, place: &mut FieldPath<'_>) -> $type {
                 let number = match json {
                     Json::Whole(number) => whole(*number),
                     _ => Err(Problem::Type { expected: "a whole number", found: json.kind() }),
@@ -108,7 +108,7 @@ impl Value for i32 {
         0
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> i32 {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> i32 {
         let number = match json {
             Json::Whole(number) => i32::try_from(*number).map_err(|_| Problem::TooLarge),
             _ => Err(Problem::Type { expected: "a whole number", found: json.kind() }),
@@ -126,7 +126,7 @@ impl Value for bool {
         false
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> bool {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> bool {
         if let Json::Bool(value) = json {
             return *value;
         }
@@ -144,7 +144,7 @@ impl Value for String {
         String::new()
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> String {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> String {
         if let Json::Text(text) = json {
             return text.clone();
         }
@@ -162,7 +162,7 @@ impl<T: Value> Value for Vec<T> {
         Vec::new()
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> Vec<T> {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Vec<T> {
         let Json::List(list) = json else {
             place.expected("a list", json);
             return Vec::new();
@@ -181,7 +181,7 @@ impl<A: Value, B: Value> Value for (A, B) {
         (A::stand_in(), B::stand_in())
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> (A, B) {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> (A, B) {
         match json {
             Json::List(list) if list.len() == 2 => {
                 (A::read(&list[0], &mut place.element(0)), B::read(&list[1], &mut place.element(1)))
@@ -204,7 +204,7 @@ impl Value for Distribution {
         Distribution::Constant(0)
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> Distribution {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Distribution {
         let Json::Object(entries) = json else {
             return Distribution::Constant(Ns::read(json, place).0);
         };
@@ -244,7 +244,7 @@ impl Value for Group {
         Group::All
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> Group {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Group {
         match json {
             Json::Text(text) if text == "all" => Group::All,
             Json::List(_) => {
@@ -278,7 +278,7 @@ impl Value for Links {
         Links::all()
     }
 
-    fn read(json: &Json, place: &mut Place<'_>) -> Links {
+    fn read(json: &Json, place: &mut FieldPath<'_>) -> Links {
         match json {
             Json::Text(text) if text == "all" => Links::all(),
             Json::Object(entries) => {

@@ -293,10 +293,13 @@ fn bounds_of_a_plan() {
         let line = r#"{"at":0,"fault":"heal"}"#;
         format!("\n{line}{}", " ".repeat(bytes - line.len()))
     };
-    assert!(parse(&padded(limits::LINE_BYTES_MAX)).is_ok());
-    assert_eq!(errors_in(&padded(limits::LINE_BYTES_MAX + 1)), "line 2: a line has at most 65536 bytes");
+    assert!(parse(&padded(limits::PLAN_LINE_BYTES_MAX)).is_ok());
+    assert_eq!(errors_in(&padded(limits::PLAN_LINE_BYTES_MAX + 1)), "line 2: a line has at most 65536 bytes");
 
-    assert_eq!(errors_in(&"#".repeat(limits::LINE_BYTES_MAX + 1)), "line 1: a line has at most 65536 bytes");
+    assert_eq!(
+        errors_in(&"#".repeat(limits::PLAN_LINE_BYTES_MAX + 1)),
+        "line 1: a line has at most 65536 bytes"
+    );
     let long = format!("#{}\n", "-".repeat(65_534));
     let full = long.repeat(limits::PLAN_BYTES_MAX >> 16);
     assert_eq!(full.len(), limits::PLAN_BYTES_MAX);

@@ -1,11 +1,11 @@
 //! Shared parts of the tests of plans: a world, and generators of faults and entries.
 
 mod bad_lines;
+mod conflicts;
+mod cursors;
 mod documented;
 mod drawn;
 mod forms;
-mod together;
-mod walked;
 
 use std::collections::BTreeSet;
 

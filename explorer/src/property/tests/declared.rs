@@ -107,8 +107,8 @@ fn tables_are_read_and_written() {
     for (property, said) in
         [("no loss", "a key is gone"), ("other", "\"other\" does not hold"), ("hung task", "hung task")]
     {
-        assert_eq!(words::violation(&world, property), said);
-        assert_eq!(words::violation(&json!({}), property) == said, property != "no loss");
+        assert_eq!(violation_text::violation(&world, property), said);
+        assert_eq!(violation_text::violation(&json!({}), property) == said, property != "no loss");
     }
     for wrong in ["name = \"a\"\nunits = \"a\"", "never = \"a\"", "name = \"a\"\nnever = 1"] {
         assert!(toml::from_str::<PropertyConfig>(wrong).is_err(), "{wrong}");

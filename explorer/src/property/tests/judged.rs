@@ -210,6 +210,6 @@ fn hits_have_bounds() {
     let hit = only(&properties, &event(1, None, What::Found { property: &name, text: "x" }));
     assert_eq!(hit.property.len(), limits::NAME_BYTES_MAX);
     // The part of a line beyond the bound is not judged.
-    let padded = format!("{}\nneedle", "\n".repeat(limits::LINE_BYTES_MAX));
+    let padded = format!("{}\nneedle", "\n".repeat(limits::TEMPLATE_LINE_BYTES_MAX));
     assert_eq!(super::hit(&properties, &[line(0, "u", &padded)]), [""; 0]);
 }

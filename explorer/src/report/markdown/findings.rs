@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::figures::{count, counted, duration, rate, vtime};
-use super::super::found::Found;
+use super::super::rated_finding::RatedFinding;
 use super::super::span::{block, code, path, word};
 use super::super::{Findable, Report};
 use crate::run::Evidence;
@@ -27,8 +27,8 @@ pub(super) fn write(report: &Report) -> String {
     text
 }
 
-fn finding(report: &Report, found: &Found) -> String {
-    let Found { id, hit, first, branches, subtrees, findable, .. } = found;
+fn finding(report: &Report, found: &RatedFinding) -> String {
+    let RatedFinding { id, hit, first, branches, subtrees, findable, .. } = found;
     let node = hit.node.as_ref().map_or(String::new(), |node| format!(" on {}", code(node)));
     let mut text = format!("### {id}. {}\n\n", code(&hit.property));
     text += &block([hit.text.as_str()]);

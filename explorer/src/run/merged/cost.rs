@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::super::brief::Brief;
 use super::super::final_phase::FinalPhase;
 use super::super::limits::HITS_MAX;
+use super::super::merge_input::MergeInput;
 use super::super::record::{HistoryCount, Record};
 
 /// Cost of one or several branches.
@@ -114,8 +114,8 @@ impl Cost {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, brief: &Brief) {
-        let (record, numbers) = (&brief.record, &brief.numbers);
+    pub(super) fn add(&mut self, input: &MergeInput) {
+        let (record, numbers) = (&input.record, &input.numbers);
         self.cost.add(record);
         self.final_phases.add(record);
         add(&mut self.executed, record.executed);

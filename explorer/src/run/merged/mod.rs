@@ -19,9 +19,9 @@ pub use commands::Commands;
 pub use cost::{Cost, FinalPhases, LongestFinal, Totals};
 pub use finding::{Finding, InSubtree, Tally};
 
-use super::brief::Brief;
 use super::end::{End, Why};
 use super::limits::SOMETIMES_ALL_MAX;
+use super::merge_input::MergeInput;
 use super::record::{Record, RecordProblem};
 use crate::coverage::statistics::Findability;
 use crate::coverage::{CoverError, Coverage, Dictionary, Kind};
@@ -102,22 +102,22 @@ impl Merged {
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
         self.place(choice, record.from)?;
-        let brief = Brief::new(record, self.coverage.dictionary());
-        self.merge_brief(brief.map_err(|problem| Stray::Record { choice, problem })?)
+        let input = MergeInput::new(record, self.coverage.dictionary());
+        self.merge_input(input.map_err(|problem| Stray::Record { choice, problem })?)
     }
 
     /// Merges the record of the next choice, whose points are numbers of this result's dictionary.
     ///
     /// # Errors
     /// Returns an error, and changes nothing, if the record is not the next one, or has no merged parent.
-    pub fn merge_brief(&mut self, brief: Brief) -> Result<Standing, Stray> {
-        let (choice, next) = (brief.record.choice, self.branches());
-        let subtree = self.place(choice, brief.record.from)?;
+    pub fn merge_input(&mut self, input: MergeInput) -> Result<Standing, Stray> {
+        let (choice, next) = (input.record.choice, self.branches());
+        let subtree = self.place(choice, input.record.from)?;
         let order = |_: CoverError| Stray::Order { choice, next };
-        let reward = self.coverage.merge_numbers(choice, &brief.numbers).map_err(order)?.new.len() as u64;
-        self.totals.add(&brief);
-        self.chain.add(brief.exact);
-        let record = brief.record;
+        let reward = self.coverage.merge_numbers(choice, &input.numbers).map_err(order)?.new.len() as u64;
+        self.totals.add(&input);
+        self.chain.add(input.exact);
+        let record = input.record;
         self.subtree_of.push(subtree);
         let before = record.from.map_or(0, |from| self.messages_until(from));
         self.messages.push(before.saturating_add(record.messages));
@@ -295,13 +295,13 @@ impl Merged {
 }
 
 impl Ledger for Merged {
-    type Outcome = Brief;
+    type Outcome = MergeInput;
 
-    fn take(&mut self, choice: u64, brief: Brief) -> Standing {
-        let instructions = brief.record.instructions;
-        let merged = match brief.record.choice == choice {
-            true => self.merge_brief(brief),
-            false => Err(Stray::Order { choice: brief.record.choice, next: choice }),
+    fn take(&mut self, choice: u64, input: MergeInput) -> Standing {
+        let instructions = input.record.instructions;
+        let merged = match input.record.choice == choice {
+            true => self.merge_input(input),
+            false => Err(Stray::Order { choice: input.record.choice, next: choice }),
         };
         merged.unwrap_or_else(|stray| {
             self.stray.get_or_insert(stray);

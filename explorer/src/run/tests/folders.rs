@@ -96,13 +96,13 @@ fn a_choice_has_one_result() {
     let choice = |number, from, path: &str| Choice { number, from, path: path.parse().unwrap() };
     let of = |choice| journal.recorded(&choice);
     assert_eq!(
-        of(choice(1, Place::Root, "1000.2")).unwrap(),
-        Some(Brief::new(row(2)[1].clone(), journal.dictionary()).unwrap())
+        of(choice(1, ForkPoint::Root, "1000.2")).unwrap(),
+        Some(MergeInput::new(row(2)[1].clone(), journal.dictionary()).unwrap())
     );
-    assert_eq!(of(choice(2, Place::Root, "1000.3")).unwrap(), None);
-    let error = of(choice(1, Place::Root, "1000.3")).unwrap_err();
+    assert_eq!(of(choice(2, ForkPoint::Root, "1000.3")).unwrap(), None);
+    let error = of(choice(1, ForkPoint::Root, "1000.3")).unwrap_err();
     assert_eq!(message(&error, run.path()), "choice 1 is 1000.3 now, but 1000.2 was recorded");
-    assert!(of(choice(1, Place::After(0), "1000.2")).is_err());
+    assert!(of(choice(1, ForkPoint::After(0), "1000.2")).is_err());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::run::index::{Index, Undecoded};
 use crate::run::media::{Media, Source};
 use crate::run::scan::Scan;
 use crate::run::stored;
-use crate::run::words::{NewPoint, Word};
+use crate::run::string_table::{NewPoint, StringRef};
 
 /// A file that repeats `bytes`. Reads fail once `left` bytes were read.
 #[derive(Debug)]
@@ -89,9 +89,9 @@ fn the_search_after_damage_is_bounded() {
 /// Returns a file with one record: the first of `row`, with these points.
 fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
-    let mut brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
-    brief.numbers = numbers.unwrap_or(brief.numbers);
-    frame::encode(0, 1, 0, &stored::encode(record, &brief, new_points).unwrap()).unwrap()
+    let mut input = MergeInput::new(record.clone(), &Dictionary::default()).unwrap();
+    input.numbers = numbers.unwrap_or(input.numbers);
+    frame::encode(0, 1, 0, &stored::encode(record, &input, new_points).unwrap()).unwrap()
 }
 
 /// The length of a text is bounded, because each point that refers to the text by number gets a copy.
@@ -102,7 +102,7 @@ fn texts_of_points_are_bounded() {
         fs::write(branches(run.path()), file).unwrap();
         Reading::open_merged(run.path()).map(drop).map_err(|error| message(&error, run.path()))
     };
-    let new_point = |bytes: usize| vec![NewPoint::State(Word::New("x".repeat(bytes)))];
+    let new_point = |bytes: usize| vec![NewPoint::State(StringRef::New("x".repeat(bytes)))];
     assert_eq!(read(with_points(new_point(STATE_BYTES_MAX), None)), Ok(()));
     let error = read(with_points(new_point(STATE_BYTES_MAX + 1), None)).unwrap_err();
     let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
@@ -131,10 +131,10 @@ fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
     let records = row(2).into_iter().map(|record| Record { hits: vec![hit(&long, &long, 1)], ..record });
     let records: Vec<Record> = records.collect();
-    let mut brief = Brief::new(records[0].clone(), &Dictionary::default()).unwrap();
-    brief.record.hits.clone_from(&records[0].hits);
-    let new_points = vec![NewPoint::State(Word::New("s0".to_owned()))];
-    let text = stored::encode(&records[0], &brief, new_points).unwrap();
+    let mut input = MergeInput::new(records[0].clone(), &Dictionary::default()).unwrap();
+    input.record.hits.clone_from(&records[0].hits);
+    let new_points = vec![NewPoint::State(StringRef::New("s0".to_owned()))];
+    let text = stored::encode(&records[0], &input, new_points).unwrap();
     let run = written(&[]);
     fs::write(branches(run.path()), frame::encode(0, 1, 0, &text).unwrap()).unwrap();
     let mut journal = resumed(run.path());

@@ -1,6 +1,7 @@
 //! Helpers of the tests of runs: a header, records, and a simulated world in which a record is a function of a choice.
 
-mod beside;
+mod computed_by_hand;
+mod concurrent_reader;
 mod crash;
 mod explored;
 mod figures;
@@ -8,8 +9,7 @@ mod finished;
 mod folders;
 mod headers;
 mod hostile;
-mod known;
-mod older;
+mod older_formats;
 mod power;
 mod records;
 
@@ -28,7 +28,7 @@ use super::*;
 use crate::composer::{Counts, Tally};
 use crate::coverage::{Delta, Dictionary, Point};
 use crate::search::strategy::Novelty;
-use crate::search::{Choice, Ledger, Next, Path, Place, Search, Tree};
+use crate::search::{Choice, ForkPoint, Ledger, Next, Path, Search, Tree};
 
 pub(crate) const ROOT_NS: u64 = 1_000;
 
@@ -120,8 +120,8 @@ fn run(choice: &Choice, worker: u64) -> Record {
     let hash = blake3::hash(choice.path.to_string().as_bytes());
     let byte = |i: usize| u64::from(hash.as_bytes()[i]);
     let from = match choice.from {
-        Place::Root => None,
-        Place::After(number) => Some(number),
+        ForkPoint::Root => None,
+        ForkPoint::After(number) => Some(number),
     };
     let begin = choice.path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
     let end_ns = begin + 1 + byte(1);
@@ -176,7 +176,7 @@ fn explore(
             Next::Run(choice) => {
                 let recorded = journal.as_ref().and_then(|journal| journal.recorded(&choice).unwrap());
                 match recorded {
-                    Some(brief) => search.deliver(choice.number, brief),
+                    Some(input) => search.deliver(choice.number, input),
                     None => running.push(choice),
                 }
                 continue;
@@ -190,11 +190,11 @@ fn explore(
         new += 1;
         let done = running.swap_remove(dice.next_u64() as usize % running.len());
         let record = run(&done, dice.next_u64() % 1000);
-        let brief = match &mut journal {
+        let input = match &mut journal {
             Some(journal) => journal.append(record).unwrap(),
-            None => Brief::new(record, &dictionary).unwrap(),
+            None => MergeInput::new(record, &dictionary).unwrap(),
         };
-        search.deliver(done.number, brief);
+        search.deliver(done.number, input);
     }
     search.finish(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::expedition::{self, Aim, ExpeditionError, Job, Progress, Watch, Workers};
+use crate::expedition::{self, Aim, ExpeditionError, Job, SearchProgress, Watch, Workers};
 use crate::run::media::Media;
 
 /// Number of bytes that a disk writes as a whole or not at all.
@@ -306,7 +306,7 @@ impl Workers for Stack {
 
 impl Watch for Stack {
     fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &Progress) -> Option<Why> {
+    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
         None
     }
 }
@@ -374,7 +374,7 @@ fn sums_of_progress_are_bounded() {
         let (mut workers, mut watch) = (Longest(Stack(Vec::new())), Stack(Vec::new()));
         let mut journal = resumed(run.path());
         let ended = expedition::explore(aim(2), Some(&mut journal), &mut workers, &mut watch).unwrap();
-        let Progress { run, vtime_ns, instructions, cpu_ns, .. } = ended.progress;
+        let SearchProgress { run, vtime_ns, instructions, cpu_ns, .. } = ended.progress;
         assert_eq!((run, vtime_ns), (ran, u64::MAX));
         let here = if ran == 0 { 0 } else { u64::MAX };
         assert_eq!((instructions, cpu_ns), (here, here));

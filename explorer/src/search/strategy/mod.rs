@@ -12,7 +12,7 @@ mod uniform;
 
 use chacha20::ChaCha20Rng;
 
-use super::tree::{Place, Tree};
+use super::tree::{ForkPoint, Tree};
 
 pub use kind::{NoStrategy, StrategyKind};
 pub use novelty::Novelty;
@@ -23,11 +23,11 @@ pub use uniform::Uniform;
 pub trait Strategy {
     /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the
     /// next point is new, in parts of a million.
-    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place;
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint;
 }
 
 impl Strategy for Box<dyn Strategy + Send> {
-    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint {
         (**self).choose(tree, unseen_ppm, rng)
     }
 }

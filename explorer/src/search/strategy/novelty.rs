@@ -4,7 +4,7 @@ use chacha20::ChaCha20Rng;
 
 use super::Strategy;
 use crate::plan::draw::numbers::below;
-use crate::search::tree::{Place, Tree};
+use crate::search::tree::{ForkPoint, Tree};
 
 const PPM: u64 = 1_000_000;
 
@@ -38,12 +38,12 @@ impl Novelty {
 }
 
 impl Strategy for Novelty {
-    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> Place {
+    fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint {
         if below(rng, PPM) < self.fresh(unseen_ppm) {
-            return Place::Root;
+            return ForkPoint::Root;
         }
         let drawn = below(rng, tree.weight());
         // `None` if no open branch has a reward.
-        tree.open_at_weight(drawn).map_or(Place::Root, Place::After)
+        tree.open_at_weight(drawn).map_or(ForkPoint::Root, ForkPoint::After)
     }
 }

@@ -4,7 +4,7 @@ use chacha20::ChaCha20Rng;
 
 use super::Strategy;
 use crate::plan::draw::numbers::below;
-use crate::search::tree::{Place, Tree};
+use crate::search::tree::{ForkPoint, Tree};
 
 /// Picks a depth of the tree, all equally likely, and then a moment of this depth, all equally likely.
 ///
@@ -13,13 +13,13 @@ use crate::search::tree::{Place, Tree};
 pub struct Uniform;
 
 impl Strategy for Uniform {
-    fn choose(&self, tree: &Tree, _: u32, rng: &mut ChaCha20Rng) -> Place {
+    fn choose(&self, tree: &Tree, _: u32, rng: &mut ChaCha20Rng) -> ForkPoint {
         let by_depth = tree.open_by_depth();
         let depth = below(rng, 1 + by_depth.len() as u64) as usize;
         let Some(moments) = depth.checked_sub(1).and_then(|i| by_depth.values().nth(i)) else {
-            return Place::Root;
+            return ForkPoint::Root;
         };
         let drawn = below(rng, moments.len() as u64) as usize;
-        moments.get(drawn).map_or(Place::Root, |&number| Place::After(number))
+        moments.get(drawn).map_or(ForkPoint::Root, |&number| ForkPoint::After(number))
     }
 }

@@ -27,9 +27,9 @@ use serde::Deserialize;
 use super::blobs::{self, Blobs};
 use super::digest::Digest;
 use super::error::Problem;
-use super::found::Found;
 use super::limits::LAYER_BYTES_MAX;
 use super::manifest::{self, MANIFEST_BYTES_MAX};
+use super::resolved_image::ResolvedImage;
 use challenge::Challenge;
 pub(super) use reference::Reference;
 
@@ -240,7 +240,7 @@ impl Blobs for Registry {
         self.get("manifests", digest)
     }
 
-    fn find(&mut self, _: Option<&str>) -> Result<Found, Problem> {
+    fn find(&mut self, _: Option<&str>) -> Result<ResolvedImage, Problem> {
         let (text, _) = self.top()?;
         manifest::of_either(self, &text)
     }

@@ -20,7 +20,7 @@ mod steps;
 use anyhow::bail;
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::search;
-use everett_explorer::causality::{Causality, Count, Cuts, Found, Jump, Point, Search, Vary, Why};
+use everett_explorer::causality::{Causality, Count, Cuts, Jump, JumpInterval, Point, Search, Vary, Why};
 use everett_explorer::fate::End;
 use everett_explorer::run::Finding;
 use everett_host::interrupt::Interrupt;
@@ -257,7 +257,7 @@ impl<'s, 'w> Work<'s, 'w> {
     }
 
     /// Returns the end of the interval in which the jump lies, in nanoseconds.
-    fn until(&self, found: &Found) -> u64 {
+    fn until(&self, found: &JumpInterval) -> u64 {
         found.to.map_or(self.finding.hit.vtime_ns, |to| self.cuts.at(to))
     }
 
@@ -285,7 +285,7 @@ impl<'s, 'w> Work<'s, 'w> {
         result
     }
 
-    fn jump(&self, found: &Found) -> Jump {
+    fn jump(&self, found: &JumpInterval) -> Jump {
         let (from_ns, to_ns) = (self.cuts.at(found.from), self.until(found));
         let (before, within, after) = self.steps.around(from_ns, to_ns);
         Jump {

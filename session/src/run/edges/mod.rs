@@ -12,7 +12,7 @@ pub mod table;
 
 use std::collections::BTreeMap;
 
-use everett_cpu::{Edge, Place};
+use everett_cpu::{CodeLocation, Edge};
 
 /// Data of an edge besides its two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Seen {
 /// All recorded edges.
 #[derive(Debug, Clone, Default)]
 pub struct Collected {
-    edges: BTreeMap<(Place, Place), Seen>,
+    edges: BTreeMap<(CodeLocation, CodeLocation), Seen>,
 }
 
 impl Collected {
@@ -53,7 +53,7 @@ impl Collected {
         self.edges.is_empty()
     }
     /// Iterates over all edges, in the order of their places.
-    pub fn iter(&self) -> impl Iterator<Item = (Place, Place, &Seen)> {
+    pub fn iter(&self) -> impl Iterator<Item = (CodeLocation, CodeLocation, &Seen)> {
         self.edges.iter().map(|(&(from, to), seen)| (from, to, seen))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use everett_cpu::{Place, page_name};
+use everett_cpu::{CodeLocation, page_name};
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::programs::{self, Error};
 
@@ -63,7 +63,7 @@ impl Programs {
 
     /// Returns the file that contains a place, and the place's address as the ELF file gives it.
     #[must_use]
-    pub fn find(&self, place: Place) -> Option<(&str, u64)> {
+    pub fn find(&self, place: CodeLocation) -> Option<(&str, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;
         Some((self.paths.get(file)?, at.wrapping_add(u64::from(place.offset()))))
     }

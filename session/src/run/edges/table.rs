@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use everett_cpu::Place;
+use everett_cpu::CodeLocation;
 use everett_guest_image::programs::Error;
 use serde::Serialize;
 
@@ -116,7 +116,7 @@ impl Names {
     }
 
     /// Returns the name of a place, whose linear address is `address` if known.
-    fn show(&self, place: Place, address: Option<u64>, user: bool) -> String {
+    fn show(&self, place: CodeLocation, address: Option<u64>, user: bool) -> String {
         if let Some((path, at)) = self.programs.find(place) {
             return format!("{path}:{at:#x}");
         }
@@ -129,7 +129,7 @@ impl Names {
         }
     }
 
-    fn program(&self, place: Place, user: bool) -> &str {
+    fn program(&self, place: CodeLocation, user: bool) -> &str {
         match self.programs.find(place) {
             Some((path, _)) => path,
             None if user => OTHER,
@@ -166,7 +166,7 @@ impl Names {
     #[must_use]
     pub fn counts(&self, edges: &Collected) -> Vec<Count> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        let mut places: BTreeMap<Place, bool> = BTreeMap::new();
+        let mut places: BTreeMap<CodeLocation, bool> = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             counts.entry(self.program(to, seen.user)).or_default().0 += 1;
             places.insert(to, seen.user);

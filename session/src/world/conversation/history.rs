@@ -7,7 +7,6 @@
 //! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes
 //! them.
 
-use everett_linearizability::limits::LINE_BYTES_MAX;
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ const STRETCH_BYTES_MAX: u64 = 16 << 20;
 const LINE_OVERHEAD_BYTES: u64 = 256;
 
 // The reader of histories refuses lines that are longer than its own bound.
-const _: () = assert!(HISTORY_LINE_BYTES_MAX == LINE_BYTES_MAX);
+const _: () = assert!(HISTORY_LINE_BYTES_MAX == everett_linearizability::limits::HISTORY_LINE_BYTES_MAX);
 
 /// Error of an interval whose lines exceed [`STRETCH_BYTES_MAX`].
 #[derive(Debug, PartialEq, Eq)]

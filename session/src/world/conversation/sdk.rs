@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use everett_explorer::property::builtin;
-use everett_explorer::sdk::limits::{LINE_BYTES_MAX, NAME_BYTES_MAX};
+use everett_explorer::sdk::limits::{NAME_BYTES_MAX, SDK_LINE_BYTES_MAX};
 use everett_explorer::sdk::{self, Line};
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ impl Packets {
 
     /// Checks a stored state.
     pub(super) fn check(&self) -> Result<(), StateError> {
-        let short = |length: usize| length <= LINE_BYTES_MAX;
+        let short = |length: usize| length <= SDK_LINE_BYTES_MAX;
         let fits = self.partial.len() <= SENDERS_MAX
             && self.violations.len() <= VIOLATIONS_MAX
             && self.partial.values().all(|line| short(line.len()))
@@ -115,7 +115,7 @@ impl Packets {
                     return Err("too many programs write long lines at once");
                 }
                 let line = self.partial.entry(number).or_default();
-                if line.len() + piece.len() > LINE_BYTES_MAX {
+                if line.len() + piece.len() > SDK_LINE_BYTES_MAX {
                     self.partial.remove(&number);
                     return Err("a line is too long");
                 }
@@ -222,7 +222,7 @@ mod tests {
     fn bounds_hold_and_are_reported() {
         let mut packets = Packets::default();
         let part = "x".repeat(16 << 10);
-        let parts = LINE_BYTES_MAX / part.len();
+        let parts = SDK_LINE_BYTES_MAX / part.len();
         for _ in 0..parts {
             assert_eq!(packets.push(&piece(1, '+', &part), 0), Ok(Packet::Nothing));
         }

@@ -22,7 +22,7 @@ use std::thread;
 use anyhow::{Context, bail};
 use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
 use everett_snapshot::moment::{MOMENT_FORMAT, MomentFile, MomentHeader};
-use everett_snapshot::{Base, BaseFile, Image, Pool};
+use everett_snapshot::{Base, BaseFile, PageImage, Pool};
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::world::WORLD_VERSION;
 
@@ -162,7 +162,7 @@ impl MomentFolder {
             let put = |machines: &mut [Moment]| -> anyhow::Result<()> {
                 for machine in machines {
                     let base = BaseFile::in_memory(&path, machine.memory())?;
-                    *machine = machine.on(Image::on(Arc::new(Base::File(base))));
+                    *machine = machine.on(PageImage::on(Arc::new(Base::File(base))));
                 }
                 Ok(())
             };

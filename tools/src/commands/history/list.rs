@@ -27,13 +27,13 @@ pub(super) struct Line {
     /// True if the world, an image or the machine version has changed since the run before.
     changed: Option<bool>,
     /// Findings of the run, and those of the run before that it lacks.
-    found: Vec<Found>,
+    found: Vec<ListedFinding>,
     #[serde(skip)]
     counts: String,
 }
 
 #[derive(Serialize)]
-struct Found {
+struct ListedFinding {
     /// Status against the run before. `None` without one.
     status: Option<Status>,
     #[serde(flatten)]
@@ -58,15 +58,16 @@ impl Line {
         match compared {
             None => {
                 let findings = history.findings(run)?.into_iter();
-                line.found = findings.map(|finding| Found { status: None, finding }).collect();
+                line.found = findings.map(|finding| ListedFinding { status: None, finding }).collect();
             }
             Some(compared) => {
                 line.counts = super::counted(&compared);
                 line.against = Some(compared.before.folder);
                 line.changed = Some(compared.changed);
                 let findings = compared.findings.into_iter();
-                line.found =
-                    findings.map(|(status, finding)| Found { status: Some(status), finding }).collect();
+                line.found = findings
+                    .map(|(status, finding)| ListedFinding { status: Some(status), finding })
+                    .collect();
             }
         }
         Ok(line)

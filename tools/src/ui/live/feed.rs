@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use everett_explorer::coverage::{Dictionary, Kind};
-use everett_explorer::report::CoveredKind;
-use everett_explorer::run::{Brief, FaultKinds, Header, Hit, Record};
+use everett_explorer::report::KindCoverage;
+use everett_explorer::run::{FaultKinds, Header, Hit, MergeInput, Record};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::subtrees::Subtrees;
 use everett_host::time::Stopwatch;
@@ -17,7 +17,7 @@ use everett_session::explore::expedition::{Progress, Sight};
 
 use super::disk;
 use super::model::{About, Disk, Model, Row, SUBTREES_MAX, Tone, Worker};
-use crate::ui::subject::Subject;
+use crate::ui::exploration_facts::ExplorationFacts;
 
 /// Time between two looks, in seconds.
 const LOOK_S: f64 = 0.25;
@@ -42,8 +42,8 @@ pub(super) struct Feed {
 }
 
 impl About {
-    pub(super) fn of(subject: &Subject<'_>) -> About {
-        let Subject { header, run, limits, .. } = subject;
+    pub(super) fn of(subject: &ExplorationFacts<'_>) -> About {
+        let ExplorationFacts { header, run, limits, .. } = subject;
         About {
             world: everett_report::data::world_name(&header.world_file),
             seed: header.seed,
@@ -60,7 +60,7 @@ impl About {
 }
 
 impl Feed {
-    pub(super) fn new(subject: &Subject<'_>, clock: Stopwatch) -> Feed {
+    pub(super) fn new(subject: &ExplorationFacts<'_>, clock: Stopwatch) -> Feed {
         Feed {
             clock,
             header: subject.header.clone(),
@@ -79,11 +79,11 @@ impl Feed {
         model.found(record.choice, hit);
     }
 
-    pub(super) fn branch(&mut self, model: &mut Model, brief: &Brief, dictionary: &Dictionary) {
-        let bits = self.kinds.of(dictionary, brief);
+    pub(super) fn branch(&mut self, model: &mut Model, input: &MergeInput, dictionary: &Dictionary) {
+        let bits = self.kinds.of(dictionary, input);
         let names = self.kinds.names().iter().enumerate();
         let began = names.filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| name.as_str());
-        model.branch(brief.record(), began);
+        model.branch(input.record(), began);
     }
 
     pub(super) fn at(&mut self, model: &mut Model, progress: &Progress) {
@@ -149,7 +149,7 @@ impl Feed {
         });
         Slow {
             rows: rows.collect(),
-            states: CoveredKind::of(sight.merged.coverage(), Kind::State),
+            states: KindCoverage::of(sight.merged.coverage(), Kind::State),
             // Before the first branch is merged, no property was checked, which says nothing.
             unchecked: match sight.merged.branches() {
                 0 => Vec::new(),
@@ -163,7 +163,7 @@ impl Feed {
 /// Result of a slow look.
 struct Slow {
     rows: Vec<Row>,
-    states: CoveredKind,
+    states: KindCoverage,
     unchecked: Vec<(String, String)>,
     disk: Disk,
 }

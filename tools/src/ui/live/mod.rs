@@ -25,7 +25,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use everett_explorer::coverage::Dictionary;
-use everett_explorer::run::{Brief, Hit, Record};
+use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::{Held, Interrupt, end_at_once};
 use everett_host::signals::{Listener, Request, stop_self};
 use everett_host::time::Stopwatch;
@@ -37,7 +37,7 @@ use feed::Feed;
 use keys::{Asked, Stance};
 use model::{About, Model};
 
-use super::subject::Subject;
+use super::exploration_facts::ExplorationFacts;
 
 /// Highest number of drawings a second, keys left aside.
 const FRAMES_PER_S: u64 = 4;
@@ -90,7 +90,11 @@ impl Live {
     ///
     /// # Errors
     /// Returns an error if the terminal or the system refuses; then the terminal is as before.
-    pub fn begin(subject: &Subject<'_>, interrupt: &Interrupt, clock: Stopwatch) -> io::Result<Live> {
+    pub fn begin(
+        subject: &ExplorationFacts<'_>,
+        interrupt: &Interrupt,
+        clock: Stopwatch,
+    ) -> io::Result<Live> {
         let shared = Arc::new(Shared {
             model: Mutex::new(Model::new(About::of(subject))),
             interrupt: interrupt.clone(),
@@ -124,8 +128,8 @@ impl Live {
     }
 
     /// Counts a branch.
-    pub fn branch(&mut self, brief: &Brief, dictionary: &Dictionary) {
-        self.feed.branch(&mut self.shared.model(), brief, dictionary);
+    pub fn branch(&mut self, input: &MergeInput, dictionary: &Dictionary) {
+        self.feed.branch(&mut self.shared.model(), input, dictionary);
     }
 
     /// Looks at the exploration, if it is time for that.

@@ -3,8 +3,8 @@
 use everett_explorer::run::{Evidence, Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_explorer::search::{Fork, Path};
+use everett_session::explore::cpu_time::CpuTime;
 use everett_session::explore::expedition::{Limits, Progress};
-use everett_session::explore::spent::Spent;
 use everett_session::explore::working::Activity;
 use everett_snapshot::store::StoreStats;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use ratatui::style::Color;
 use super::draw::{Look, draw};
 use super::keys::{Pane, Stance};
 use super::model::{About, Disk, Model, Row, Tone, Worker};
-use crate::ui::subject::Subject;
+use crate::ui::exploration_facts::ExplorationFacts;
 
 fn hit(property: &str, text: &str, line: &str) -> Hit {
     Hit {
@@ -73,7 +73,7 @@ fn model() -> Model {
     }
     progress.search.findings = 1;
     progress.spent =
-        Spent { guest_ns: 810, digest_ns: 90, moment_ns: 60, witness_ns: 40, ..Spent::default() };
+        CpuTime { guest_ns: 810, digest_ns: 90, moment_ns: 60, witness_ns: 40, ..CpuTime::default() };
     progress.moments = Some(StoreStats { known: 600, present: 420, bytes: 1 << 30, evicted: 0 });
     let lost = hit("lost write", "acknowledged 41, read 40", "n2/redis | promoted");
     let first = record(7, 1, vec![lost.clone()]);
@@ -309,7 +309,7 @@ fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
     let about = |branches, host_ns| {
         let limits = Limits { branches, host_ns, until_found: false, workers: 2, memory_bytes: 9 };
         let run = std::path::Path::new("the run");
-        About::of(&Subject { header: &header, run, sometimes: &[], limits: &limits })
+        About::of(&ExplorationFacts { header: &header, run, sometimes: &[], limits: &limits })
     };
     let endless = about(u64::MAX, None);
     assert_eq!((endless.branches, endless.budget_s), (None, None));

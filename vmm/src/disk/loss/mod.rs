@@ -9,12 +9,12 @@
 //! finds no defects. Only one mode allows it, and that mode has a probability of 1 in [`ALL_KEPT_IN`]. In the other
 //! modes at least one sector loses its newest version, if that is possible.
 //!
-//! - `fate`: the version that each sector gets; `landing`: the sectors of a request in flight that land
+//! - `sector_versions`: the version that each sector gets; `landing`: the sectors of a request in flight that land
 //!
 //! Not here: which requests are in flight (`virtio::blk`).
 
-mod fate;
 mod landing;
+mod sector_versions;
 
 use chacha20::rand_core::Rng;
 
@@ -148,7 +148,7 @@ impl Disk {
         if !records.is_empty() {
             let mode = mode(rng);
             loss.mode = Some(mode);
-            let versions = fate::Versions::new(&records, first_in_flight, self.sector.bytes());
+            let versions = sector_versions::Versions::new(&records, first_in_flight, self.sector.bytes());
             versions.decide(&mut self.content, mode, options, rng, &mut loss);
         }
         // A request that only discards unwritten blocks changes nothing, so it counts as landed in any case.

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use everett_fault::{Fault, NetworkFault};
 
-use crate::plan::calm::Calm;
 use crate::plan::limits::{
-    AT_NS_MAX, FOR_NS_MAX, LINE_BYTES_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX,
+    AT_NS_MAX, FOR_NS_MAX, LINES_MAX, NETWORK_FAULTS_MAX, PLAN_BYTES_MAX, PLAN_LINE_BYTES_MAX,
 };
 use crate::plan::line::{self, Faulty};
 use crate::plan::names::Names;
+use crate::plan::quiet_periods::QuietPeriods;
 use crate::plan::{Entry, Plan, What, check};
 
 /// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
@@ -21,11 +21,11 @@ use crate::plan::{Entry, Plan, What, check};
 /// that are not latencies, are dropped. Pieces are entered in order of time, and a piece without room is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
-    let calm = Calm::of(plan.entries().iter().enumerate());
+    let periods = QuietPeriods::of(plan.entries().iter().enumerate());
     let mut load = Load::default();
     for entry in plan.entries() {
         if let What::Fault(fault @ Fault::Network(_)) = &entry.what {
-            let end_ns = calm.end(entry.at_ns, entry.for_ns, fault).unwrap_or(u64::MAX);
+            let end_ns = periods.end(entry.at_ns, entry.for_ns, fault).unwrap_or(u64::MAX);
             load.add(entry.at_ns, end_ns);
         }
     }
@@ -37,7 +37,7 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
         matches!(entry.what, What::Fault(Fault::Network(NetworkFault::Latency { .. }))) && faulty.is_empty()
     };
     let more: Vec<&Entry> = more.iter().filter(is_valid).collect();
-    for (from_ns, to_ns) in gaps(&calm) {
+    for (from_ns, to_ns) in gaps(&periods) {
         let mut pieces: Vec<Entry> = more.iter().filter_map(|entry| piece(entry, from_ns, to_ns)).collect();
         pieces.sort_by_key(|piece| piece.at_ns);
         for piece in pieces {
@@ -46,7 +46,7 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
             }
             let end_ns = piece.at_ns.saturating_add(piece.for_ns.unwrap_or(0));
             let length = line::write(&piece).len();
-            let room = length <= LINE_BYTES_MAX && bytes + length < PLAN_BYTES_MAX;
+            let room = length <= PLAN_LINE_BYTES_MAX && bytes + length < PLAN_BYTES_MAX;
             if room && load.most(piece.at_ns, end_ns) < NETWORK_FAULTS_MAX {
                 load.add(piece.at_ns, end_ns);
                 bytes += length + 1;
@@ -60,15 +60,15 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
 }
 
 /// Returns the spans between heals and quiet periods, from beginning to end.
-fn gaps(calm: &Calm) -> impl Iterator<Item = (u64, u64)> {
+fn gaps(periods: &QuietPeriods) -> impl Iterator<Item = (u64, u64)> {
     let mut from_ns = Some(0);
     std::iter::from_fn(move || {
         let mut begin_ns = from_ns?;
         // Quiet periods can overlap: the next may begin before this one ends.
-        while let Some(quiet) = calm.around(begin_ns) {
+        while let Some(quiet) = periods.around(begin_ns) {
             begin_ns = quiet.end_ns;
         }
-        let next = calm.next(begin_ns);
+        let next = periods.next(begin_ns);
         from_ns = next.map(|period| period.at_ns);
         Some((begin_ns, next.map_or(u64::MAX, |period| period.at_ns)))
     })

@@ -141,13 +141,13 @@ proptest! {
         let merged = merge(&plan, &more, &names);
         prop_assert_eq!(Plan::new(merged.entries().to_vec(), &names), Ok(merged.clone()));
         let new = added(&merged, &plan);
-        let calm = Calm::of(plan.entries().iter().enumerate());
+        let quiet = QuietPeriods::of(plan.entries().iter().enumerate());
         let lasts = |entry: &Entry, at: u64| entry.at_ns <= at && at < entry.at_ns + entry.for_ns.unwrap_or(u64::MAX / 2);
         for i in 0..50 {
             let at = i * horizon / 50;
             let there: Vec<&What> = new.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what).collect();
             let meant = more.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what);
-            let meant: Vec<&What> = meant.filter(|_| calm.around(at).is_none()).collect();
+            let meant: Vec<&What> = meant.filter(|_| quiet.around(at).is_none()).collect();
             prop_assert!(there.iter().all(|what| meant.contains(what)), "at {}", at);
             // Where there is room, all latencies are entered.
             if crowd == 0 {

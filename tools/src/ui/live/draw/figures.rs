@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::model::{Model, Tone};
 use super::Look;
-use super::words::{bar, clock, curve};
+use super::format::{bar, clock, curve};
 
 /// Length of the window for rates of the moment, in seconds.
 const RECENT_S: f64 = 60.0;

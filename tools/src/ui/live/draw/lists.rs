@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::super::keys::Pane;
 use super::super::model::{Finding, Model, Tone};
 use super::Look;
-use super::words::{bar, clock, curve, wrapped};
+use super::format::{bar, clock, curve, wrapped};
 
 /// Maximum number of lines of a finding's text.
 const TEXT_LINES: usize = 4;

@@ -1,12 +1,13 @@
 //! Drawing of the live view: a function of the model and of what is in view.
 //!
-//! - `figures`: title, progress and figures; `lists`: the lists that can be scrolled; `words`: numbers and bars as text
+//! - `figures`: title, progress and figures; `lists`: the lists that can be scrolled; `format`: numbers and bars as
+//!   text
 //!
 //! A window of at least [`WIDE`] shows all lists at once; a smaller one shows the list that has the keys, below tabs.
 
 mod figures;
+mod format;
 mod lists;
-mod words;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -67,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, stance: &mut Stance, lo
             "The window has {} columns and {} rows; the view needs {columns} and {rows}. The exploration goes on: {} branches, {} findings.",
             area.width, area.height, model.progress.search.branches, model.progress.search.findings
         );
-        return text_in(frame, area, words::wrapped(&text, area.width as usize).into_iter().map(Line::from));
+        return text_in(frame, area, format::wrapped(&text, area.width as usize).into_iter().map(Line::from));
     }
     let [title, gauge, body, footer] = split(area, [1, 1, area.height - 3, 1]);
     text_in(frame, title, [figures::title(model, title.width, look)]);

@@ -7,7 +7,7 @@ use crate::search::Choice;
 
 /// The parts of a record that are merged: all except the trail, its marks and the texts of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brief {
+pub struct MergeInput {
     /// The record without its delta, trail and marks.
     pub(super) record: Record,
     /// Points that the branch reached, as numbers in one dictionary.
@@ -16,21 +16,21 @@ pub struct Brief {
     pub(super) exact: blake3::Hash,
 }
 
-impl Brief {
+impl MergeInput {
     /// Clips a record to its bounds and converts it. Points without a number in the dictionary get one.
     ///
     /// # Errors
     /// Returns an error if the record is invalid, or if a point has a wrong id.
-    pub fn new(mut record: Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
+    pub fn new(mut record: Record, dictionary: &Dictionary) -> Result<MergeInput, RecordProblem> {
         record.bound();
-        Brief::of(&record, dictionary)
+        MergeInput::of(&record, dictionary)
     }
 
     /// Converts a record that is within its bounds.
-    pub(super) fn of(record: &Record, dictionary: &Dictionary) -> Result<Brief, RecordProblem> {
+    pub(super) fn of(record: &Record, dictionary: &Dictionary) -> Result<MergeInput, RecordProblem> {
         record.check()?;
         let numbers = dictionary.number(&record.delta).map_err(|wrong| RecordProblem::Id(wrong.0))?;
-        Ok(Brief { record: record.brief(), numbers, exact: exact(record) })
+        Ok(MergeInput { record: record.without_bulk(), numbers, exact: exact(record) })
     }
 
     /// Returns the record without its delta, trail and marks.
@@ -47,7 +47,7 @@ impl Brief {
 }
 
 impl Record {
-    fn brief(&self) -> Record {
+    fn without_bulk(&self) -> Record {
         let Record { choice, from, path, open_ns, end_ns, instructions, executed, cpu_ns, checked, .. } =
             self;
         let Record { faults, losses, messages, hits, sometimes, commands, history, .. } = self;

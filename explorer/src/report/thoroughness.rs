@@ -14,7 +14,7 @@ use crate::run::{Header, Merged};
 /// independently; the later branches of a subtree depend on its first branch. Many properties are judged only by
 /// checks, so a subtree counts only if one of its branches was followed by checks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Worth {
+pub struct Thoroughness {
     /// Number of branches.
     pub branches: u64,
     /// Number of branches that were followed by checks.
@@ -36,14 +36,14 @@ pub struct Worth {
     pub adaptive: bool,
 }
 
-impl Worth {
+impl Thoroughness {
     /// Returns the thoroughness of an exploration.
     #[must_use]
-    pub fn of(header: &Header, merged: &Merged) -> Worth {
+    pub fn of(header: &Header, merged: &Merged) -> Thoroughness {
         let totals = merged.totals();
         let (subtrees_checked, findings) = (merged.subtrees_checked(), merged.findings().len() as u64);
         let clean = findings == 0 && subtrees_checked > 0;
-        Worth {
+        Thoroughness {
             branches: merged.branches(),
             checked: totals.checked,
             faults: totals.faults,
@@ -57,9 +57,10 @@ impl Worth {
     }
 }
 
-impl fmt::Display for Worth {
+impl fmt::Display for Thoroughness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Worth { branches, checked, faults, depth, depth_max, subtrees_checked, findings, .. } = *self;
+        let Thoroughness { branches, checked, faults, depth, depth_max, subtrees_checked, findings, .. } =
+            *self;
         let faults = match faults {
             1 => "1 fault was applied".to_owned(),
             n => format!("{} faults were applied", count(n)),
@@ -100,8 +101,8 @@ impl fmt::Display for Worth {
 mod tests {
     use super::*;
 
-    fn worth() -> Worth {
-        Worth {
+    fn worth() -> Thoroughness {
+        Thoroughness {
             branches: 150,
             checked: 53,
             faults: 312,
@@ -123,11 +124,11 @@ mod tests {
              subtrees have a finding"
         );
         assert_eq!(worth().to_string(), clean);
-        let adaptive = Worth { adaptive: true, ..worth() }.to_string();
+        let adaptive = Thoroughness { adaptive: true, ..worth() }.to_string();
         assert!(adaptive.starts_with(&clean) && adaptive.contains("no proof"), "{adaptive}");
-        let found = Worth { findings: 1, finding_below: None, ..worth() };
+        let found = Thoroughness { findings: 1, finding_below: None, ..worth() };
         assert_eq!(found.to_string(), thorough);
-        let unchecked = Worth { subtrees_checked: 0, finding_below: None, ..worth() }.to_string();
+        let unchecked = Thoroughness { subtrees_checked: 0, finding_below: None, ..worth() }.to_string();
         assert!(unchecked.contains("problems that only checks show are not ruled out"), "{unchecked}");
     }
 }

@@ -1,10 +1,10 @@
-//! A manifest names the configuration and the layers of one image ([`Found`]).
+//! A manifest names the configuration and the layers of one image ([`ResolvedImage`]).
 
 use super::digest::Digest;
 
 /// An image that a source has: its configuration, and where its layers are.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct ResolvedImage {
     /// The configuration, verified.
     pub(super) config: Vec<u8>,
     /// The layers, the lowest first.

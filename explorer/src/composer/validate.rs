@@ -10,7 +10,7 @@ use super::template::Template;
 /// Error for a state that no timeline of the template can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored composer state does not fit this test template")]
-pub struct Unsound;
+pub struct UnreachableState;
 
 impl ComposerState {
     /// Returns true if a timeline of this template can be in this state, even if the state was stored for another

@@ -21,7 +21,7 @@ use super::log::Why;
 
 /// Drawn outcome of a frame on one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct FrameFate {
     /// Reason for which it is lost, if it is.
     pub(super) lost: Option<Why>,
     /// Latency of the link, in nanoseconds.
@@ -33,7 +33,7 @@ pub(super) struct Fate {
     /// Numbers of the bits that flip, counted from the frame's first.
     pub(super) flips: Vec<u64>,
     /// Outcomes of extra copies.
-    pub(super) copies: Vec<Fate>,
+    pub(super) copies: Vec<FrameFate>,
 }
 
 /// Random streams of one direction.
@@ -62,7 +62,7 @@ impl Draws<'_> {
     }
 
     /// Draws whether a frame is held back, and for how long. Takes two draws in any case.
-    fn reorder(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, hold: &Distribution) {
+    fn reorder(&mut self, draw: LinkDraw, fate: &mut FrameFate, ppm: Ppm, hold: &Distribution) {
         let happens = self.happens(draw, ppm);
         let time = self.time(draw, hold);
         if happens {
@@ -71,7 +71,7 @@ impl Draws<'_> {
     }
 
     /// Draws whether a bit of a frame flips, and which one. Takes two draws in any case.
-    fn corrupt(&mut self, draw: LinkDraw, fate: &mut Fate, ppm: Ppm, bits: u64) {
+    fn corrupt(&mut self, draw: LinkDraw, fate: &mut FrameFate, ppm: Ppm, bits: u64) {
         let happens = self.happens(draw, ppm);
         let bit = self.below(draw, bits);
         if happens {
@@ -87,11 +87,11 @@ pub(super) fn draw(
     faults: &Faults,
     (from, to): (u8, u8),
     bits: u64,
-) -> Fate {
+) -> FrameFate {
     let mut draws = Draws { streams, from, to };
     let latency = &topology.link(topology.direction(from, to)).latency;
-    let mut fate = Fate { transit: draws.time(LinkDraw::Base, latency), ..Fate::default() };
-    let later = |fate: &mut Fate, ns| fate.late = Some(fate.late.unwrap_or(0).saturating_add(ns));
+    let mut fate = FrameFate { transit: draws.time(LinkDraw::Base, latency), ..FrameFate::default() };
+    let later = |fate: &mut FrameFate, ns| fate.late = Some(fate.late.unwrap_or(0).saturating_add(ns));
     let (mut lost, mut copies) = (false, 0);
     let (mut held, mut slow) = (false, false);
     for effect in faults.of(from, to) {
@@ -118,7 +118,8 @@ pub(super) fn draw(
     for _ in 0..copies {
         // The copy travels the link once more, out of order: it arrives after its original, regardless of other frames.
         let again = draws.time(LinkDraw::Copy, latency);
-        let mut copy = Fate { transit: fate.transit, late: fate.late, aside: Some(again), ..Fate::default() };
+        let mut copy =
+            FrameFate { transit: fate.transit, late: fate.late, aside: Some(again), ..FrameFate::default() };
         for effect in faults.of(from, to) {
             match effect {
                 Effect::Reorder { ppm, hold } => draws.reorder(LinkDraw::Copy, &mut copy, *ppm, hold),

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::{paths, seal};
 
 /// Returns the host path that a value names, which must be in the project's folder.
-pub(super) fn below(value: &Value, confines: &Path, text: &str) -> Result<PathBuf, Error> {
+pub(super) fn host_path(value: &Value, confines: &Path, text: &str) -> Result<PathBuf, Error> {
     let outside =
         || value.error(format!("\"{}\" is outside of the compose file's folder", text.escape_debug()));
     if text.starts_with('/') && !seal::is_sealed() {

@@ -28,19 +28,19 @@ struct Sample {
 
 /// Samples, each at least `stride` branches after the previous one, and the latest totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quarters {
+pub struct ResourceUse {
     samples: Vec<Sample>,
     stride: u64,
     last: Option<Sample>,
 }
 
-impl Default for Quarters {
-    fn default() -> Quarters {
-        Quarters { samples: Vec::new(), stride: 1, last: None }
+impl Default for ResourceUse {
+    fn default() -> ResourceUse {
+        ResourceUse { samples: Vec::new(), stride: 1, last: None }
     }
 }
 
-impl Quarters {
+impl ResourceUse {
     /// Records that `branches` branches were run in `cpu_ns` of CPU time.
     pub fn at(&mut self, branches: u64, cpu_ns: u64) {
         if self.last.is_some_and(|last| last.branches >= branches) || branches == 0 {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn quarters_divide_the_branches_evenly() {
-        let mut all = Quarters::default();
+        let mut all = ResourceUse::default();
         assert_eq!(all.quarters(), []);
         // Branches of the later half take twice as long.
         let cpu_ns = |n: u64| 10 * n + 10 * n.saturating_sub(50_000);
@@ -118,7 +118,7 @@ mod tests {
             assert!(quarter.cpu_ns.abs_diff(cpu) <= 1, "{quarter:?}");
             assert_eq!(quarter.resident_bytes, quarter.branches);
         }
-        let mut few = Quarters::default();
+        let mut few = ResourceUse::default();
         (1..=2).for_each(|n| few.take(Sample { branches: n, cpu_ns: n, resident_bytes: 7 }));
         assert_eq!(few.quarters().iter().map(|quarter| quarter.branches).collect::<Vec<_>>(), [1, 2]);
     }

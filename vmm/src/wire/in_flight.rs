@@ -79,7 +79,7 @@ struct Departure {
 
 /// All frames on their way (see the module).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     directions: Vec<Direction>,
     /// Items on their way, by arrival vtime and sequence number.
     way: BTreeMap<(u64, u64), Item>,
@@ -96,9 +96,9 @@ pub(super) struct Flight {
     pub(super) ready: VecDeque<Delivery>,
 }
 
-impl Flight {
-    pub(super) fn new(directions: usize) -> Flight {
-        Flight { directions: vec![Direction::default(); directions], ..Flight::default() }
+impl InFlight {
+    pub(super) fn new(directions: usize) -> InFlight {
+        InFlight { directions: vec![Direction::default(); directions], ..InFlight::default() }
     }
 
     /// Returns the bytes in a direction's queue.

@@ -9,7 +9,7 @@ const PPM: u128 = 1_000_000;
 
 /// Coverage of one kind of points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CoveredKind {
+pub struct KindCoverage {
     /// Kind of points.
     pub kind: Kind,
     /// Number of points that were reached.
@@ -36,10 +36,10 @@ pub struct GrowthPoint {
     pub points: u64,
 }
 
-impl CoveredKind {
+impl KindCoverage {
     /// Returns the figures of a kind.
     #[must_use]
-    pub fn of(coverage: &Coverage, kind: Kind) -> CoveredKind {
+    pub fn of(coverage: &Coverage, kind: Kind) -> KindCoverage {
         let incidence = coverage.incidence(kind);
         let Incidence { observed, hits, singletons, .. } = incidence;
         let growth: Vec<GrowthPoint> = coverage
@@ -51,7 +51,7 @@ impl CoveredKind {
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));
         let richness = incidence.richness();
         let branches = coverage.branches();
-        CoveredKind {
+        KindCoverage {
             kind,
             points: observed,
             once: singletons,

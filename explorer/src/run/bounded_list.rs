@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer};
 
 /// A list of at most `MOST` values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Bounded<T, const MOST: usize>(pub(super) Vec<T>);
+pub(super) struct BoundedList<T, const MOST: usize>(pub(super) Vec<T>);
 
-impl<T: Serialize, const MOST: usize> Serialize for Bounded<T, MOST> {
+impl<T: Serialize, const MOST: usize> Serialize for BoundedList<T, MOST> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T, MOST> {
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for BoundedList<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(List(PhantomData))
     }
@@ -25,7 +25,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T
 struct List<T, const MOST: usize>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST> {
-    type Value = Bounded<T, MOST>;
+    type Value = BoundedList<T, MOST>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at most {MOST} values")
@@ -41,6 +41,6 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST>
             }
             list.push(value);
         }
-        Ok(Bounded(list))
+        Ok(BoundedList(list))
     }
 }

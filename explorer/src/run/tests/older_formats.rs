@@ -1,7 +1,7 @@
 //! Run directories of older formats: they are read, and not continued.
 
 use super::*;
-use crate::run::words::{NewPoint, Word};
+use crate::run::string_table::{NewPoint, StringRef};
 use crate::run::{frame, stored};
 
 /// Records of branches with checks: the first one lacks the cost of its final phase, the second one has it.
@@ -18,11 +18,11 @@ fn run_of(record: &Record, encoded: u32, version: u32) -> TempDir {
     let header = fs::read_to_string(folder.path().join("run.json")).unwrap();
     let named = format!("\"schema_version\": {version}");
     fs::write(folder.path().join("run.json"), header.replace("\"schema_version\": 4", &named)).unwrap();
-    let brief = Brief::new(record.clone(), &Dictionary::default()).unwrap();
-    let new_points = vec![NewPoint::State(Word::New("s0".to_owned()))];
+    let input = MergeInput::new(record.clone(), &Dictionary::default()).unwrap();
+    let new_points = vec![NewPoint::State(StringRef::New("s0".to_owned()))];
     let text = match encoded {
-        3 => stored::encode_version_3(record, &brief, new_points),
-        _ => stored::encode(record, &brief, new_points),
+        3 => stored::encode_version_3(record, &input, new_points),
+        _ => stored::encode(record, &input, new_points),
     };
     fs::write(branches(folder.path()), frame::encode(0, 1, 0, &text.unwrap()).unwrap()).unwrap();
     folder

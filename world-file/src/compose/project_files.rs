@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::variables::Variables;
-use crate::confines::{self, is_compose};
+use crate::confinement::{self, is_compose};
 use crate::error::Error;
 use crate::folder::or_here;
 use crate::paths;
@@ -56,7 +56,7 @@ pub(crate) fn named(
     let dotenv = folder.join(".env");
     if dotenv.is_file() {
         let folder = or_here(folder);
-        confines::check(folder, &dotenv).map_err(|what| Error::whole(&dotenv, what))?;
+        confinement::check(folder, &dotenv).map_err(|what| Error::whole(&dotenv, what))?;
         let found = super::document::read_variables(&dotenv, Some(&variables))?;
         variables.extend(found);
     }

@@ -7,7 +7,7 @@ use super::spec::ModelKind;
 
 /// All violations of a report that have the same cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gist<T> {
+pub struct ViolationGroup<T> {
     /// Text that identifies the cause. It becomes the signature of a finding.
     pub cause: String,
     /// First violation with this cause.
@@ -16,26 +16,26 @@ pub struct Gist<T> {
     pub count: u64,
 }
 
-/// Gists in the order of the causes' texts. An order by keys or elements would depend on values. Any history has only a
-/// few causes.
+/// Groups in the order of the causes' texts. An order by keys or elements would depend on values. Any history has only
+/// a few causes.
 #[derive(Debug)]
-pub(super) struct Gists<T>(Vec<Gist<T>>);
+pub(super) struct ViolationGroups<T>(Vec<ViolationGroup<T>>);
 
-impl<T> Gists<T> {
-    pub(super) fn new() -> Gists<T> {
-        Gists(Vec::new())
+impl<T> ViolationGroups<T> {
+    pub(super) fn new() -> ViolationGroups<T> {
+        ViolationGroups(Vec::new())
     }
 
     /// Counts a violation of a cause. `value` is called for the first violation of each cause.
     pub(super) fn add(&mut self, cause: String, value: impl FnOnce() -> T) {
-        let place = self.0.partition_point(|gist| gist.cause < cause);
+        let place = self.0.partition_point(|group| group.cause < cause);
         match self.0.get_mut(place) {
-            Some(gist) if gist.cause == cause => gist.count += 1,
-            _ => self.0.insert(place, Gist { cause, first: value(), count: 1 }),
+            Some(group) if group.cause == cause => group.count += 1,
+            _ => self.0.insert(place, ViolationGroup { cause, first: value(), count: 1 }),
         }
     }
 
-    pub(super) fn all(self) -> Vec<Gist<T>> {
+    pub(super) fn all(self) -> Vec<ViolationGroup<T>> {
         self.0
     }
 }
@@ -43,24 +43,24 @@ impl<T> Gists<T> {
 /// Violations of linearizability, one for each cause.
 #[derive(Debug)]
 pub(super) struct Violations {
-    certain: Gists<Evidence>,
-    uncertain: Gists<Evidence>,
+    certain: ViolationGroups<Evidence>,
+    uncertain: ViolationGroups<Evidence>,
 }
 
 impl Violations {
     pub(super) fn new() -> Violations {
-        Violations { certain: Gists::new(), uncertain: Gists::new() }
+        Violations { certain: ViolationGroups::new(), uncertain: ViolationGroups::new() }
     }
 
     pub(super) fn add(&mut self, model: ModelKind, evidence: &Evidence) {
-        let gists = if evidence.earliest { &mut self.certain } else { &mut self.uncertain };
-        gists.add(evidence.cause(model), || evidence.clone());
+        let groups = if evidence.earliest { &mut self.certain } else { &mut self.uncertain };
+        groups.add(evidence.cause(model), || evidence.clone());
     }
 
     /// Returns one violation for each certain cause. A cause is certain if it names the operation that is known to be
     /// the first impossible one. An uncertain cause names the operation at which the search got stuck, so one defect
     /// can show as several uncertain causes. If no cause is certain, only the first uncertain one by name is returned.
-    pub(super) fn all(self) -> Vec<Gist<Evidence>> {
+    pub(super) fn all(self) -> Vec<ViolationGroup<Evidence>> {
         let mut all = self.certain.all();
         if all.is_empty() {
             all = self.uncertain.all();

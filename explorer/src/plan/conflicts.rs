@@ -13,15 +13,15 @@ use everett_fault::{
 use everett_input::text::quoted;
 
 use super::Entry;
-use super::calm::Calm;
 use super::limits::NETWORK_FAULTS_MAX;
 use super::names::{Names, NodeNames};
 use super::problem::Problem;
+use super::quiet_periods::QuietPeriods;
 
 /// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.
 /// The second is the index of a unit among the node's units, or the number of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Slot {
+enum Resource {
     Running(usize),
     Card(usize),
     Speed(usize),
@@ -43,13 +43,13 @@ struct Hold {
 
 /// Resources that the entered faults hold.
 #[derive(Debug, Default)]
-pub(super) struct Board {
-    held: BTreeMap<Slot, Hold>,
+pub(super) struct HeldResources {
+    held: BTreeMap<Resource, Hold>,
     /// End and line of each network fault.
     network: BTreeSet<(u64, usize)>,
 }
 
-impl Board {
+impl HeldResources {
     /// Enters a fault. It must not start before any fault that was entered earlier.
     ///
     /// # Errors
@@ -60,15 +60,15 @@ impl Board {
         line: usize,
         entry: &Entry,
         fault: &Fault,
-        calm: &Calm,
+        periods: &QuietPeriods,
         names: &Names,
     ) -> Result<(), (&'static str, Problem)> {
         let at_ns = entry.at_ns;
-        if let Some(quiet) = calm.around(at_ns) {
+        if let Some(quiet) = periods.around(at_ns) {
             return Err(("at", Problem::InQuiet { line: quiet.line, end_ns: quiet.end_ns }));
         }
-        let end_ns = calm.end(at_ns, entry.for_ns, fault);
-        if let (Some(end_ns), Some(next)) = (end_ns, calm.next(at_ns))
+        let end_ns = periods.end(at_ns, entry.for_ns, fault);
+        if let (Some(end_ns), Some(next)) = (end_ns, periods.next(at_ns))
             && end_ns > next.at_ns
         {
             let (what, line, at_ns) = (next.name, next.line, next.at_ns);
@@ -83,16 +83,16 @@ impl Board {
                 return Err(("", Problem::TooManyAtOnce { since }));
             }
         }
-        if let Some((needs, takes)) = slots(fault, names) {
-            for slot in needs.iter().chain(&takes) {
-                if let Some(hold) = self.held.get(slot)
+        if let Some((needs, takes)) = resources(fault, names) {
+            for resource in needs.iter().chain(&takes) {
+                if let Some(hold) = self.held.get(resource)
                     && hold.end_ns.is_none_or(|end| end > at_ns)
                 {
-                    return Err(busy(*slot, hold, fault));
+                    return Err(busy(*resource, hold, fault));
                 }
             }
-            for slot in takes {
-                self.held.insert(slot, Hold { line, kind: fault.kind(), end_ns });
+            for resource in takes {
+                self.held.insert(resource, Hold { line, kind: fault.kind(), end_ns });
             }
         }
         if is_of_network {
@@ -102,23 +102,23 @@ impl Board {
     }
 }
 
-fn busy(slot: Slot, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
+fn busy(resource: Resource, hold: &Hold, fault: &Fault) -> (&'static str, Problem) {
     let line = hold.line;
     let busy = Problem::Busy { fault: hold.kind.name(), line };
-    match slot {
-        Slot::Running(_) => {
+    match resource {
+        Resource::Running(_) => {
             let state = if hold.kind == FaultKind::Pause { "paused" } else { "off" };
             ("node", Problem::NotRunning { node: quoted(fault.node().unwrap_or_default()), state, line })
         }
-        Slot::Priorities(..) => ("unit", busy),
-        Slot::DiskErrors(..) | Slot::DiskLatency(..) | Slot::DiskRoom(..) => ("disk", busy),
-        Slot::Card(_) | Slot::Speed(_) | Slot::Clock(_) | Slot::Stalls(_) => ("node", busy),
+        Resource::Priorities(..) => ("unit", busy),
+        Resource::DiskErrors(..) | Resource::DiskLatency(..) | Resource::DiskRoom(..) => ("disk", busy),
+        Resource::Card(_) | Resource::Speed(_) | Resource::Clock(_) | Resource::Stalls(_) => ("node", busy),
     }
 }
 
 /// Returns the resource that a fault needs to be free when it starts, and those that it holds while it lasts. `None` if
 /// it neither needs nor holds any.
-fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
+fn resources(fault: &Fault, names: &Names) -> Option<(Option<Resource>, Vec<Resource>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;
     match fault {
@@ -127,14 +127,14 @@ fn slots(fault: &Fault, names: &Names) -> Option<(Option<Slot>, Vec<Slot>)> {
         Fault::Medium { fault: MediumFault::BitRot { .. }, .. } => None,
         Fault::Node { fault, .. } => Some(of_node(fault, node)),
         Fault::Guest { fault, .. } => {
-            Some((Some(Slot::Running(node)), of_guest(fault, node, names.node(name)?)?))
+            Some((Some(Resource::Running(node)), of_guest(fault, node, names.node(name)?)?))
         }
     }
 }
 
-fn of_network(fault: &NetworkFault, node: usize) -> Vec<Slot> {
+fn of_network(fault: &NetworkFault, node: usize) -> Vec<Resource> {
     match fault {
-        NetworkFault::Clog { .. } => vec![Slot::Card(node)],
+        NetworkFault::Clog { .. } => vec![Resource::Card(node)],
         NetworkFault::Latency { .. }
         | NetworkFault::Loss { .. }
         | NetworkFault::Duplicate { .. }
@@ -145,34 +145,34 @@ fn of_network(fault: &NetworkFault, node: usize) -> Vec<Slot> {
     }
 }
 
-fn of_disk(fault: &DiskFault, node: usize, disk: u32) -> Vec<Slot> {
+fn of_disk(fault: &DiskFault, node: usize, disk: u32) -> Vec<Resource> {
     match fault {
         DiskFault::Error { requests, .. } => {
             let all = [Requests::Read, Requests::Write, Requests::Flush];
             let which = all.into_iter().filter(|r| *requests == Requests::All || r == requests);
-            which.map(|r| Slot::DiskErrors(node, disk, r)).collect()
+            which.map(|r| Resource::DiskErrors(node, disk, r)).collect()
         }
-        DiskFault::Latency { .. } => vec![Slot::DiskLatency(node, disk)],
-        DiskFault::Full => vec![Slot::DiskRoom(node, disk)],
+        DiskFault::Latency { .. } => vec![Resource::DiskLatency(node, disk)],
+        DiskFault::Full => vec![Resource::DiskRoom(node, disk)],
     }
 }
 
-fn of_node(fault: &NodeFault, node: usize) -> (Option<Slot>, Vec<Slot>) {
+fn of_node(fault: &NodeFault, node: usize) -> (Option<Resource>, Vec<Resource>) {
     match fault {
-        NodeFault::PowerLoss { .. } | NodeFault::Pause => (None, vec![Slot::Running(node)]),
-        NodeFault::Reset { .. } => (Some(Slot::Running(node)), Vec::new()),
-        NodeFault::SlowCpu { .. } => (None, vec![Slot::Speed(node)]),
-        NodeFault::ClockDrift { .. } => (None, vec![Slot::Clock(node)]),
-        NodeFault::Stalls { .. } => (None, vec![Slot::Stalls(node)]),
+        NodeFault::PowerLoss { .. } | NodeFault::Pause => (None, vec![Resource::Running(node)]),
+        NodeFault::Reset { .. } => (Some(Resource::Running(node)), Vec::new()),
+        NodeFault::SlowCpu { .. } => (None, vec![Resource::Speed(node)]),
+        NodeFault::ClockDrift { .. } => (None, vec![Resource::Clock(node)]),
+        NodeFault::Stalls { .. } => (None, vec![Resource::Stalls(node)]),
     }
 }
 
 /// Returns what a fault of a running guest holds. `None` if the node has no unit of that name.
-fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Slot>> {
+fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Resource>> {
     match fault {
         GuestFault::Priorities { unit, .. } => {
             let unit = names.units.iter().position(|other| other == unit)?;
-            Some(vec![Slot::Priorities(node, unit)])
+            Some(vec![Resource::Priorities(node, unit)])
         }
         GuestFault::ClockStep { .. }
         | GuestFault::Reseed

@@ -1,4 +1,4 @@
-//! The confines of compose files: their folders.
+//! Confinement of compose files to their folders.
 //!
 //! People start compose files that others wrote. Each path in such a file, also in its block `x-everett`, therefore leads
 //! to a file below its folder. World files may name absolute paths.

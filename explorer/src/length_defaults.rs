@@ -1,14 +1,14 @@
-//! Fits: the number of branches in flight and the share of checked branches, chosen by the length of an exploration. A
-//! fit applies to each of the two that the world file does not set.
+//! Defaults by the length of an exploration: the number of branches in flight and the share of checked branches. They
+//! apply unless the world file sets the number or the share.
 //!
 //! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root
 //! moment. A short exploration with a large K is therefore a single layer of branches. K grows with the square root
 //! of the number of branches, so that a longer exploration has both more and wider layers. In a short exploration few
 //! branches reach the horizon, so a larger share of all branches is checked.
 //!
-//! **Invariant.** A fit is a function of the length that the operator asked for. It does not depend on the number of
-//! cores, on measured host time or on results. Of two explorations that differ only in length and have the same fit,
-//! the shorter one is a prefix of the longer one.
+//! **Invariant.** The defaults are a function of the length that the operator asked for. They do not depend on the
+//! number of cores, on measured host time or on results. Of two explorations that differ only in length and have the
+//! same defaults, the shorter one is a prefix of the longer one.
 
 use everett_fault::{PPM, Ppm};
 
@@ -25,40 +25,40 @@ pub struct Length {
     pub host_ns: Option<u64>,
 }
 
-/// Settings that fit an exploration's length.
+/// Defaults for an exploration's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fit {
+pub struct LengthDefaults {
     /// K, the number of branches that may be chosen before the first one's result is known.
     pub in_flight: u32,
     /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
     pub checks: Ppm,
 }
 
-/// Minimum number of branches for each fit, and the fit; longest explorations first. K is at most the square root of
-/// the number of branches, but at least 8.
-const FITS: [(u64, Fit); 4] = [
-    (4096, Fit { in_flight: 64, checks: PPM / 8 }),
-    (1024, Fit { in_flight: 32, checks: PPM / 4 }),
-    (256, Fit { in_flight: 16, checks: PPM / 4 }),
-    (0, Fit { in_flight: 8, checks: PPM / 2 }),
+/// Minimum number of branches and the defaults from there on; longest explorations first. K is at most the square root
+/// of the number of branches, but at least 8.
+const DEFAULTS: [(u64, LengthDefaults); 4] = [
+    (4096, LengthDefaults { in_flight: 64, checks: PPM / 8 }),
+    (1024, LengthDefaults { in_flight: 32, checks: PPM / 4 }),
+    (256, LengthDefaults { in_flight: 16, checks: PPM / 4 }),
+    (0, LengthDefaults { in_flight: 8, checks: PPM / 2 }),
 ];
 
-impl Default for Fit {
-    /// Returns the fit of an unlimited exploration.
-    fn default() -> Fit {
-        FITS[0].1
+impl Default for LengthDefaults {
+    /// Returns the defaults of an unlimited exploration.
+    fn default() -> LengthDefaults {
+        DEFAULTS[0].1
     }
 }
 
-impl Fit {
-    /// Returns the fit of an exploration of this length. Of two limits, the one that is likely to be reached first is
-    /// used.
+impl LengthDefaults {
+    /// Returns the defaults of an exploration of this length. Of two limits, the one that is likely to be reached first
+    /// is used.
     #[must_use]
-    pub fn of(length: Length) -> Fit {
+    pub fn of(length: Length) -> LengthDefaults {
         let in_time = length.host_ns.map(|ns| (ns / NS_PER_S).saturating_mul(BRANCHES_PER_S));
         let branches = [length.branches, in_time].into_iter().flatten().min();
-        let fits = |&(least, _): &(u64, Fit)| branches.is_none_or(|branches| branches >= least);
-        FITS.into_iter().find(fits).map_or_else(Fit::default, |(_, fit)| fit)
+        let reached = |&(least, _): &(u64, LengthDefaults)| branches.is_none_or(|branches| branches >= least);
+        DEFAULTS.into_iter().find(reached).map_or_else(LengthDefaults::default, |(_, defaults)| defaults)
     }
 }
 
@@ -68,7 +68,8 @@ mod tests {
 
     fn of(branches: impl Into<Option<u64>>, seconds: impl Into<Option<u64>>) -> (u32, u32) {
         let host_ns = seconds.into().map(|seconds: u64| seconds * NS_PER_S);
-        let Fit { in_flight, checks } = Fit::of(Length { branches: branches.into(), host_ns });
+        let LengthDefaults { in_flight, checks } =
+            LengthDefaults::of(Length { branches: branches.into(), host_ns });
         (in_flight, PPM / checks)
     }
 
@@ -89,11 +90,12 @@ mod tests {
         );
     }
 
-    /// A fit exists to give an exploration several layers of K branches.
+    /// The defaults exist to give an exploration several layers of K branches.
     #[test]
     fn explorations_of_64_branches_or_more_have_8_layers() {
         for branches in [64, 150, 256, 1_000, 1_024, 5_000, 1_000_000] {
-            let Fit { in_flight, .. } = Fit::of(Length { branches: Some(branches), host_ns: None });
+            let LengthDefaults { in_flight, .. } =
+                LengthDefaults::of(Length { branches: Some(branches), host_ns: None });
             assert!(branches / u64::from(in_flight) >= 8, "{branches}");
         }
     }

@@ -14,7 +14,7 @@ use crate::run::{Header, Merged};
 /// a run is the maximum over all timelines, because the times of priority changes are drawn from the whole time up to
 /// the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Promise {
+pub struct PctGuarantee {
     /// Parameters of the bound.
     #[serde(flatten)]
     pub guarantee: Guarantee,
@@ -27,10 +27,10 @@ pub struct Promise {
     pub whole: bool,
 }
 
-impl Promise {
+impl PctGuarantee {
     /// Returns the guarantee of an exploration, or `None` if its nodes have no random priorities.
     #[must_use]
-    pub fn of(header: &Header, merged: &Merged) -> Option<Promise> {
+    pub fn of(header: &Header, merged: &Merged) -> Option<PctGuarantee> {
         let depth = header.world.pointer("/explore/depth").and_then(serde_json::Value::as_u64);
         let depth = depth.filter(|_| header.strategy.is_pct())?;
         let guarantee = Guarantee {
@@ -40,11 +40,11 @@ impl Promise {
             runs: merged.subtrees().len() as u64,
         };
         let (probability, accumulated) = (guarantee.probability(), guarantee.accumulated());
-        Some(Promise { guarantee, probability, accumulated, whole: merged.totals().whole > 0 })
+        Some(PctGuarantee { guarantee, probability, accumulated, whole: merged.totals().whole > 0 })
     }
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for PctGuarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guarantee.fmt(f)?;
         if !self.whole {

@@ -32,7 +32,7 @@ const LAST_LINES: usize = 3;
 
 /// What a trial boot has shown.
 #[derive(Debug, Default)]
-pub(super) struct Trial {
+pub(super) struct TrialBoot {
     /// Lines of the script.
     pub(super) lines: Vec<String>,
     /// Exit status of the service in words, if it ended.
@@ -45,7 +45,7 @@ pub(super) struct Trial {
 ///
 /// # Errors
 /// Returns an error of one line if the image cannot be built, if a file is refused, or if `interrupt` is raised.
-pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<Trial> {
+pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<TrialBoot> {
     // The lock of this image lies beside the world file, which is written later.
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(WORLD_FILE);
@@ -69,7 +69,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
     timeline.command_when_ready(Exec::new(argv.iter().map(|word| (*word).to_owned()).collect()));
     let mut display = ui.begin(Task::Boot);
     display.stage("trial boot", 0, 0, None);
-    let mut trial = Trial::default();
+    let mut trial = TrialBoot::default();
     loop {
         let next_ns = timeline.vtime().saturating_add(STEP_NS);
         let stop = timeline.run(&Until::vtime(next_ns));
@@ -97,7 +97,7 @@ fn without(file: &Path, error: anyhow::Error) -> anyhow::Error {
     anyhow!(causes.join(": "))
 }
 
-impl Trial {
+impl TrialBoot {
     fn take(&mut self, timeline: &mut Timeline) {
         for event in timeline.take_events() {
             match event.what {

@@ -102,8 +102,8 @@ fn commands_are_counted_over_all_branches() {
 }
 
 fn take(merged: &mut Merged, choice: u64, record: Record) -> Standing {
-    let brief = Brief::new(record, merged.coverage().dictionary()).unwrap();
-    merged.take(choice, brief)
+    let input = MergeInput::new(record, merged.coverage().dictionary()).unwrap();
+    merged.take(choice, input)
 }
 
 #[test]

@@ -13,7 +13,7 @@ const FAULTS_TOLD: usize = 3;
 
 /// One line of a short account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct StoryLine {
     /// Vtime in nanoseconds.
     pub at_ns: u64,
     /// Node; empty for the whole world.
@@ -146,17 +146,17 @@ fn shortened(text: &str) -> (String, u64) {
 /// Returns the `most` lines that say most about a finding, in the order of time: beginnings of faults, operations that
 /// the finding names, and lines that have few similar ones.
 #[must_use]
-pub fn lines_told(scene: &Scene, most: usize) -> Vec<Told> {
+pub fn lines_told(scene: &Scene, most: usize) -> Vec<StoryLine> {
     let node = |lane: Option<u16>| {
         lane.and_then(|lane| scene.lanes.get(usize::from(lane))).cloned().unwrap_or_default()
     };
     // Lower ranks are kept first; among equals, those nearer to the finding.
-    let mut ranked: Vec<(usize, Told)> = Vec::new();
+    let mut ranked: Vec<(usize, StoryLine)> = Vec::new();
     for bar in &scene.faults {
         let told = bar.told();
         ranked.push((
             0,
-            Told {
+            StoryLine {
                 at_ns: bar.begin_ns,
                 node: String::new(),
                 unit: "fault".to_owned(),
@@ -175,7 +175,7 @@ pub fn lines_told(scene: &Scene, most: usize) -> Vec<Told> {
         let parts = [&operation.f, key.trim(), &operation.value, outcome, &operation.answer];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let text = format!("process {}: {}", operation.process, parts.join(" "));
-        let told = Told {
+        let told = StoryLine {
             at_ns: operation.begin_ns,
             node: node(operation.lane),
             unit: "client".to_owned(),
@@ -199,12 +199,12 @@ pub fn lines_told(scene: &Scene, most: usize) -> Vec<Told> {
         let (unit, text) = (event.unit.clone(), event.text.clone());
         ranked.push((
             rank + kernel,
-            Told { at_ns: event.at_ns, node: node(event.lane), unit, text, marked: false },
+            StoryLine { at_ns: event.at_ns, node: node(event.lane), unit, text, marked: false },
         ));
     }
     ranked.sort_by(|(a, x), (b, y)| a.cmp(b).then(y.at_ns.cmp(&x.at_ns)));
     ranked.truncate(most);
-    let mut told: Vec<Told> = ranked.into_iter().map(|(_, told)| told).collect();
+    let mut told: Vec<StoryLine> = ranked.into_iter().map(|(_, told)| told).collect();
     told.sort_by_key(|told| told.at_ns);
     told
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// CPU time by activity, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Spent {
+pub struct CpuTime {
     /// Execution of guests, their devices and the wire.
     pub guest_ns: u64,
     /// Restoring moments.
@@ -21,7 +21,7 @@ pub struct Spent {
     pub moment_ns: u64,
 }
 
-impl Spent {
+impl CpuTime {
     /// Returns each part with its name.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, u64); 6] {
@@ -42,8 +42,8 @@ impl Spent {
     }
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl AddAssign for CpuTime {
+    fn add_assign(&mut self, other: CpuTime) {
         self.guest_ns += other.guest_ns;
         self.restore_ns += other.restore_ns;
         self.digest_ns += other.digest_ns;

@@ -17,17 +17,17 @@ pub(super) struct Period {
 
 /// All heals and quiet periods of a plan.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calm {
+pub(super) struct QuietPeriods {
     /// Sorted by time.
     periods: Vec<Period>,
     /// For each period, the index of the period that ends last among it and all earlier ones.
     last: Vec<usize>,
 }
 
-impl Calm {
+impl QuietPeriods {
     /// Collects the heals and quiet periods of entries. Entries come with their lines, and must be in order of time.
-    pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> Calm {
-        let mut calm = Calm::default();
+    pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> QuietPeriods {
+        let mut quiet = QuietPeriods::default();
         for (line, entry) in entries {
             let (name, lasts) = match entry.what {
                 What::Heal => ("heal", 0),
@@ -35,12 +35,12 @@ impl Calm {
                 What::Fault(_) => continue,
             };
             let end_ns = entry.at_ns.saturating_add(lasts);
-            let before = calm.last.last().copied();
-            let longer = before.filter(|&i| calm.periods[i].end_ns >= end_ns);
-            calm.last.push(longer.unwrap_or(calm.periods.len()));
-            calm.periods.push(Period { at_ns: entry.at_ns, end_ns, line, name });
+            let before = quiet.last.last().copied();
+            let longer = before.filter(|&i| quiet.periods[i].end_ns >= end_ns);
+            quiet.last.push(longer.unwrap_or(quiet.periods.len()));
+            quiet.periods.push(Period { at_ns: entry.at_ns, end_ns, line, name });
         }
-        calm
+        quiet
     }
 
     /// Returns the quiet period in which this time lies. If there are several, returns the one that ends last.
@@ -74,26 +74,26 @@ mod tests {
 
     use super::*;
 
-    fn calm(entries: &[(u64, Option<u64>)]) -> Calm {
+    fn quiet(entries: &[(u64, Option<u64>)]) -> QuietPeriods {
         let entry = |&(at_ns, for_ns): &(u64, Option<u64>)| Entry {
             at_ns,
             for_ns,
             what: if for_ns.is_some() { What::Quiet } else { What::Heal },
         };
         let entries: Vec<Entry> = entries.iter().map(entry).collect();
-        Calm::of(entries.iter().enumerate())
+        QuietPeriods::of(entries.iter().enumerate())
     }
 
     #[test]
     fn around_and_next() {
         // A long period that contains a short one and a heal, and another heal after it.
-        let calm = calm(&[(10, Some(100)), (20, Some(5)), (30, None), (200, None)]);
-        let around = |at| calm.around(at).map(|p| p.line);
+        let quiet = quiet(&[(10, Some(100)), (20, Some(5)), (30, None), (200, None)]);
+        let around = |at| quiet.around(at).map(|p| p.line);
         assert_eq!(
             [9, 10, 22, 29, 109, 110, 200].map(around),
             [None, Some(0), Some(0), Some(0), Some(0), None, None]
         );
-        let next = |at| calm.next(at).map(|p| p.at_ns);
+        let next = |at| quiet.next(at).map(|p| p.at_ns);
         assert_eq!(
             [0, 10, 20, 30, 199, 200].map(next),
             [Some(10), Some(20), Some(30), Some(200), Some(200), None]
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn ends() {
-        let calm = calm(&[(50, None)]);
+        let quiet = quiet(&[(50, None)]);
         let node = || "a".to_owned();
         let pause = Fault::Node { node: node(), fault: NodeFault::Pause };
-        assert_eq!(calm.end(10, Some(5), &pause), Some(15));
-        assert_eq!(calm.end(10, None, &pause), Some(50));
-        assert_eq!(calm.end(50, None, &pause), None);
-        assert_eq!(calm.end(10, None, &Fault::Guest { node: node(), fault: GuestFault::Reseed }), None);
+        assert_eq!(quiet.end(10, Some(5), &pause), Some(15));
+        assert_eq!(quiet.end(10, None, &pause), Some(50));
+        assert_eq!(quiet.end(50, None, &pause), None);
+        assert_eq!(quiet.end(10, None, &Fault::Guest { node: node(), fault: GuestFault::Reseed }), None);
         let never =
             Fault::Node { node: node(), fault: NodeFault::PowerLoss { restart: None, tear_sectors: false } };
-        assert_eq!(calm.end(10, None, &never), None);
+        assert_eq!(quiet.end(10, None, &never), None);
     }
 }

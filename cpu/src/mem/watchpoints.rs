@@ -54,7 +54,7 @@ pub struct Hit {
 
 /// All watchpoints and their hits.
 #[derive(Debug, Default)]
-pub(super) struct Points {
+pub(super) struct Watchpoints {
     points: Vec<Watchpoint>,
     hits: Vec<Hit>,
     /// Number of hits that have already ended a run.

@@ -16,7 +16,7 @@ struct Area {
 
 /// The enabled data breakpoints, and DR6 bits of those that the current instruction hit.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct DataBreakpoints {
     areas: [Option<Area>; 4],
     hits: u64,
 }

@@ -7,7 +7,7 @@ use everett_session::explore::expedition::Limits;
 
 /// Facts of an exploration that its display shows.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'s> {
+pub struct ExplorationFacts<'s> {
     /// Header of the run directory.
     pub header: &'s Header,
     /// Run directory, as the operator named it.

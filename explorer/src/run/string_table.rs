@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::WORDS_MAX;
+use super::limits::STRINGS_MAX;
 use super::problem::Damage;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::{Outcome, Point};
@@ -13,35 +13,35 @@ use crate::sdk::AssertionKind;
 
 /// Texts in the order in which they were written.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct StringTable {
     list: Vec<Arc<str>>,
     numbers: BTreeMap<Arc<str>, u32>,
 }
 
 /// A text of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Word {
+pub(super) enum StringRef {
     /// Number of a text that was written before.
     Old(u32),
     /// A text that is written here. It gets the next number, if there is room for one more.
     New(String),
 }
 
-/// A point, with its texts as words.
+/// A point, with its texts as references.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NewPoint {
-    State(Word),
-    Phase(Word),
-    Fault(Word, Word),
-    FaultPair([Word; 2], Word),
-    Order(Word, Word, bool),
-    Value(Word, Word),
-    Assertion(Word, AssertionKind, Outcome),
-    Guidance(Word, Word, Option<i64>),
-    Edge(Word, u32),
+    State(StringRef),
+    Phase(StringRef),
+    Fault(StringRef, StringRef),
+    FaultPair([StringRef; 2], StringRef),
+    Order(StringRef, StringRef, bool),
+    Value(StringRef, StringRef),
+    Assertion(StringRef, AssertionKind, Outcome),
+    Guidance(StringRef, StringRef, Option<i64>),
+    Edge(StringRef, u32),
 }
 
-impl Words {
+impl StringTable {
     /// Returns the number of texts.
     pub(super) fn len(&self) -> usize {
         self.list.len()
@@ -58,21 +58,23 @@ impl Words {
     /// which they are written.
     pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
-            Point::State { state } => NewPoint::State(self.word(state)),
-            Point::Phase { phase } => NewPoint::Phase(self.word(phase)),
-            Point::Fault { fault, phase } => NewPoint::Fault(self.word(fault), self.word(phase)),
+            Point::State { state } => NewPoint::State(self.refer(state)),
+            Point::Phase { phase } => NewPoint::Phase(self.refer(phase)),
+            Point::Fault { fault, phase } => NewPoint::Fault(self.refer(fault), self.refer(phase)),
             Point::FaultPair { faults: [a, b], phase } => {
-                NewPoint::FaultPair([self.word(a), self.word(b)], self.word(phase))
+                NewPoint::FaultPair([self.refer(a), self.refer(b)], self.refer(phase))
             }
             Point::Order { first, then, across } => {
-                NewPoint::Order(self.word(first), self.word(then), *across)
+                NewPoint::Order(self.refer(first), self.refer(then), *across)
             }
-            Point::Value { variable, value } => NewPoint::Value(self.word(variable), self.word(value)),
-            Point::Assertion { name, kind, outcome } => NewPoint::Assertion(self.word(name), *kind, *outcome),
+            Point::Value { variable, value } => NewPoint::Value(self.refer(variable), self.refer(value)),
+            Point::Assertion { name, kind, outcome } => {
+                NewPoint::Assertion(self.refer(name), *kind, *outcome)
+            }
             Point::Guidance { name, value, rank } => {
-                NewPoint::Guidance(self.word(name), self.word(value), *rank)
+                NewPoint::Guidance(self.refer(name), self.refer(value), *rank)
             }
-            Point::Edge { module, edge } => NewPoint::Edge(self.word(module), *edge),
+            Point::Edge { module, edge } => NewPoint::Edge(self.refer(module), *edge),
         }
     }
 
@@ -107,22 +109,22 @@ impl Words {
         })
     }
 
-    fn word(&mut self, text: &str) -> Word {
+    fn refer(&mut self, text: &str) -> StringRef {
         if let Some(&number) = self.numbers.get(text) {
-            return Word::Old(number);
+            return StringRef::Old(number);
         }
         self.add(text);
-        Word::New(text.to_owned())
+        StringRef::New(text.to_owned())
     }
 
-    fn text(&mut self, word: Word) -> Result<String, Damage> {
+    fn text(&mut self, word: StringRef) -> Result<String, Damage> {
         match word {
-            Word::Old(number) => {
-                self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::Word)
+            StringRef::Old(number) => {
+                self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::StringRef)
             }
             // The bound is checked here, because each point that names the text gets a copy of it.
-            Word::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
-            Word::New(text) => {
+            StringRef::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
+            StringRef::New(text) => {
                 self.add(&text);
                 Ok(text)
             }
@@ -131,7 +133,7 @@ impl Words {
 
     fn add(&mut self, text: &str) {
         if let Ok(number) = u32::try_from(self.list.len())
-            && self.list.len() < WORDS_MAX
+            && self.list.len() < STRINGS_MAX
             && !self.numbers.contains_key(text)
         {
             let text: Arc<str> = text.into();

@@ -15,7 +15,7 @@ const TRILLION: f64 = 1e12;
 
 /// A finding, with its rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct RatedFinding {
     /// Number of the finding, from 1.
     pub id: u32,
     /// First hit.
@@ -60,10 +60,10 @@ pub struct Pace {
     pub clean: Option<u64>,
 }
 
-impl Found {
-    pub(super) fn of(merged: &Merged, finding: &Finding, adaptive: bool) -> Found {
+impl RatedFinding {
+    pub(super) fn of(merged: &Merged, finding: &Finding, adaptive: bool) -> RatedFinding {
         let Finding { id, first, path, hit, cost, tally } = finding;
-        Found {
+        RatedFinding {
             id: *id,
             hit: hit.clone(),
             first: *first,

@@ -8,8 +8,8 @@ fn causes(kind: ModelKind, text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 fn causes_of(report: &Report) -> (Vec<String>, Vec<String>) {
-    let losses = report.losses.iter().map(|gist| gist.cause.clone());
-    (losses.collect(), report.causes.iter().map(|gist| gist.cause.clone()).collect())
+    let losses = report.losses.iter().map(|group| group.cause.clone());
+    (losses.collect(), report.causes.iter().map(|group| group.cause.clone()).collect())
 }
 
 /// Returns the only cause of the losses. Panics if there are several, or if a violation is reported as well.
@@ -66,7 +66,7 @@ fn losses_of_several_kinds_are_all_reported() {
             causes_of(&report).0,
             ["queue: acknowledged enqueue is gone", "queue: dequeue more often than it went in"]
         );
-        let texts: Vec<&str> = report.losses.iter().map(|gist| &*gist.first.operation.what).collect();
+        let texts: Vec<&str> = report.losses.iter().map(|group| &*group.first.operation.what).collect();
         assert_eq!(
             texts,
             [format!("enqueue of {never}"), format!("dequeue of {twice}")],
@@ -185,14 +185,14 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
     let report = report_on(spec(ModelKind::Kv), keyed(&keys));
     assert_eq!(violations(&report).filter(|evidence| !evidence.earliest).count(), 1);
     assert_eq!(causes_of(&report).1, ["kv: read cannot be"]);
-    let mut uncertain = crate::gist::Violations::new();
+    let mut uncertain = crate::cause::Violations::new();
     for evidence in violations(&report).filter(|evidence| !evidence.earliest) {
         let mut other = evidence.clone();
         other.foreign = false;
         uncertain.add(ModelKind::Kv, evidence);
         uncertain.add(ModelKind::Kv, &other);
     }
-    let causes: Vec<String> = uncertain.all().into_iter().map(|gist| gist.cause).collect();
+    let causes: Vec<String> = uncertain.all().into_iter().map(|group| group.cause).collect();
     assert_eq!(causes, ["kv: cas cannot be"]);
 }
 

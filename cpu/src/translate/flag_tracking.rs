@@ -1,0 +1,125 @@
+//! Flags within a block: tracking of those in the host's flags, storing of operands for later, and recomputation.
+
+use iced_x86::{Instruction, Mnemonic};
+
+use super::asm::{Alu, Host, R10, R13, R15};
+use super::emitter::{Emitter, InHost};
+use super::frame::slot as at_slot;
+use super::lazy_flags::{self, Operation, carry_of_host, compute};
+use crate::flags::bits;
+use crate::op::operand::is_immediate;
+use crate::op::slot;
+
+impl Emitter<'_> {
+    /// Sets the host's flags to the guest's, as far as the condition reads them. Preserves the general registers that
+    /// hold guest registers, and R13.
+    pub(super) fn need_flags(&mut self, condition: u8) {
+        let overflow = matches!(condition, 0 | 1 | 12..=15);
+        match (self.in_host, self.known) {
+            (InHost::All, _) => return,
+            (InHost::AllButOverflow, _) if !overflow => return,
+            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => {}
+            _ => self.ask(self.places.routines.flags),
+        }
+        self.in_host = InHost::All;
+    }
+    /// Sets the host's CF to the guest's; its other flags are undefined. Preserves the general registers that hold
+    /// guest registers, and R13.
+    pub(super) fn need_carry(&mut self) {
+        match (self.in_host, self.known) {
+            (InHost::All | InHost::AllButOverflow, _) => {}
+            (_, Some((Operation::Host, _))) => carry_of_host(self.asm),
+            (_, Some((operation, log2))) if compute(self.asm, operation, log2) => self.in_host = InHost::All,
+            _ => self.ask(self.places.routines.carry),
+        }
+    }
+    /// Emits a call of a routine that computes flags whose operation is not known here.
+    fn ask(&mut self, routine: u64) {
+        // The routine preserves general registers only.
+        self.registers.vectors.save(self.asm);
+        self.registers.vectors.forget();
+        self.asm.call_to(routine);
+        // The routine may have moved the flags to where the interpreter keeps them.
+        self.known = None;
+    }
+    /// Emits the store of the operation and width of the stored operands.
+    pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
+        // The same kind may already be stored.
+        if self.known != Some((operation, log2)) {
+            self.asm.store8_imm(R15, at_slot(slot::KIND), lazy_flags::kind(operation, log2));
+        }
+        self.known = Some((operation, log2));
+    }
+    /// Emits the stores of an operation's operands for lazy flags, before the operation itself.
+    pub(super) fn keep_operands(
+        &mut self,
+        i: &Instruction,
+        operation: Operation,
+        log2: u8,
+        hosts: &[Option<Host>; 3],
+    ) {
+        match operation {
+            Operation::Host => {}
+            Operation::Logic => {
+                if i.mnemonic() == Mnemonic::Test {
+                    self.keep_test(i, log2, hosts);
+                }
+            }
+            Operation::Sub if i.mnemonic() == Mnemonic::Neg => {
+                self.asm.store_imm(R15, at_slot(slot::X), 0);
+                let host = self.operand(log2, hosts[0]);
+                self.asm.store(R15, at_slot(slot::Y), host);
+            }
+            _ => {
+                let host = self.operand(log2, hosts[0]);
+                self.asm.store(R15, at_slot(slot::X), host);
+                if is_immediate(i, 1) {
+                    self.asm.store_imm(R15, at_slot(slot::Y), i.immediate(1) as i64 as i32);
+                } else if operation == Operation::Add || operation == Operation::Sub {
+                    let host = self.operand(log2, hosts[1]);
+                    self.asm.store(R15, at_slot(slot::Y), host);
+                } else {
+                    // A shift by one has no operand for the count.
+                    self.asm.store_imm(R15, at_slot(slot::Y), 1);
+                }
+            }
+        }
+    }
+    /// Emits the store of the result of TEST, which TEST itself does not keep.
+    pub(super) fn keep_test(&mut self, i: &Instruction, log2: u8, hosts: &[Option<Host>; 3]) {
+        let host = self.operand(log2, hosts[0]);
+        if hosts[0].is_some() && hosts[0] == hosts[1] {
+            self.asm.store(R15, at_slot(slot::X), host);
+            return;
+        }
+        self.asm.copy(R10, host);
+        if is_immediate(i, 1) {
+            self.asm.alu_imm(Alu::And, R10, i.immediate(1) as i64 as i32);
+        } else if let Some(other) = hosts[1] {
+            self.asm.alu(Alu::And, R10, other);
+        }
+        self.asm.store(R15, at_slot(slot::X), R10);
+    }
+    /// Returns the register that holds an operand. An operand in memory is loaded into R10.
+    pub(super) fn operand(&mut self, log2: u8, host: Option<Host>) -> Host {
+        host.unwrap_or_else(|| {
+            self.asm.load_by_width(log2, R10, R13, 0);
+            R10
+        })
+    }
+    pub(super) fn keep_result(&mut self, log2: u8, host: Option<Host>) {
+        let host = self.operand(log2, host);
+        self.asm.store(R15, at_slot(slot::X), host);
+    }
+    /// Emits the store of the host's flags, all of which are the guest's. With `clear_af`, AF is cleared, because
+    /// hosts differ in it.
+    pub(super) fn keep_host_flags(&mut self, clear_af: bool) {
+        self.asm.push_flags();
+        self.asm.pop(R10);
+        if clear_af {
+            self.asm.and32(R10, lazy_flags::GUEST_FLAGS & !(bits::AF as u32));
+            self.in_host = InHost::Nothing;
+        }
+        self.asm.store(R15, at_slot(slot::X), R10);
+    }
+}
