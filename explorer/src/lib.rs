@@ -1,4 +1,4 @@
-//! The part of exploration that needs no machine: fault plans, the search tree, coverage, checks of results, reports.
+//! The part of exploration that needs no machine: fault plans, the search tree, coverage, checks of results, run directories.
 //!
 //! Map:
 //! - [`plan`]: reading, checking, writing, walking and drawing fault plans
@@ -10,19 +10,23 @@
 //! - [`composer`]: the schedule of a test template's commands
 //! - [`property`]: checks of logs and consoles (`everett-linearizability` checks clients' histories)
 //! - [`sdk`]: lines that programs send through the SDK
-//! - [`run`]: the run directory and the state derived from it; [`report`]: this state as JSON and Markdown
+//! - [`run`]: the run directory and the state derived from it
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
 //! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files;
 //!   `text`: texts of bounded length
 //!
-//! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), terminals
-//! (`tools/`).
+//! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), reports
+//! (`everett-report`), terminals (`tools/`).
 //!
 //! **Invariants.**
 //! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map
-//!   and no floats. Figures that are only shown may be floats.
+//!   and no floats. Figures that are only shown (`coverage::statistics`) may be floats.
 //! - Text is untrusted. Any bytes are parsed to a value or to errors that name their place, in bounded memory.
+
+// Samples of the tests are tests of reports, too, and name this crate as those do.
+#[cfg(test)]
+extern crate self as everett_explorer;
 
 pub mod causality;
 pub mod composer;
@@ -34,7 +38,6 @@ pub mod length_defaults;
 mod pattern;
 pub mod plan;
 pub mod property;
-pub mod report;
 pub mod run;
 pub mod sdk;
 pub mod search;

@@ -1,7 +1,7 @@
 //! The causality of a finding in words.
 
+use crate::exploration::figures::counted;
 use everett_explorer::causality::{Causality, Code, Count, Jump, Step, StepKind, Vary, Why};
-use everett_explorer::report::figures::counted;
 use everett_input::text::printable;
 
 /// Maximum number of steps that are listed.

@@ -1,5 +1,6 @@
 //! The report of an exploration: one page that people decide from, and the same as data.
 //!
+//! - [`exploration`]: an exploration in figures, as JSON and as Markdown
 //! - [`findability`]: how often a bug is found, and how sure it is that it is gone
 //! - [`scene`]: what happened before a finding, and the story of it in words
 //! - [`causality`]: where a finding was decided, in words
@@ -15,6 +16,7 @@
 pub mod causality;
 mod clip;
 pub mod data;
+pub mod exploration;
 pub mod findability;
 pub mod page;
 pub mod scene;

@@ -1,6 +1,6 @@
 //! The report as a text that fits a screen: the verdict, the findings as stories, and what was never reached.
 
-use everett_explorer::report::figures::{count, counted, duration, percent};
+use crate::exploration::figures::{count, counted, duration, percent};
 use everett_input::text::printable;
 
 use crate::clip::clip;

@@ -2,7 +2,7 @@
 //! ([`Base`]).
 //!
 //! Cloning is O(1), and a fork of a world clones its images. The cost of comparing two images depends only on their
-//! differences ([`Image::differing`]).
+//! differences ([`PageImage::differing`]).
 //!
 //! **Invariants.** A tree entry always differs from the base: a page that gets its initial content back has no entry,
 //! and an explicit zero exists only where the base is not zero. All entries are below `pages`.
@@ -54,7 +54,7 @@ impl PageImage {
     pub fn delta(&self) -> &Tree {
         &self.delta
     }
-    /// Iterates over the entries of [`Image::delta`] by ascending page number.
+    /// Iterates over the entries of [`PageImage::delta`] by ascending page number.
     pub fn delta_pages(&self) -> Iter<'_> {
         self.delta.iter()
     }
@@ -82,7 +82,7 @@ impl PageImage {
     /// Sets a page. Returns its hash, or `None` for zeroes.
     ///
     /// # Panics
-    /// Panics if `index` is not below [`Image::pages`].
+    /// Panics if `index` is not below [`PageImage::pages`].
     pub fn set(&mut self, pool: &Pool, index: u64, content: &PageBytes) -> Option<PageHash> {
         let hash = PageHash::of_nonzero(content);
         self.set_hashed(pool, index, hash, content);
@@ -92,7 +92,7 @@ impl PageImage {
     /// Sets a page whose hash the caller knows (`None` for zeroes). The hash is trusted.
     ///
     /// # Panics
-    /// Panics if `index` is not below [`Image::pages`].
+    /// Panics if `index` is not below [`PageImage::pages`].
     pub fn set_hashed(&mut self, pool: &Pool, index: u64, hash: Option<PageHash>, content: &PageBytes) {
         assert!(index < self.pages, "page {index} is beyond the end of an image of {} pages", self.pages);
         debug_assert_eq!(hash.is_none(), is_zero(content), "zero pages have no hash, others have one");

@@ -27,7 +27,7 @@
 //!   `fault_kinds`: the kinds of faults on it
 //!
 //! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
-//! ([`crate::report`]).
+//! (`everett-report`).
 //!
 //! **Invariants.**
 //! - A run can be resumed after its writer was killed at any byte, and after a loss of power that left any of the

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::exploration::KindCoverage;
 use everett_explorer::coverage::{Kind, Point};
-use everett_explorer::report::KindCoverage;
 use serde::Serialize;
 
 use super::Sources;

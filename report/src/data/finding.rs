@@ -113,11 +113,11 @@ fn of(
     };
     let plan = sources.regressions.get(id).map(|(file, value)| plan(file, value, sources));
     let faults = plan.as_ref().map_or(&scene.faults, |plan| &plan.faults);
-    let quoted = everett_explorer::report::word(name);
+    let quoted = crate::exploration::word(name);
     let mut commands = vec![format!("everett replay {quoted} {id}")];
     match &plan {
         Some(ShrunkPlan { file, .. }) => {
-            let file = everett_explorer::report::word(&format!("{name}/{file}"));
+            let file = crate::exploration::word(&format!("{name}/{file}"));
             commands.push(format!("everett replay {file}"));
         }
         None => commands.push(format!("everett shrink {quoted} {id}")),

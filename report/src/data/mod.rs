@@ -27,7 +27,7 @@ mod world_name;
 
 use std::collections::BTreeMap;
 
-use everett_explorer::report::Report;
+use crate::exploration::Report;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Header, Merged};
 use serde::Serialize;

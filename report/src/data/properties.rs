@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_explorer::report::assertions::{Asserted, Verdict};
+use crate::exploration::assertions::{Asserted, Verdict};
 use everett_explorer::run::Cost;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! The exploration, its size, and the verdict in one sentence.
 
+use crate::exploration::figures::{count, counted, percent};
+use crate::exploration::final_phases;
 use everett_explorer::coverage::statistics::probability_below_at;
-use everett_explorer::report::figures::{count, counted, percent};
-use everett_explorer::report::final_phases;
 use everett_explorer::run::{Budget, FinalPhases};
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::exploration::TestCommand;
+use crate::exploration::assertions::{Verdict, asserted};
 use everett_explorer::property::builtin;
-use everett_explorer::report::TestCommand;
-use everett_explorer::report::assertions::{Verdict, asserted};
 use everett_explorer::run::{Header, Merged};
 use serde_json::Value;
 

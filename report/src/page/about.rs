@@ -8,7 +8,7 @@ use crate::data::Data;
 
 pub(super) fn section(data: &Data) -> Markup {
     let s = &data.summary;
-    let run = everett_explorer::report::word(&s.run);
+    let run = crate::exploration::word(&s.run);
     html! {
         section #about aria-labelledby="about-title" {
             h2 #about-title { "About" }

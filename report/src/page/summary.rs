@@ -1,6 +1,6 @@
 //! The first screen: what was explored, found and never reached, and how sure one can be.
 
-use everett_explorer::report::final_phases::percent;
+use crate::exploration::final_phases::percent;
 use maud::{Markup, html};
 
 use super::text::{count, counted, duration, foreign, plain};

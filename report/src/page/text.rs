@@ -1,6 +1,6 @@
 //! Texts and numbers in the page.
 
-use everett_explorer::report::figures;
+use crate::exploration::figures;
 use everett_input::text::one_line;
 use maud::{Markup, html};
 

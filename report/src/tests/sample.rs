@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::exploration::{About, Report};
 use everett_explorer::causality::{self, Causality, Count, Jump, Step, StepKind, Vary, Why as Cause};
 use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
-use everett_explorer::report::{About, Report};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
     Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, Span,

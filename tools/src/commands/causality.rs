@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use everett_explorer::causality::search::{FUTURES_MAX, Limits};
 use everett_explorer::causality::{Causality, Vary};
-use everett_explorer::report::figures::counted;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
+use everett_report::exploration::figures::counted;
 use everett_session::explore::causality::{Onlooker, Options, Progress, causality};
 use everett_session::explore::replay::Recorded;
 use serde::Serialize;

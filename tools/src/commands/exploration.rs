@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use everett_explorer::coverage::Gaps;
 use everett_explorer::length_defaults::LengthDefaults;
-use everett_explorer::report::{About, Report};
 use everett_explorer::run::{
     Difference, Finding, Header, Merged, Reading, Record, SCHEMA_VERSION, StrategyName,
 };
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
+use everett_report::exploration::{About, Report};
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
 use everett_session::machines::engines::{Asked, Engine};

@@ -12,13 +12,13 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Context;
-use everett_explorer::report::figures::counted;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Finding, Merged, Reading, Record};
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_report::data::limits::SCENES_MAX;
 use everett_report::data::{Different, Recordings};
+use everett_report::exploration::figures::counted;
 use everett_session::explore::marks;
 use everett_session::explore::path_runner::Watch;
 use everett_session::explore::replay::{Recorded, Replayed, replay};

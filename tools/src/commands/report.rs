@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::causality::Causality;
-use everett_explorer::report::Report;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Merged, Reading};
 use everett_report::data::limits::SCENES_MAX;
 use everett_report::data::{Code, Data, Edges, Recordings, Run as Source, Sources};
+use everett_report::exploration::Report;
 use everett_report::findability::Terms;
 use everett_report::scene::Scene;
 use everett_report::{page, text};

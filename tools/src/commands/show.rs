@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use everett_explorer::report::figures::duration;
-use everett_explorer::report::final_phases::percent;
 use everett_explorer::run::{Evidence, FinalPhase, Finding, Hit, Record, Span};
 use everett_input::units::{Vtime, show_duration_ns};
+use everett_report::exploration::figures::duration;
+use everett_report::exploration::final_phases::percent;
 use everett_report::scene::Scene;
 use everett_report::text;
 use serde::Serialize;

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use everett_explorer::coverage::{Dictionary, Kind};
-use everett_explorer::report::KindCoverage;
 use everett_explorer::run::{FaultKinds, Header, Hit, MergeInput, Record};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::subtrees::Subtrees;
 use everett_host::time::Stopwatch;
 use everett_report::data::unreached;
+use everett_report::exploration::KindCoverage;
 use everett_session::explore::expedition::{Progress, Sight};
 
 use super::disk;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use everett_explorer::report::assertions::{Verdict, asserted};
 use everett_explorer::search::Fork;
+use everett_report::exploration::assertions::{Verdict, asserted};
 use everett_session::machines::EngineOptions;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::Event;

@@ -1,7 +1,7 @@
 //! Title, progress and figures.
 
-use everett_explorer::report::figures::{count, counted, duration, percent};
 use everett_input::units::show_bytes;
+use everett_report::exploration::figures::{count, counted, duration, percent};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 

@@ -1,7 +1,7 @@
 //! The lists that can be scrolled.
 
-use everett_explorer::report::figures::count;
 use everett_input::units::Vtime;
+use everett_report::exploration::figures::count;
 use everett_session::explore::working::Activity;
 use ratatui::text::{Line, Span};
 
@@ -112,7 +112,7 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
         .collect();
     let faint = |text: String| Line::from(Span::styled(format!("    {text}"), look.faint()));
     lines.extend(finding.evidence.iter().cloned().map(faint));
-    let run = everett_explorer::report::word(&model.about.run);
+    let run = everett_report::exploration::word(&model.about.run);
     lines.push(faint(format!(
         "at {} s of vtime; everett show {run} b{}",
         Vtime(finding.vtime_ns).to_string().trim(),

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::figures::counted;
-use crate::composer::Counts;
-use crate::run::Merged;
+use everett_explorer::composer::Counts;
+use everett_explorer::run::Merged;
 
 /// Command of a test template, over all branches.
 ///

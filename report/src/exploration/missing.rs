@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::run::{Merged, Totals};
+use everett_explorer::run::{Merged, Totals};
 
 /// Counts of missing data, by cause. Normally all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::draw::pct::Guarantee;
-use crate::run::{Header, Merged};
+use everett_explorer::plan::draw::pct::Guarantee;
+use everett_explorer::run::{Header, Merged};
 
 /// Guarantee of random priorities.
 ///

@@ -1,6 +1,6 @@
 //! Texts of guests in Markdown, in code spans and blocks that no text can leave.
 
-use crate::run::one_line;
+use everett_input::text::one_line;
 
 /// Maximum length of a path that is shown in full, in bytes.
 const PATH_BYTES_MAX: usize = 200;
@@ -50,7 +50,7 @@ pub fn word(text: &str) -> String {
 }
 
 /// Returns a path in a code span. Of a long path, only the first and last fork are shown.
-pub(super) fn path(path: &crate::search::Path) -> String {
+pub(super) fn path(path: &everett_explorer::search::Path) -> String {
     let text = path.to_string();
     if text.len() <= PATH_BYTES_MAX {
         return code(&text);

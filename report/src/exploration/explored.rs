@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::run::{Cost, FinalPhases, Merged, Totals};
+use everett_explorer::run::{Cost, FinalPhases, Merged, Totals};
 
 /// Size of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

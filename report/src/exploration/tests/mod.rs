@@ -1,12 +1,15 @@
 //! Tests of reports, with handmade records.
 
+#[path = "../../../../explorer/src/run/tests/sample.rs"]
+mod sample;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
+use self::sample::{delta, header, hit, record, state, tally};
 use super::*;
-use crate::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
-use crate::run::tests::{delta, header, hit, record, state, tally};
-use crate::run::{Evidence, FinalPhase, Hit, Record, Span, StrategyName, Why};
+use everett_explorer::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
+use everett_explorer::run::{Evidence, FinalPhase, Hit, Record, Span, StrategyName, Why};
 
 const MINUTE_NS: u64 = 60_000_000_000;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::super::Report;
 use super::super::figures::{count, percent};
 use super::super::sparkline::sparkline;
-use crate::coverage::Kind;
+use everett_explorer::coverage::Kind;
 
 pub(super) fn write(report: &Report) -> String {
     let mut text = "## Coverage\n\n".to_owned();

@@ -9,7 +9,7 @@
 //! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
 //! - `markdown`: the report as text
 //!
-//! Not here: the data ([`crate::run`], [`crate::coverage`]), and the place where reports are written.
+//! Not here: the data ([`everett_explorer::run`], [`everett_explorer::coverage`]), and the place where reports are written.
 //!
 //! **Invariants.**
 //! - No decision of Everett depends on a report, so its figures may be floats.
@@ -43,9 +43,9 @@ pub use rated_finding::{Findable, Pace, RatedFinding};
 pub use span::word;
 pub use thoroughness::Thoroughness;
 
-use crate::coverage::{Gaps, Kind};
-use crate::run::{End, Header, HistoryCount, Merged};
 use assertions::{Asserted, asserted};
+use everett_explorer::coverage::{Gaps, Kind};
+use everett_explorer::run::{End, Header, HistoryCount, Merged};
 
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;

@@ -6,7 +6,7 @@ use super::super::figures::{count, counted, duration, rate, vtime};
 use super::super::rated_finding::RatedFinding;
 use super::super::span::{block, code, path, word};
 use super::super::{Findable, Report};
-use crate::run::Evidence;
+use everett_explorer::run::Evidence;
 
 /// Maximum number of findings that are shown in full.
 const FINDINGS_SHOWN: usize = 50;

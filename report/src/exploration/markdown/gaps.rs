@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::super::Report;
 use super::super::figures::{count, counted};
 use super::super::span::code;
-use crate::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
-use crate::report::assertions::{Asserted, Verdict};
+use crate::exploration::assertions::{Asserted, Verdict};
+use everett_explorer::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
 /// Maximum number of lines of each list.
 const SHOWN: usize = 20;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::Report;
 use super::super::figures::{count, counted};
-use crate::run::HistoryCount;
+use everett_explorer::run::HistoryCount;
 
 /// Returns the section on the guarantee of random priorities. Empty if nodes have none.
 pub(super) fn promise(report: &Report) -> String {

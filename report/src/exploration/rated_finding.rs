@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::coverage::statistics::{Findability, Fraction, Prior};
-use crate::run::{Cost, Finding, Hit, Merged};
-use crate::search::Path;
+use everett_explorer::coverage::statistics::{Findability, Fraction, Prior};
+use everett_explorer::run::{Cost, Finding, Hit, Merged};
+use everett_explorer::search::Path;
 
 /// The clean time is computed for this probability of missing a bug that is still present: 5 %.
 const ALPHA: f64 = 0.05;

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::figures::{count, counted};
-use crate::coverage::statistics::{CONFIDENCE, probability_below};
-use crate::run::{Header, Merged};
+use everett_explorer::coverage::statistics::{CONFIDENCE, probability_below};
+use everett_explorer::run::{Header, Merged};
 
 /// Thoroughness of an exploration.
 ///

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::coverage::statistics::Incidence;
-use crate::coverage::{Coverage, Kind};
+use everett_explorer::coverage::statistics::Incidence;
+use everett_explorer::coverage::{Coverage, Kind};
 
 const PPM: u128 = 1_000_000;
 

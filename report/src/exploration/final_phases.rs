@@ -1,7 +1,7 @@
 //! The part of an exploration's cost that final phases take: waiting for a calm world, and its checks.
 
 use super::figures::{count, counted, duration};
-use crate::run::{Cost, FinalPhases, LongestFinal};
+use everett_explorer::run::{Cost, FinalPhases, LongestFinal};
 
 /// Returns the part of the instructions, in percent; `None` if there are none.
 #[must_use]
@@ -42,7 +42,7 @@ pub fn told(cost: &Cost, finals: &FinalPhases) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{FinalPhase, Span};
+    use everett_explorer::run::{FinalPhase, Span};
 
     #[test]
     fn the_share_is_one_line() {

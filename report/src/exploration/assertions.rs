@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::coverage::{Coverage, Outcome, Point};
-use crate::sdk::AssertionKind;
+use everett_explorer::coverage::{Coverage, Outcome, Point};
+use everett_explorer::sdk::AssertionKind;
 
 /// An assertion with what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
