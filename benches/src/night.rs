@@ -186,7 +186,7 @@ impl Watch for Nobody {
     }
 }
 
-/// Order points that branches can reach.
+/// The `Point::Order` points that branches can reach.
 struct World {
     /// The points, indexed by the types of both events and by whether these are on two nodes.
     orders: Vec<(PointId, Point)>,

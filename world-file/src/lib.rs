@@ -78,7 +78,7 @@ pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 /// Default seed under which machines boot. One boot serves all timelines.
 pub const BOOT_SEED: u64 = 0;
 
-/// Default number of equal ends of a service in a row, before *ready*, after which the boot is given up.
+/// Default number of times in a row that a service may end in the same way before *ready*. Then the boot fails.
 pub const START_LIMIT: u32 = 5;
 
 /// Model of the virtual CPU.
@@ -130,8 +130,8 @@ pub struct World {
     pub seed: Option<u64>,
     /// Seed under which machines boot, up to *ready*.
     pub boot_seed: u64,
-    /// Number of equal ends of a service in a row, before *ready*, after which the boot is given up unless something else
-    /// changes; 0 for any number. It decides how a boot fails and never what a ready world is.
+    /// The boot fails if a service ends this many times in a row in the same way before *ready* and nothing else changes;
+    /// 0 for no limit. This affects only whether a boot fails, not the state of a world that becomes ready.
     #[serde(skip)]
     pub start_limit: u32,
     /// Kernel and root file system of the nodes.
@@ -142,7 +142,7 @@ pub struct World {
     pub links: Links,
     /// Drivers, checks and the test template.
     pub workload: Workload,
-    /// The SDK in guests. Without it, nothing in a guest differs.
+    /// The SDK in guests. Without it, Everett puts nothing of the SDK into guests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sdk: Option<Sdk>,
     /// Kinds, frequency and strength of drawn faults. A fault plan itself is separate data.
@@ -157,7 +157,7 @@ pub struct World {
     /// Lines for the operator about parts of the file that have no effect.
     #[serde(skip)]
     pub notes: Vec<String>,
-    /// Seal of a world that came in a finding file.
+    /// Seal of a world that came in a finding file: such a world reads only files that are packed with it.
     #[serde(skip)]
     pub seal: Option<Arc<Seal>>,
     /// Compose files that are merged over `file`, in their order.

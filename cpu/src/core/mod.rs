@@ -233,9 +233,9 @@ impl Core {
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
     }
-    /// Returns `Err(Stop::Single)` unless the instruction is executed alone. Called by instructions that read memory
-    /// after a store, or that store several values. If executed alone, none of their stores can require a second
-    /// execution, which could read what the first one has stored.
+    /// Returns `Err(Stop::Single)` unless the run consists of this one instruction. Called by instructions that read memory
+    /// after a store, or that store several values. In a longer run, a late store might force a restart that reads back an
+    /// earlier store.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

@@ -169,8 +169,8 @@ impl Blobs for Archive {
     }
 
     fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
-        // Recent versions of Docker write both indexes; only the layout's has the blobs' digests. Names in Docker's own
-        // index are complete (`redis:7`), so it is searched for a tag that the layout does not know.
+        // Recent versions of Docker write `index.json` and `manifest.json`. Only the former has the blobs' digests, so it
+        // is tried first. A tag that it lacks is looked up in the latter, which has complete names (`redis:7`).
         let saved = self.read("manifest.json", "manifest.json")?;
         let index = match self.content("oci-layout") {
             Some(_) => self.read("index.json", "the index")?,

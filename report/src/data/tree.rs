@@ -27,21 +27,21 @@ pub struct Tree {
     pub segment_ns: u64,
     /// Length of a timeline after the root moment, in nanoseconds.
     pub horizon_ns: u64,
-    /// Branch that it extends; -1 for the root moment.
+    /// For each branch, the branch that it extends; -1 for the root moment. The lists below have one entry a branch, too.
     pub from: Vec<i64>,
-    /// Number of its last fork. The path of a branch consists of `begin_ns` and `child` of its ancestors and itself.
+    /// Number of the branch's last fork. The path of a branch consists of `begin_ns` and `child` of its ancestors and itself.
     pub child: Vec<u64>,
-    /// Vtime of its beginning after the root moment, in nanoseconds.
+    /// Vtime of the branch's beginning after the root moment, in nanoseconds.
     pub begin_ns: Vec<u64>,
-    /// Its length, in nanoseconds.
+    /// Length of the branch, in nanoseconds.
     pub length_ns: Vec<u64>,
-    /// Its CPU time, in milliseconds.
+    /// CPU time of the branch, in milliseconds.
     pub cpu_ms: Vec<u64>,
-    /// Its cost, in millions of instructions.
+    /// Cost of the branch, in millions of instructions.
     pub instructions_m: Vec<u64>,
     /// Part of this cost that its final phase took, in millions of instructions; 0 without checks.
     pub final_m: Vec<u64>,
-    /// Number of faults that were applied on it.
+    /// Number of faults that were applied on the branch.
     pub faults: Vec<u64>,
     /// Kinds of these faults, as bits: bit i is the i-th of `fault_kinds`.
     pub kinds: Vec<u32>,
@@ -53,7 +53,7 @@ pub struct Tree {
     pub flags: Vec<u8>,
     /// Pairs of a branch and a finding that it shows.
     pub findings: Vec<(u64, u32)>,
-    /// Pairs of a branch and the faults that begin on it, in words. Branches may be missing.
+    /// Pairs of a branch and the faults that begin on it, in words. Only branches whose plan is known are listed.
     pub plans: Vec<(u64, Vec<String>)>,
 }
 

@@ -418,8 +418,9 @@ impl<'s> Witness<'s> {
             }
             Fault::Disk { fault, .. } => {
                 let mut saw = vec![Saw::StandsStill { until_ns: until_ns() }];
-                if matches!(fault, DiskFault::Error { .. }) {
-                    saw.push(Saw::DiskErrors { begins: true });
+                match fault {
+                    DiskFault::Error { .. } => saw.push(Saw::DiskErrors { begins: true }),
+                    DiskFault::Latency { .. } | DiskFault::Full => {}
                 }
                 saw
             }

@@ -1,5 +1,4 @@
-//! Draws from random streams, with integers only, so that they are equal on every host. Each takes one number from the
-//! stream.
+//! Random draws. They use integers only, so results are equal on every host. Each draw takes one number from its stream.
 
 use chacha20::rand_core::Rng;
 
@@ -20,8 +19,8 @@ pub(super) fn coin(rng: &mut impl Rng) -> bool {
     rng.next_u64() >> 63 == 1
 }
 
-/// Draws the odds for a group of events: rare, even and almost certain odds are equally likely. If the odds were always
-/// even, about half of many events would happen each time, but never nearly all or none.
+/// Draws the odds for a group of events: rare, even and almost certain odds are equally likely. With constant even odds,
+/// about half of the events would happen each time. Varied odds also make cases in which nearly all or none happen.
 pub(super) fn odds(rng: &mut impl Rng) -> Ppm {
     const ODDS: [Ppm; 9] = [4_000, 16_000, 62_500, 250_000, 500_000, 750_000, 937_500, 984_000, 996_000];
     ODDS[below(rng, ODDS.len() as u64) as usize]

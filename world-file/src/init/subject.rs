@@ -1,10 +1,11 @@
-//! What the operator's words name: a compose file, an image, a Debian package or a program.
+//! What the argument of `everett init` is: a compose file, an image, a Debian package or a program.
 //!
 //! The rules, in this order; a file that exists decides what a path is:
 //! - a name that ends in `.yaml` or `.yml` is a compose file;
 //! - a word with a transport (`docker://`, `oci:`), or an archive's ending, is an image;
-//! - a path (with a slash) to a folder is the compose file or the OCI layout in it; to a file, a program; a path to nothing
-//!   is an image's name (`library/redis`), unless it begins with `/`, `.` or `~`;
+//! - a path (with a slash) to a folder is the compose file or the OCI layout in it;
+//! - a path to a file is a program;
+//! - a path that does not exist is an image's name (`library/redis`), unless it begins with `/`, `.` or `~`;
 //! - a word with a colon or an at sign (`redis:7`) is an image;
 //! - any other word is a Debian package, unless a file has the same name or it is a well-known image.
 
@@ -21,12 +22,12 @@ use everett_input::file as input;
 pub const COMPOSE_FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
-/// What the operator's words name.
+/// What an argument of `everett init` is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A compose file.
     Compose(PathBuf),
-    /// A container image, in the words of a world file.
+    /// A container image, written as in a world file.
     Image(String),
     /// A Debian package.
     Package(String),
@@ -34,8 +35,8 @@ pub enum Subject {
     Program(PathBuf),
 }
 
-/// Returns the compose file of a folder, in a list with the files that are merged over it: those of the variable
-/// `COMPOSE_FILE`, from the process or from the folder's `.env`, or else those of the usual names.
+/// Returns a folder's compose file, with the files that are merged over it as one path with colons. These are the files
+/// that the variable `COMPOSE_FILE` names, in the process or in the folder's `.env`, or else those of the usual names.
 ///
 /// # Errors
 /// Returns an error if `.env` cannot be read, or names a file outside of the folder.

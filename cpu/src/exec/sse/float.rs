@@ -4,9 +4,9 @@
 //! handles these flags as hardware does (SDM vol. 1, 11.5): it sets them in MXCSR, and if one of them is unmasked,
 //! raises #XM so that nothing is stored.
 //!
-//! The quick path: if MXCSR has its default control bits and the precision flag is already set, an operation on
-//! ordinary numbers with an ordinary result changes only its destination, and the host's own control bits equal the
-//! guest's. The operation is then one host instruction and a few comparisons.
+//! The quick path needs default control bits in MXCSR, a precision flag that is set already, and ordinary operands and
+//! results. Then an operation changes only its destination, and the host's own control bits equal the guest's. So it is one
+//! host instruction and a few comparisons.
 
 use super::precision::Shape;
 use crate::core::{Core, cr4};

@@ -1,4 +1,4 @@
-//! The conversation from the agent's first message to the beginning under a seed.
+//! The conversation from the agent's first message up to the point where the timeline begins under its seed.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -123,8 +123,8 @@ impl Conversation {
         }
     }
 
-    /// Continues after the join and after `files` files: puts the next file, starts the services, or lists the test
-    /// commands.
+    /// Takes the next step once the join and the first `files` files are done: puts the next file, starts the services, or
+    /// lists the test commands.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -153,15 +153,15 @@ impl Conversation {
         }
     }
 
-    /// Starts the services, unless they wait for other nodes, or later boots do not start them.
+    /// Starts the services, unless they wait for other nodes, or some of them do their work only once.
     fn ready_for_services(&mut self, vtime_ns: u64) {
         if self.plan.after.is_empty() && self.plan.jobs.is_empty() {
             self.start_services(false, vtime_ns);
         }
     }
 
-    /// Returns true if everything is in place for services that wait for other nodes, or that later boots do not start.
-    /// It waits for [`Conversation::start_services`].
+    /// Returns true if everything is in place for services that wait for other nodes, or that do their work only once. The
+    /// conversation then waits for [`Conversation::start_services`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();

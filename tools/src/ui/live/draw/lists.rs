@@ -12,7 +12,7 @@ use super::format::{bar, clock, curve, wrapped};
 
 /// Maximum number of lines of a finding's text.
 const TEXT_LINES: usize = 4;
-/// What lists say that cover the merged branches, before there are any.
+/// Text of lists about merged branches while no branch is merged.
 const WAITING: &str = "Shown when the first results are merged.";
 /// Width of the curve of a subtree.
 const TREE_WIDTH: usize = 12;
@@ -213,7 +213,7 @@ fn unchecked(model: &Model, look: Look) -> Vec<Line<'static>> {
     model.unchecked.iter().map(line).collect()
 }
 
-/// Returns the last lines of the log, without `steps` of them.
+/// Returns the end of the log, scrolled back by `steps` lines.
 fn log(model: &Model, steps: &mut usize, height: usize, look: Look) -> Vec<Line<'static>> {
     *steps = (*steps).min(model.log.len().saturating_sub(height));
     let end = model.log.len() - *steps;
