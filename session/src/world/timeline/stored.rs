@@ -3,7 +3,7 @@
 use crate::world::conversation::state_error::StateError as ConversationError;
 
 /// Version of the stored form.
-pub const SESSION_VERSION: u32 = 11;
+pub const SESSION_VERSION: u32 = 12;
 /// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
 pub(super) const SESSION_BYTES_MAX: usize = 256 << 20;
 
