@@ -62,28 +62,28 @@ pub enum Fault {
     Disk {
         /// Affected disk.
         disk: DiskName,
-        /// What happens to the requests.
+        /// Fault of the requests to this disk.
         fault: DiskFault,
     },
     /// Acts on what a disk holds.
     Medium {
         /// Affected disk.
         disk: DiskName,
-        /// What happens to the contents.
+        /// Damage to the contents of this disk.
         fault: MediumFault,
     },
     /// Acts on a machine.
     Node {
         /// Affected node.
         node: String,
-        /// What happens to the node.
+        /// Fault of the machine.
         fault: NodeFault,
     },
     /// Acts inside a guest, through its agent.
     Guest {
         /// Affected node.
         node: String,
-        /// What the agent does.
+        /// Fault that the agent carries out.
         fault: GuestFault,
     },
 }

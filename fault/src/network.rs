@@ -84,6 +84,13 @@ pub enum PartitionMode {
     Slow,
 }
 
+/// Part of the network that a fault acts on.
+enum Target<'f> {
+    Links(&'f Links),
+    /// Card of the node with this name.
+    Card(&'f str),
+}
+
 impl NetworkFault {
     pub(crate) fn kind(&self) -> FaultKind {
         match self {
@@ -119,6 +126,22 @@ impl NetworkFault {
     /// Returns the links that the fault acts on, or `None` if it acts on a card.
     #[must_use]
     pub fn links(&self) -> Option<&Links> {
+        match self.target() {
+            Target::Links(links) => Some(links),
+            Target::Card(_) => None,
+        }
+    }
+
+    /// Returns the node whose card the fault acts on, or `None` if it acts on links.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self.target() {
+            Target::Links(_) => None,
+            Target::Card(node) => Some(node),
+        }
+    }
+
+    fn target(&self) -> Target<'_> {
         match self {
             NetworkFault::Latency { links, .. }
             | NetworkFault::Loss { links, .. }
@@ -126,23 +149,8 @@ impl NetworkFault {
             | NetworkFault::Reorder { links, .. }
             | NetworkFault::Corrupt { links, .. }
             | NetworkFault::Bandwidth { links, .. }
-            | NetworkFault::Partition { links, .. } => Some(links),
-            NetworkFault::Clog { .. } => None,
-        }
-    }
-
-    /// Returns the node whose card the fault acts on, or `None` if it acts on links.
-    #[must_use]
-    pub fn node(&self) -> Option<&str> {
-        match self {
-            NetworkFault::Clog { node } => Some(node),
-            NetworkFault::Latency { .. }
-            | NetworkFault::Loss { .. }
-            | NetworkFault::Duplicate { .. }
-            | NetworkFault::Reorder { .. }
-            | NetworkFault::Corrupt { .. }
-            | NetworkFault::Bandwidth { .. }
-            | NetworkFault::Partition { .. } => None,
+            | NetworkFault::Partition { links, .. } => Target::Links(links),
+            NetworkFault::Clog { node } => Target::Card(node),
         }
     }
 }

@@ -126,7 +126,7 @@ impl Group {
     }
 }
 
-/// What a fault acts on, as its line says.
+/// Target of a fault: the node or the links that its line names.
 enum Target {
     Node(String),
     Links { from: Group, to: Group, both_ways: bool },

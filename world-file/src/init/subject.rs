@@ -1,4 +1,4 @@
-//! What the argument of `everett init` is: a compose file, an image, a Debian package or a program.
+//! Classification of the argument of `everett init`: a compose file, an image, a Debian package or a program.
 //!
 //! The rules, in this order; a file that exists decides what a path is:
 //! - a name that ends in `.yaml` or `.yml` is a compose file;
@@ -22,7 +22,7 @@ use everett_input::file as input;
 pub const COMPOSE_FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
-/// What an argument of `everett init` is.
+/// Thing that an argument of `everett init` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A compose file.

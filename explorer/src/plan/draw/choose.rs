@@ -123,7 +123,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Makes a fault from its target, which is drawn first, and what happens to it.
+/// Makes a fault from its target, which is drawn first, and its effect.
 macro_rules! fault {
     (network $dice:ident $fault:expr) => {
         Fault::Network($fault)

@@ -104,9 +104,7 @@ proptest! {
                 Happening::HealAll => {
                     prop_assert!(!matches!(entry.what, What::Fault(_)));
                     seen[event.id as usize] += 1;
-                    let never = |entry: &&Entry| {
-                        matches!(entry.what, What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. }))
-                    };
+                    let never = |entry: &&Entry| matches!(&entry.what, What::Fault(fault) if fault.is_for_good());
                     prop_assert!(on.values().all(never), "{:?}", on);
                 }
             }

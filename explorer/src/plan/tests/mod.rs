@@ -151,8 +151,8 @@ fn entry() -> impl Strategy<Value = Entry> {
     ];
     (0u64..40, prop::option::of(1u64..12), what).prop_map(|(at_ns, for_ns, what)| {
         let for_ns = match &what {
-            What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. })
-            | What::Heal => None,
+            What::Heal => None,
+            What::Fault(fault) if fault.is_for_good() => None,
             What::Fault(fault) => for_ns.filter(|_| fault.kind().lasts()),
             What::Quiet => Some(for_ns.unwrap_or(5)),
         };

@@ -1,4 +1,4 @@
-//! What each fault does to the world when it starts, and what is undone when it ends.
+//! Effects of faults: each fault changes the world when it starts, and most changes are undone when it ends.
 
 use everett_fault::{DiskName, Fault, GuestFault, MediumFault, NodeFault, PPM};
 use everett_protocol::Exec;
@@ -22,7 +22,7 @@ impl Timeline {
         fault: &Fault,
     ) -> Result<Option<String>, String> {
         match fault {
-            // Applies in any state of the nodes.
+            // The wire applies a fault in any state of the nodes.
             Fault::Network(fault) => {
                 let now = self.world.vtime();
                 self.world.wire().apply(u64::from(id), fault, now).map_err(|error| error.to_string())?;

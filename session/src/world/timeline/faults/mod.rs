@@ -5,7 +5,7 @@
 //! are not applied. Faults that are due while the first command of a test template runs, or in a quiet period
 //! ([`super::quiet`]), are not applied either. An event reports each fault that is not applied.
 //!
-//! - `effects`: what each fault does when it starts, and what is undone when it ends
+//! - `effects`: changes of the world when a fault starts and ends
 
 mod effects;
 
