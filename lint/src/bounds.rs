@@ -73,9 +73,9 @@ fn bound(declaration: &str, comment: &str) -> Option<Bound> {
     })
 }
 
-/// Returns the text up to the first full stop before a capital letter.
+/// Returns the text up to the first full stop before a capital letter, a link or code.
 fn first_sentence(text: &str) -> &str {
-    let is_end = |at: usize| text[at + 2..].starts_with(|c: char| c.is_uppercase());
+    let is_end = |at: usize| text[at + 2..].starts_with(|c: char| c.is_uppercase() || "[`".contains(c));
     let end = text.match_indices(". ").map(|(at, _)| at).find(|&at| is_end(at));
     end.map_or(text, |at| &text[..=at])
 }
