@@ -71,7 +71,10 @@ pub(crate) fn a_served_page_grows_and_the_reader_stays_where_they_are() -> Ran {
     lab.until("Everett.tree.count >= 250 && document.querySelectorAll('details.finding').length === 1");
     // The reader closes the finding, zooms the map to a branch, types a filter, and looks at the middle of the page.
     lab.ask("document.querySelector('details.finding').open = false");
-    lab.ask("Everett.map.pick(120, 'zoom'); document.querySelector('#map-controls').elements.fault.focus()");
+    // Focus that scrolls would scroll smoothly, and still be on its way when the place is measured.
+    lab.ask(
+        "Everett.map.pick(120, 'zoom'); document.querySelector('#map-controls').elements.fault.focus({ preventScroll: true })",
+    );
     lab.ask(
         "(() => { const f = document.querySelector('#map-controls').elements.new; f.value = '3'; f.dispatchEvent(new Event('input', { bubbles: true })); })()",
     );
@@ -105,6 +108,21 @@ pub(crate) fn a_served_page_grows_and_the_reader_stays_where_they_are() -> Ran {
     lab.until("document.getElementById('live-state').textContent.endsWith('the exploration has ended')");
     lab.until("Everett.tree.count === 900");
     assert_eq!(Reading::open(lab.run.path()).unwrap().len(), 900);
+    lab.check_quiet();
+    Ok(())
+}
+
+pub(crate) fn a_page_that_scrolls_is_left_alone() -> Ran {
+    let mut lab = Lab::new()?;
+    lab.explore(40);
+    lab.until("Everett.tree.count === 40");
+    lab.ask("var turn = 0, rolling = setInterval(() => scrollTo({ top: (turn = 1 - turn) * 50, behavior: 'instant' }), 50); 0");
+    lab.explore(80);
+    // Longer than two polls.
+    lab.ask("new Promise((done) => setTimeout(done, 4500))");
+    assert_eq!(lab.ask("Everett.tree.count"), json!(40));
+    lab.ask("clearInterval(rolling)");
+    lab.until("Everett.tree.count === 80");
     lab.check_quiet();
     Ok(())
 }

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         trial(forms::it_fits_a_narrow_window),
         trial(forms::it_is_complete_without_its_script),
         trial(live::a_served_page_grows_and_the_reader_stays_where_they_are),
+        trial(live::a_page_that_scrolls_is_left_alone),
         trial(live::trouble_is_said_and_updates_can_be_paused),
         trial(access::axe_finds_nothing_serious),
         trial(no_test_is_left_out),

@@ -1,11 +1,11 @@
 // Keeps the served page up to date: asks the server for its state, fetches a newer page, and takes over its parts. The
 // reader's place stays: what is in view, open, typed, picked, focused or scrolled.
 (() => {
-  const POLL_MS = 2000, ENDED_MS = 10000;
+  const POLL_MS = 2000, ENDED_MS = 10000, SCROLLED_MS = 200;
   const root = document.documentElement;
   const bar = document.getElementById("live"), line = document.getElementById("live-state"), pause = document.getElementById("live-pause");
   let heard = new AbortController();
-  let paused = false, held = false, last = Date.now();
+  let paused = false, held = false, last = Date.now(), scrolled = -SCROLLED_MS;
   window.Everett = everett(heard.signal);
 
   // Names an element so that it can be found in the next page: by its id, or by its place below the nearest id.
@@ -119,8 +119,9 @@
     if (line.textContent !== text) line.textContent = text;
   }
   const branches = () => Everett.commas(Everett.data.summary.branches) + " branches";
-  // True while the reader drags or has selected something that a new page would take away.
-  const busy = () => held || !getSelection().isCollapsed;
+  // True while the reader drags, or has selected something that a new page would take away, or the page scrolls: smooth
+  // scrolling would end where a new page comes.
+  const busy = () => held || !getSelection().isCollapsed || performance.now() - scrolled < SCROLLED_MS;
 
   async function ask() {
     let wait = POLL_MS;
@@ -143,6 +144,7 @@
     setTimeout(ask, wait);
   }
   addEventListener("pointerdown", () => (held = true));
+  addEventListener("scroll", () => (scrolled = performance.now()), { passive: true });
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => (held = false));
   pause.addEventListener("click", () => {
     paused = !paused;
