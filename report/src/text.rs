@@ -126,7 +126,8 @@ pub fn of_scene(scene: &Scene, most: usize) -> Vec<String> {
 fn unseen(data: &Data) -> Vec<String> {
     let coverage = &data.coverage;
     let mut parts = Vec::new();
-    if let Some(states) = coverage.kinds.first().filter(|states| states.points > 0) {
+    let states = coverage.kinds.first().map(|states| states.figures);
+    if let Some(states) = states.filter(|states| states.points > 0) {
         let new = states.unseen_ppm.map_or("?".to_owned(), percent);
         parts.push(format!(
             "{}, at least {} more; the next is new with a chance of {new}",

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::exploration::KindCoverage;
-use everett_explorer::coverage::{Kind, Point};
+use crate::exploration::{KindCoverage, KindFigures};
+use everett_explorer::coverage::Point;
 use serde::Serialize;
 
 use super::Sources;
@@ -35,18 +35,9 @@ pub struct CoverageData {
 /// Growth of one kind of points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Growth {
-    /// Kind of points.
-    pub kind: Kind,
-    /// Points that were reached.
-    pub points: u64,
-    /// Points that only one branch reached.
-    pub once: u64,
-    /// Points that were first reached in the last quarter of the branches.
-    pub recent: u64,
-    /// Lower bound of the number of unseen points (Chao).
-    pub more: u64,
-    /// Probability that the next point is new, in parts of a million (Good and Turing). `None` without points.
-    pub unseen_ppm: Option<u32>,
+    /// Figures of the kind.
+    #[serde(flatten)]
+    pub figures: KindFigures,
     /// Pairs: a number of branches, and the number of points that they reached.
     pub samples: Vec<(u64, u64)>,
 }
@@ -143,7 +134,6 @@ impl Growth {
             samples.iter().step_by(stride).map(|sample| (sample.branches, sample.points)).collect();
         let last = last.map(|sample| (sample.branches, sample.points));
         samples.extend(last.filter(|last| samples.last() != Some(last)));
-        let KindCoverage { kind, points, once, recent, more, unseen_ppm, .. } = *covered;
-        Growth { kind, points, once, recent, more, unseen_ppm, samples }
+        Growth { figures: covered.figures, samples }
     }
 }

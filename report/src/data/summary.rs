@@ -193,7 +193,7 @@ fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
 fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
     let worth = &sources.report.worth;
     let states = sources.report.coverage.first();
-    let unseen = match states.and_then(|states| states.unseen_ppm) {
+    let unseen = match states.and_then(|states| states.figures.unseen_ppm) {
         Some(ppm) => format!("Of the states that come next, {} are new (Good and Turing).", percent(ppm)),
         None => "No state was observed.".to_owned(),
     };

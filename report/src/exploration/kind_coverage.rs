@@ -1,4 +1,4 @@
-//! Coverage, and estimates of the unseen points.
+//! Coverage by kind of points, estimates of the unseen points, and growth.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use everett_explorer::coverage::{Coverage, Kind};
 
 const PPM: u128 = 1_000_000;
 
-/// Coverage of one kind of points.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KindCoverage {
+/// Figures of one kind of points: those that were reached, and estimates of the unseen ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct KindFigures {
     /// Kind of points.
     pub kind: Kind,
     /// Number of points that were reached.
@@ -23,6 +23,14 @@ pub struct KindCoverage {
     /// Probability that the next point that is hit is new, in parts of a million: the Good-Turing estimate. `None` if
     /// no point was reached.
     pub unseen_ppm: Option<u32>,
+}
+
+/// Coverage of one kind of points.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KindCoverage {
+    /// Figures of the kind.
+    #[serde(flatten)]
+    pub figures: KindFigures,
     /// Growth curve.
     pub growth: Vec<GrowthPoint>,
 }
@@ -37,7 +45,7 @@ pub struct GrowthPoint {
 }
 
 impl KindCoverage {
-    /// Returns the figures of a kind.
+    /// Returns the coverage of a kind.
     #[must_use]
     pub fn of(coverage: &Coverage, kind: Kind) -> KindCoverage {
         let incidence = coverage.incidence(kind);
@@ -51,15 +59,15 @@ impl KindCoverage {
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));
         let richness = incidence.richness();
         let branches = coverage.branches();
-        KindCoverage {
+        let figures = KindFigures {
             kind,
             points: observed,
             once: singletons,
             recent: observed - points_at(&growth, branches - branches / 4).min(observed),
             more: (richness.numerator / richness.denominator.max(1)).saturating_sub(observed),
             unseen_ppm: u32::try_from(ppm).ok().filter(|_| hits > 0),
-            growth,
-        }
+        };
+        KindCoverage { figures, growth }
     }
 }
 

@@ -36,7 +36,7 @@ use serde::Serialize;
 
 pub use commands::TestCommand;
 pub use explored::Explored;
-pub use kind_coverage::{GrowthPoint, KindCoverage};
+pub use kind_coverage::{GrowthPoint, KindCoverage, KindFigures};
 pub use missing::Missing;
 pub use pct_guarantee::PctGuarantee;
 pub use rated_finding::{Findable, Pace, RatedFinding};
@@ -153,7 +153,7 @@ impl Report {
                 .into_iter()
                 .map(|kind| KindCoverage::of(merged.coverage(), kind))
                 // Worlds without the SDK reach none of its points.
-                .filter(|covered| !covered.kind.is_of_sdk() || covered.points > 0)
+                .filter(|covered| !covered.figures.kind.is_of_sdk() || covered.figures.points > 0)
                 .collect(),
             assertions: asserted(merged.coverage()),
             promise: PctGuarantee::of(header, merged),

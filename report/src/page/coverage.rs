@@ -23,8 +23,8 @@ pub(super) fn section(data: &Data) -> Markup {
             @if data.summary.adaptive {
                 p.dim { "The strategy prefers new ground, so the estimates hold for this search only." }
             }
-            div.curves { @for growth in coverage.kinds.iter().filter(|growth| growth.points > 0) { (curve(growth)) } }
-            @if coverage.kinds.iter().all(|growth| growth.points == 0) { p { "No point of coverage was reached." } }
+            div.curves { @for growth in coverage.kinds.iter().filter(|growth| growth.figures.points > 0) { (curve(growth)) } }
+            @if coverage.kinds.iter().all(|growth| growth.figures.points == 0) { p { "No point of coverage was reached." } }
             (matrix(coverage))
             (orders(coverage))
             @if !coverage.values.is_empty() {
@@ -51,30 +51,30 @@ fn name(kind: Kind) -> &'static str {
 }
 
 fn curve(growth: &Growth) -> Markup {
-    let last = growth.samples.last().copied().unwrap_or((1, 1));
+    let Growth { figures, samples } = growth;
+    let last = samples.last().copied().unwrap_or((1, 1));
     let x = Scale::new((0.0, last.0 as f64), (0.0, WIDTH));
-    let y = Scale::new((0.0, (growth.points + growth.more).max(1) as f64), (HEIGHT - 2.0, 8.0));
-    let points =
-        growth.samples.iter().map(|(branches, points)| (x.at(*branches as f64), y.at(*points as f64)));
+    let y = Scale::new((0.0, (figures.points + figures.more).max(1) as f64), (HEIGHT - 2.0, 8.0));
+    let points = samples.iter().map(|(branches, points)| (x.at(*branches as f64), y.at(*points as f64)));
     let points: Vec<(f64, f64)> = [(0.0, HEIGHT - 2.0)].into_iter().chain(points).collect();
-    let estimate = y.at((growth.points + growth.more) as f64);
-    let unseen = growth.unseen_ppm.map_or("?".to_owned(), percent);
+    let estimate = y.at((figures.points + figures.more) as f64);
+    let unseen = figures.unseen_ppm.map_or("?".to_owned(), percent);
     let label = format!(
         "{}: {} after {}; at least {} more are likely.",
-        name(growth.kind),
-        count(growth.points),
+        name(figures.kind),
+        count(figures.points),
         counted(last.0, "branch", "branches"),
-        count(growth.more)
+        count(figures.more)
     );
     html! {
         figure {
-            figcaption { strong { (name(growth.kind)) } " " (count(growth.points)) }
+            figcaption { strong { (name(figures.kind)) } " " (count(figures.points)) }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(label) {
                 line.grid x1="0" y1=(HEIGHT - 2.0) x2=(WIDTH) y2=(HEIGHT - 2.0) {}
-                @if growth.more > 0 { line.estimate x1="0" y1=(estimate) x2=(WIDTH) y2=(estimate) {} }
+                @if figures.more > 0 { line.estimate x1="0" y1=(estimate) x2=(WIDTH) y2=(estimate) {} }
                 path.growth d=(line(points)) {}
             }
-            p.dim { "chance that the next is new: " (unseen) " · unseen: at least " (count(growth.more)) " · first seen in the last quarter: " (count(growth.recent)) }
+            p.dim { "chance that the next is new: " (unseen) " · unseen: at least " (count(figures.more)) " · first seen in the last quarter: " (count(figures.recent)) }
         }
     }
 }

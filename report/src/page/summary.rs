@@ -154,7 +154,7 @@ pub(super) fn tag(word: &str) -> Markup {
 fn never(data: &Data) -> Markup {
     let unreached: Vec<_> = data.properties.iter().filter(|p| p.state == State::NeverReached).collect();
     let coverage = &data.coverage;
-    let states = coverage.kinds.first();
+    let states = coverage.kinds.first().map(|states| states.figures);
     html! {
         ul.plain {
             @for property in unreached.iter().take(SHOWN) {

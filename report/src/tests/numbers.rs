@@ -203,7 +203,7 @@ fn columns_of_the_tree() {
     assert_eq!(tree.kinds, [1, 2, 1, 2, 1, 2, 1]);
     assert_eq!(
         tree.new_points.iter().sum::<u64>(),
-        data.coverage.kinds.iter().map(|kind| kind.points).sum::<u64>()
+        data.coverage.kinds.iter().map(|kind| kind.figures.points).sum::<u64>()
     );
 }
 

@@ -12,22 +12,24 @@ pub(super) fn write(report: &Report) -> String {
     text += "| kind | points | growth | new in the last quarter | in one branch only | likely unseen | next is new |\n";
     text += "|---|--:|---|--:|--:|--:|--:|\n";
     for covered in &report.coverage {
-        let growth = match covered.points {
+        let figures = &covered.figures;
+        let growth = match figures.points {
             0 => String::new(),
             _ => sparkline(&covered.growth),
         };
         let _ = writeln!(
             text,
             "| {} | {} | {growth} | {} | {} | {} | {} |",
-            name(covered.kind).1,
-            count(covered.points),
-            count(covered.recent),
-            count(covered.once),
-            count(covered.more),
-            covered.unseen_ppm.map_or("?".to_owned(), percent),
+            name(figures.kind).1,
+            count(figures.points),
+            count(figures.recent),
+            count(figures.once),
+            count(figures.more),
+            figures.unseen_ppm.map_or("?".to_owned(), percent),
         );
     }
-    let estimate = report.coverage.iter().find(|covered| covered.kind == Kind::State);
+    let estimate =
+        report.coverage.iter().map(|covered| covered.figures).find(|figures| figures.kind == Kind::State);
     match estimate.and_then(|states| Some((states, states.unseen_ppm?))) {
         Some((states, unseen_ppm)) => {
             let (one, many) = name(Kind::State);

@@ -12,7 +12,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::subtrees::Subtrees;
 use everett_host::time::Stopwatch;
 use everett_report::data::unreached;
-use everett_report::exploration::KindCoverage;
+use everett_report::exploration::{KindCoverage, KindFigures};
 use everett_session::explore::expedition::{Progress, Sight};
 
 use super::disk;
@@ -149,7 +149,7 @@ impl Feed {
         });
         Slow {
             rows: rows.collect(),
-            states: KindCoverage::of(sight.merged.coverage(), Kind::State),
+            states: KindCoverage::of(sight.merged.coverage(), Kind::State).figures,
             // Before the first branch is merged, no property was checked, which says nothing.
             unchecked: match sight.merged.branches() {
                 0 => Vec::new(),
@@ -163,7 +163,7 @@ impl Feed {
 /// Result of a slow look.
 struct Slow {
     rows: Vec<Row>,
-    states: KindCoverage,
+    states: KindFigures,
     unchecked: Vec<(String, String)>,
     disk: Disk,
 }
