@@ -5,11 +5,11 @@
 
 #![allow(dead_code, reason = "only the agent uses the other items")]
 
-#[path = "../agent/src/failure.rs"]
+#[path = "../src/failure.rs"]
 mod failure;
-#[path = "../agent/src/spawn.rs"]
+#[path = "../src/spawn.rs"]
 mod spawn;
-#[path = "../agent/src/users.rs"]
+#[path = "../src/users.rs"]
 mod users;
 
 use everett_protocol::{HISTORY_FD, HISTORY_VARIABLE};

@@ -2,15 +2,15 @@
 
 #![allow(dead_code, reason = "only the agent uses the other items")]
 
-#[path = "../agent/src/clock.rs"]
+#[path = "../src/clock.rs"]
 mod clock;
-#[path = "../agent/src/failure.rs"]
+#[path = "../src/failure.rs"]
 mod failure;
-#[path = "../agent/src/readiness.rs"]
+#[path = "../src/readiness.rs"]
 mod readiness;
-#[path = "../agent/src/spawn.rs"]
+#[path = "../src/spawn.rs"]
 mod spawn;
-#[path = "../agent/src/users.rs"]
+#[path = "../src/users.rs"]
 mod users;
 
 use everett_protocol::{Readiness, ReadyCheck, Restart, Service};
