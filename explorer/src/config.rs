@@ -86,14 +86,15 @@ impl ExploreConfig {
         self.checks.get_or_insert(defaults.checks);
     }
 
-    /// Returns K. If it was neither given nor fitted, returns the K of an unlimited exploration.
+    /// Returns K. If neither the world file nor [`ExploreConfig::set_absent`] has set it, returns the K of an unlimited
+    /// exploration.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.unwrap_or(LengthDefaults::default().in_flight)
     }
 
-    /// Returns the share of branches that are followed by checks, in ppm. If it was neither given nor fitted, returns
-    /// the share of an unlimited exploration.
+    /// Returns the share of branches that are followed by checks, in ppm. If neither the world file nor
+    /// [`ExploreConfig::set_absent`] has set it, returns the share of an unlimited exploration.
     #[must_use]
     pub fn checks(&self) -> Ppm {
         self.checks.unwrap_or(LengthDefaults::default().checks)

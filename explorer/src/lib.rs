@@ -21,10 +21,11 @@
 //!
 //! **Invariants.**
 //! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map
-//!   and no floats. Figures that are only shown (`coverage::statistics`) may be floats.
+//!   and no floats. Two kinds of floats are left: figures that are only shown (`coverage::statistics`,
+//!   `causality::result`, `plan::draw::guarantee`), and numbers that programs send through the SDK.
 //! - Text is untrusted. Any bytes are parsed to a value or to errors that name their place, in bounded memory.
 
-// Samples of the tests are tests of reports, too, and name this crate as those do.
+// `run/tests/sample.rs` is also compiled in tests of `everett-report`, so it names this crate as other crates do.
 #[cfg(test)]
 extern crate self as everett_explorer;
 

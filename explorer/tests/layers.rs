@@ -41,7 +41,7 @@ fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
 }
 
 #[test]
-fn the_fit_of_150_branches_leads_deep() {
+fn the_defaults_for_150_branches_lead_deep() {
     let LengthDefaults { in_flight, .. } = LengthDefaults::of(Length { branches: Some(150), host_ns: None });
     let (fitted, unlimited) = (depths(150, in_flight), depths(150, LengthDefaults::default().in_flight));
     assert!(fitted.0 > 75 && fitted.1 >= 5, "{fitted:?}");

@@ -75,7 +75,10 @@ fn bound(declaration: &str, comment: &str) -> Option<Bound> {
 
 /// Returns the text up to the first full stop before a capital letter, a link or code.
 fn first_sentence(text: &str) -> &str {
-    let is_end = |at: usize| text[at + 2..].starts_with(|c: char| c.is_uppercase() || "[`".contains(c));
+    let is_end = |at: usize| {
+        let is_abbreviation = ["e.g", "i.e"].iter().any(|short| text[..at].ends_with(short));
+        !is_abbreviation && text[at + 2..].starts_with(|c: char| c.is_uppercase() || "[`".contains(c))
+    };
     let end = text.match_indices(". ").map(|(at, _)| at).find(|&at| is_end(at));
     end.map_or(text, |at| &text[..=at])
 }

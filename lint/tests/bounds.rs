@@ -26,7 +26,7 @@ fn each_bound_says_what_it_bounds() {
 
 #[test]
 fn bounds_are_found() {
-    let source = "/// Length of a line. It is short.\n#[allow(unused)]\npub(crate) const LINE_BYTES_MAX: usize = 4 << 10;\n\
+    let source = "/// Length of a line, e.g. `x`. [`Line`] is short.\n#[allow(unused)]\npub(crate) const LINE_BYTES_MAX: usize = 4 << 10;\n\
                   const LIMIT: u8 = 1;\n/// Widths\n/// of a [`Bus`](crate::Bus) (vol. 3, [`More`]).\nconst WIDTHS_MIN: RangeInclusive<u8> =\n    1..=2;\n\
                   #[cfg(test)]\nmod tests {\n    const OTHER_MAX: u8 = 3;\n}\n";
     let bound = |name: &str, value: &str, meaning: &str| Bound {
@@ -37,7 +37,7 @@ fn bounds_are_found() {
     assert_eq!(
         bounds(source),
         [
-            bound("LINE_BYTES_MAX", "4 << 10", "Length of a line."),
+            bound("LINE_BYTES_MAX", "4 << 10", "Length of a line, e.g. `x`."),
             bound("WIDTHS_MIN", "1..=2", "Widths of a `Bus` (vol. 3, `More`)."),
         ]
     );

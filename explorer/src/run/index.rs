@@ -138,7 +138,7 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes a record that is within bounds. Returns its input and its bytes.
+    /// Encodes a record that is within bounds. Returns its [`MergeInput`] and its bytes.
     pub(super) fn encode(&mut self, record: &Record) -> Result<(MergeInput, Vec<u8>), RunError> {
         let choice = record.choice;
         let before = self.dictionary.len();
@@ -232,7 +232,7 @@ impl Index {
         })
     }
 
-    /// Reads the input of a choice's record, if it is recorded.
+    /// Reads the [`MergeInput`] of a choice's record, if it is recorded.
     pub(super) fn merge_input(&self, choice: u64) -> Result<Option<MergeInput>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;

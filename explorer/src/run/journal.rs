@@ -239,7 +239,7 @@ impl Journal {
         folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
-    /// Returns the input of a choice's record, if it is recorded.
+    /// Returns the [`MergeInput`] of a choice's record, if it is recorded.
     ///
     /// # Errors
     /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or

@@ -213,7 +213,7 @@ pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
     postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// Decodes a record's input from its heading and the bytes after it. `points` is the number of points that have a
+/// Decodes a record's [`MergeInput`] from its heading and the bytes after it. `points` is the number of points that have a
 /// number, `version` the format version of the run.
 pub(super) fn merge_input(
     heading: Heading,

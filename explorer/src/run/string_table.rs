@@ -49,8 +49,8 @@ impl StringTable {
 
     /// Removes the texts from a number on: the record that introduced them was not written.
     pub(super) fn forget_from(&mut self, number: usize) {
-        for word in self.list.drain(number.min(self.list.len())..) {
-            self.numbers.remove(&word);
+        for text in self.list.drain(number.min(self.list.len())..) {
+            self.numbers.remove(&text);
         }
     }
 
@@ -117,8 +117,8 @@ impl StringTable {
         StringRef::New(text.to_owned())
     }
 
-    fn text(&mut self, word: StringRef) -> Result<String, Damage> {
-        match word {
+    fn text(&mut self, reference: StringRef) -> Result<String, Damage> {
+        match reference {
             StringRef::Old(number) => {
                 self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::StringRef)
             }

@@ -48,7 +48,7 @@ const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 /// Maximum length of a file with keys, in bytes. Debian's has 56 KB.
 const KEYS_BYTES_MAX: u64 = 4 << 20;
 
-/// The index that is to be trusted.
+/// Location of an index that is not verified yet.
 pub(super) struct IndexLocation<'p> {
     /// Folder of the state.
     pub(super) folder: &'p Path,

@@ -18,7 +18,7 @@ const CHECKED: u8 = 2;
 /// The branch could not be run to its end.
 const BROKEN: u8 = 4;
 
-/// Branches as columns: entry n of each column is about branch n.
+/// Branches as columns: entry n of a column is about branch n. `fault_kinds`, `findings` and `plans` are no columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tree {
     /// Vtime of the root moment, in nanoseconds.
@@ -27,7 +27,7 @@ pub struct Tree {
     pub segment_ns: u64,
     /// Length of a timeline after the root moment, in nanoseconds.
     pub horizon_ns: u64,
-    /// For each branch, the branch that it extends; -1 for the root moment. The lists below have one entry a branch, too.
+    /// Branch that the branch extends; -1 for the root moment.
     pub from: Vec<i64>,
     /// Number of the branch's last fork. The path of a branch consists of `begin_ns` and `child` of its ancestors and itself.
     pub child: Vec<u64>,
@@ -53,7 +53,8 @@ pub struct Tree {
     pub flags: Vec<u8>,
     /// Pairs of a branch and a finding that it shows.
     pub findings: Vec<(u64, u32)>,
-    /// Pairs of a branch and the faults that begin on it, in words. Only branches whose plan is known are listed.
+    /// Pairs of a branch and the faults that begin on it, in words. Branches without faults are missing; in a long
+    /// run, also branches without a finding.
     pub plans: Vec<(u64, Vec<String>)>,
 }
 

@@ -484,7 +484,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_made_where_a_fit_differs_and_the_world_leaves_it_open() {
+    fn a_note_is_made_where_a_default_differs_and_the_world_leaves_it_open() {
         let (recorded, new) = (
             LengthDefaults { in_flight: 16, checks: 250_000 },
             LengthDefaults { in_flight: 8, checks: 500_000 },

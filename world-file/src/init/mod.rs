@@ -1,7 +1,7 @@
 //! First world files: from a compose file, a container image, a Debian package or a program, a world that runs at once.
 //!
 //! - this file: [`draft`] writes the text of a world file, and loads it before anyone else does
-//! - `subject`: what the operator's words name
+//! - `subject`: classification of the argument
 //! - `servers`: well-known servers: how they start, how they answer, where their state is
 //! - `unit`: systemd's units, and listening ports; `installed`: machines with a package's own unit
 //! - `machines`: the nodes of images, packages and programs; `composed`: what a compose file lacks

@@ -1,7 +1,7 @@
 //! Plans drawn from the world's streams according to the `[faults]` table of a world file.
 //!
 //! - `kinds`: each kind's settings, defaults and bounds; `quiet`: settings of quiet periods; `config`: the table as a
-//!   whole; `problem`: its errors; `span`: types of settings; `often`: bounds of how often something happens
+//!   whole; `problem`: its errors; `span`: types of settings; `frequency`: bounds of how often something happens
 //! - `numbers`: random numbers; `choose`: the draw of one fault of each kind
 //! - [`pct`]: latencies by random priorities of the nodes, as another source of entries; `merge`: both in one plan;
 //!   `guarantee`: the bound that priorities would give

@@ -119,8 +119,8 @@
     if (line.textContent !== text) line.textContent = text;
   }
   const branches = () => Everett.commas(Everett.data.summary.branches) + " branches";
-  // True while the reader drags, or has selected something that a new page would take away, or the page scrolls: smooth
-  // scrolling would end where a new page comes.
+  // True while a new page would disturb the reader: during a drag, a selection or scrolling. A new page stops smooth
+  // scrolling midway.
   const busy = () => held || !getSelection().isCollapsed || performance.now() - scrolled < SCROLLED_MS;
 
   async function ask() {
