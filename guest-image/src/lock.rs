@@ -1,7 +1,8 @@
 //! `world.lock`: the exact packages of an image.
 //!
 //! It is written beside the world file and should be kept with it. While it exists, the same versions are used again,
-//! and a package whose content differs from the recorded digest is refused.
+//! and a package whose content differs from the recorded digest is refused. A lock also names each package's file in the
+//! archive, so that the package lists of a mirror are not needed to fetch it.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use everett_input::file as input;
 use serde::{Deserialize, Serialize};
 
-use crate::apt::Exact;
+use crate::apt::{ArchiveFile, Exact, Remote, is_path};
 use crate::cache;
 
 /// Version of the file format.
@@ -18,7 +19,7 @@ const VERSION: u32 = 1;
 /// Maximum number of container images of a lock: one for each node.
 const IMAGES_MAX: usize = 1_000;
 
-/// Maximum length of a lock, in bytes. A package takes 150 bytes, and Debian has fewer than 100,000 packages.
+/// Maximum length of a lock, in bytes. A package takes 250 bytes, and Debian has fewer than 100,000 packages.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
@@ -73,9 +74,28 @@ pub struct Locked {
     pub version: String,
     /// SHA-256 of the package's file, in hexadecimal.
     pub sha256: String,
+    /// Path of the file below the base address of its archive; absent in locks of older versions of Everett.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Length of the file in bytes; absent if the path is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 impl Locked {
+    /// Returns the lock of a package on a mirror.
+    #[must_use]
+    pub(crate) fn of(remote: &Remote) -> Locked {
+        let Remote { package: Exact { name, version }, path, bytes, sha256, .. } = remote.clone();
+        Locked { name, version, sha256, bytes: path.is_some().then_some(bytes), path }
+    }
+
+    /// Returns the file in the archive, if the lock names it.
+    #[must_use]
+    pub(crate) fn file(&self) -> Option<ArchiveFile> {
+        Some(ArchiveFile { path: self.path.clone()?, bytes: self.bytes?, sha256: self.sha256.clone() })
+    }
+
     /// Returns name and version without the digest.
     #[must_use]
     pub fn exact(&self) -> Exact {
@@ -177,7 +197,7 @@ impl Lock {
     }
 }
 
-/// Checks name, version and digest, which are used in commands and paths.
+/// Checks name, version, digest and path, which are used in commands, paths and addresses.
 fn check(package: &Locked) -> Result<(), String> {
     if !is_name(&package.name) {
         return Err(format!("{:?} is not a package name", package.name));
@@ -188,7 +208,15 @@ fn check(package: &Locked) -> Result<(), String> {
     if package.sha256.len() != 64 || !package.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
         return Err(format!("the SHA-256 of {} is not 64 hexadecimal digits", package.name));
     }
-    Ok(())
+    match &package.path {
+        Some(path) if !is_path(path) => {
+            Err(format!("{path:?} is not a path of {} in an archive", package.name))
+        }
+        path if path.is_some() != package.bytes.is_some() => {
+            Err(format!("{} has a path without a length, or a length without a path", package.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// True if the text has only the characters of a package's name.
@@ -208,7 +236,13 @@ mod tests {
     use super::{Error, Lock, Locked, LockedImage};
 
     fn locked(name: &str) -> Locked {
-        Locked { name: name.to_owned(), version: String::from("5:7.0-1~deb12u7"), sha256: "0f".repeat(32) }
+        Locked {
+            name: name.to_owned(),
+            version: String::from("5:7.0-1~deb12u7"),
+            sha256: "0f".repeat(32),
+            path: Some(format!("pool/{name}.deb")),
+            bytes: Some(12),
+        }
     }
 
     fn lock() -> Lock {
@@ -216,7 +250,8 @@ mod tests {
         lock.requested = vec![String::from("redis-server")];
         lock.kernel_requested = Some(String::from("linux-image-cloud-amd64"));
         lock.kernel = Some(locked("linux-image-6.1.0-50-cloud-amd64"));
-        lock.packages = vec![locked("libc6"), locked("redis-server")];
+        let of_older_version = Locked { path: None, bytes: None, ..locked("libc6") };
+        lock.packages = vec![of_older_version, locked("redis-server")];
         lock
     }
 
@@ -260,5 +295,14 @@ mod tests {
         assert!(refused(&package("--option", "1", &digest)).contains("not a package name"));
         assert!(refused(&package("a", "../x", &digest)).contains("not a valid version"));
         assert!(refused(&package("a", "1", "../../x")).contains("SHA-256"));
+        let file = |lines: &str| format!("{}{lines}", package("a", "1", &digest));
+        for path in ["../x", "/x", "pool//x", "pool/./x", "pool/x y", "pool/x?y", "pool/x'", "pool/x\\n", ""]
+        {
+            let problem = refused(&file(&format!("path = \"{path}\"\nbytes = 1\n")));
+            assert!(problem.contains("is not a path of a in an archive"), "{problem}");
+        }
+        assert!(refused(&file("path = \"pool/x\"\n")).contains("a path without a length"));
+        assert!(refused(&file("bytes = 1\n")).contains("a length without a path"));
+        assert!(refused(&file("path = \"pool/x\"\nbytes = -1\n")).contains("-1"));
     }
 }

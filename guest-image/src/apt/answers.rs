@@ -18,16 +18,19 @@ pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
 }
 
 /// Parses the lines `'URI' FILE BYTES SHA256:DIGEST` of `--print-uris`. FILE is `NAME_VERSION_ARCHITECTURE.deb`.
-pub(super) fn uri_lines(text: &str) -> Vec<Remote> {
+/// `path_of` returns the path below the base address of its archive.
+pub(super) fn uri_lines(text: &str, path_of: impl Fn(&str) -> Option<String>) -> Vec<Remote> {
     text.lines()
         .filter_map(|line| {
-            let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split(' ');
+            let (uri, rest) = line.strip_prefix('\'')?.split_once("' ")?;
+            let mut words = rest.split(' ');
             let (file, bytes, digest) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
             let sha256 = digest.strip_prefix("SHA256:")?.to_owned();
             let mut parts = file.split('_');
             // In file names, the colon of an epoch is percent-encoded.
             let (name, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
-            Some(Remote { package: Exact { name, version }, file: file.to_owned(), bytes, sha256 })
+            let (file, path) = (file.to_owned(), path_of(uri));
+            Some(Remote { package: Exact { name, version }, file, path, bytes, sha256 })
         })
         .collect()
 }
@@ -73,8 +76,9 @@ mod tests {
     #[test]
     fn uri_lines_are_read_with_the_epoch_of_the_version() {
         let text = "'http://m/pool/redis_7.0.15-1%7edeb12u7_amd64.deb' redis-server_5%3a7.0.15-1~deb12u7_amd64.deb 73392 SHA256:1f43\nnoise\n";
-        let [remote] = uri_lines(text).try_into().unwrap();
+        let [remote] = uri_lines(text, |uri| Some(uri.to_owned())).try_into().unwrap();
         assert_eq!(remote.package.version, "5:7.0.15-1~deb12u7");
+        assert_eq!(remote.path.as_deref(), Some("http://m/pool/redis_7.0.15-1%7edeb12u7_amd64.deb"));
         assert_eq!((remote.bytes, remote.sha256.as_str()), (73_392, "1f43"));
     }
 

@@ -7,7 +7,10 @@
 //! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
 
 mod answers;
+mod archive_file;
 pub mod sources;
+
+pub(crate) use archive_file::{ArchiveFile, is_path};
 
 use answers::{complaint, failed_source, inst_lines, uri_lines};
 use sources::Sources;
@@ -16,10 +19,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Command, Stdio};
 
 /// Architecture of all machines.
 pub const ARCHITECTURE: &str = "amd64";
+
+/// Part of apt that fetches files by their addresses.
+const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// Reason why packages cannot be obtained.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +122,8 @@ pub struct Remote {
     pub package: Exact,
     /// File name under which apt downloads the package.
     pub file: String,
+    /// Path of the file below the base address of its archive, if the archive has one.
+    pub path: Option<String>,
     /// Length of the file in bytes.
     pub bytes: u64,
     /// SHA-256 of the file, in hexadecimal.
@@ -126,7 +134,7 @@ pub struct Remote {
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
-    suite: String,
+    sources: Sources,
     /// Lock of the state folder, held for the life of this value: only one process at a time may use the state.
     _lock: File,
 }
@@ -153,7 +161,7 @@ impl Apt {
         let lock = File::create(&path).map_err(file_error(&path))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
             .map_err(|error| file_error(&path)(error.into()))?;
-        let apt = Apt { folder: folder.to_path_buf(), suite: sources.suite.clone(), _lock: lock };
+        let apt = Apt { folder: folder.to_path_buf(), sources: sources.clone(), _lock: lock };
         apt.write("status", "")?;
         apt.write("preferences", "")?;
         apt.write("sources.d/everett.sources", &sources.to_string())?;
@@ -167,7 +175,7 @@ impl Apt {
     /// Returns an error if a source cannot be reached, has expired, or is not signed by its key, or if no source has an
     /// index.
     pub fn update(&self) -> Result<(), Error> {
-        let lists = |reason: String| Error::Lists { suite: self.suite.clone(), reason };
+        let lists = |reason: String| Error::Lists { suite: self.suite(), reason };
         let output = self.run("apt-get", "update", ["update"]).map_err(|error| match error {
             Error::Network { reason } | Error::Apt { reason, .. } => lists(reason),
             error => error,
@@ -222,7 +230,7 @@ impl Apt {
             packages.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
         let fixed = ["download", "--print-uris"].into_iter();
         let output = self.run("apt-get", "download", fixed.chain(names.iter().map(String::as_str)))?;
-        let found = uri_lines(&output.stdout);
+        let found = uri_lines(&output.stdout, |uri| self.sources.path_of(uri));
         packages
             .iter()
             .map(|package| {
@@ -245,6 +253,34 @@ impl Apt {
         self.run_in(into, "apt-get", "download", arguments).map(drop)
     }
 
+    /// Fetches files from the archives that have them, into `into`, each under its [`ArchiveFile::name`]. Needs no
+    /// lists. A file that no archive has, or whose content differs, is not there afterwards.
+    ///
+    /// # Errors
+    /// Returns an error if apt was killed.
+    pub(crate) fn fetch(&self, files: &[ArchiveFile], into: &Path) -> Result<(), Error> {
+        let addresses: Vec<Vec<String>> =
+            files.iter().map(|file| self.sources.addresses(&file.path)).collect();
+        for archive in 0..self.sources.sources.len() {
+            let missing = files.iter().zip(&addresses).filter(|(file, _)| !into.join(file.name()).exists());
+            let arguments: Vec<String> = missing
+                .filter_map(|(file, addresses)| Some((file, addresses.get(archive)?)))
+                .flat_map(|(file, address)| [address.clone(), file.name(), format!("SHA256:{}", file.sha256)])
+                .collect();
+            if arguments.is_empty() {
+                break;
+            }
+            let arguments = std::iter::once("download-file").chain(arguments.iter().map(String::as_str));
+            match self.output(into, HELPER, arguments) {
+                // The other files have arrived if one has failed.
+                Ok(output) => check_signal(HELPER, "download", &output)?,
+                Err(Error::NoApt { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     fn check_architecture(&self, package: &str, architecture: &str) -> Result<(), Error> {
         if architecture == ARCHITECTURE || architecture == "all" {
             return Ok(());
@@ -252,8 +288,12 @@ impl Apt {
         Err(Error::Architecture { package: package.to_owned(), architecture: architecture.to_owned() })
     }
 
+    fn suite(&self) -> String {
+        self.sources.suite.clone()
+    }
+
     fn gone(&self, package: Exact) -> Error {
-        Error::Gone { package: package.name, version: package.version, suite: self.suite.clone() }
+        Error::Gone { package: package.name, version: package.version, suite: self.suite() }
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
@@ -277,15 +317,8 @@ impl Apt {
         action: &'static str,
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Output, Error> {
-        let mut command = Command::new(program);
-        // apt reads the file in APT_CONFIG before /etc/apt, and that file disables everything in /etc/apt.
-        command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
-        let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output();
-        let output = match output {
-            Ok(output) => output,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NoApt { program }),
-            Err(source) => return Err(Error::File { path: String::from(program), source }),
-        };
+        let output = self.output(folder, program, arguments)?;
+        check_signal(program, action, &output)?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
         if output.status.success() {
@@ -293,17 +326,28 @@ impl Apt {
         }
         let complaint = complaint(&stderr)
             .unwrap_or_else(|| format!("{program} ended without a message, {}", output.status));
-        // A program that was killed may have printed nothing, and whatever it printed is not the cause.
-        let complaint = match output.status.signal() {
-            Some(_) => format!("{program} was ended by a {}", output.status),
-            None => complaint,
-        };
         Err(self.failure(action, &complaint, &stderr))
+    }
+
+    fn output<'a>(
+        &self,
+        folder: &Path,
+        program: &'static str,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<process::Output, Error> {
+        let mut command = Command::new(program);
+        // apt reads the file in APT_CONFIG before /etc/apt, and that file disables everything in /etc/apt.
+        command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
+        match command.args(arguments).current_dir(folder).stdin(Stdio::null()).output() {
+            Ok(output) => Ok(output),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::NoApt { program }),
+            Err(source) => Err(Error::File { path: String::from(program), source }),
+        }
     }
 
     /// Translates a complaint of apt into an error.
     fn failure(&self, action: &'static str, complaint: &str, all: &str) -> Error {
-        let suite = self.suite.clone();
+        let suite = self.suite();
         // Messages of apt 1.8 to 3.0 in the C locale.
         let unknown = complaint
             .strip_prefix("Unable to locate package ")
@@ -330,6 +374,15 @@ impl Apt {
             return Error::Network { reason: complaint.to_owned() };
         }
         Error::Apt { action, reason: complaint.to_owned() }
+    }
+}
+
+/// Returns an error if a signal has ended the program. It may have printed nothing, and whatever it printed is not the
+/// cause.
+fn check_signal(program: &str, action: &'static str, output: &process::Output) -> Result<(), Error> {
+    match output.status.signal() {
+        Some(_) => Err(Error::Apt { action, reason: format!("{program} was ended by a {}", output.status) }),
+        None => Ok(()),
     }
 }
 
@@ -378,12 +431,13 @@ pub(crate) fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
 
 #[cfg(test)]
 mod tests {
-    use super::{Apt, Error};
+    use super::{Apt, Error, Sources};
     use std::fs::File;
 
     fn apt() -> Apt {
         let folder = std::path::PathBuf::from("/state");
-        Apt { folder, suite: String::from("bookworm"), _lock: File::open("/dev/null").unwrap() }
+        let sources = Sources { suite: String::from("bookworm"), sources: Vec::new(), transport: Vec::new() };
+        Apt { folder, sources, _lock: File::open("/dev/null").unwrap() }
     }
 
     fn said(complaint: &str) -> String {

@@ -5,12 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::archive_file::{decoded, encoded, is_path};
+
 /// Debian's mirrors, used if the host has no sources of the suite.
 const MIRROR: &str = "http://deb.debian.org/debian";
 const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
 /// Keys of Debian's archives, at the paths where the package debian-archive-keyring installs them.
 pub const KEYRINGS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
+
+/// Where the paths of packages begin in Debian's archives of security updates.
+const SECURITY_POOL: &str = "pool/updates/";
 
 /// Maximum length of a sources file, in bytes.
 const SOURCES_BYTES_MAX: u64 = 1 << 20;
@@ -56,6 +61,26 @@ impl Sources {
             }
         };
         Sources { suite: suite.to_owned(), sources, transport: transport() }
+    }
+
+    /// Returns the addresses at which a file of an archive may be, by its path below the archive's base address. The
+    /// most probable is first. Archives that are not fetched over http or https have none.
+    pub(crate) fn addresses(&self, path: &str) -> Vec<String> {
+        let is_http = |uri: &&str| uri.starts_with("http://") || uri.starts_with("https://");
+        let bases = self.sources.iter().map(|source| source.uri.trim_end_matches('/')).filter(is_http);
+        let mut bases: Vec<&str> = bases.collect();
+        let of_security = path.starts_with(SECURITY_POOL);
+        bases.sort_by_key(|base| base.contains("security") != of_security);
+        bases.dedup();
+        bases.into_iter().map(|base| format!("{base}/{}", encoded(path))).collect()
+    }
+
+    /// Returns the path of a file below the base address of its archive. `None` if no source has the file.
+    pub(crate) fn path_of(&self, uri: &str) -> Option<String> {
+        let bases = self.sources.iter().map(|source| source.uri.trim_end_matches('/'));
+        let rests = bases.filter_map(|base| uri.strip_prefix(base)?.strip_prefix('/'));
+        let path = decoded(rests.min_by_key(|rest| rest.len())?)?;
+        is_path(&path).then_some(path)
     }
 }
 
@@ -226,7 +251,7 @@ fn settings(text: &str) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sources, deb822, debian, lines, settings};
+    use super::{Source, Sources, deb822, debian, lines, settings};
 
     #[test]
     fn one_line_sources_are_read() {
@@ -263,6 +288,40 @@ mod tests {
         assert_eq!(deb822(&sources.to_string(), "trixie"), sources.sources);
         assert_eq!(sources.sources[1].suites, ["trixie-security"]);
         assert_eq!(debian("sid").len(), 1);
+    }
+
+    #[test]
+    fn paths_and_addresses_are_those_of_apt() {
+        let all = |uris: &[&str]| {
+            let source = |uri: &&str| Source { uri: (*uri).to_owned(), suites: Vec::new(), signed_by: None };
+            let sources = uris.iter().map(source).collect();
+            Sources { suite: String::from("bookworm"), sources, transport: Vec::new() }
+        };
+        let sources = all(&["http://m/debian", "http://m/debian-security/", "file:/m/debian"]);
+        for (uri, path) in [
+            ("http://m/debian/pool/main/g/g++_1%2b%7e%2525.deb", Some("pool/main/g/g++_1+~%25.deb")),
+            ("http://m/debian-security/pool/updates/o.deb", Some("pool/updates/o.deb")),
+            ("file:/m/debian/pool/x", Some("pool/x")),
+            ("http://other/debian/pool/x", None),
+            ("http://m/debian/pool/%2e%2e/x", None),
+            ("http://m/debian/pool/x%2", None),
+            ("http://m/debian/pool/x%zz", None),
+            ("http://m/debian/pool/x%é", None),
+            ("http://m/debian", None),
+        ] {
+            assert_eq!(sources.path_of(uri).as_deref(), path, "{uri}");
+        }
+        assert_eq!(
+            sources.addresses("pool/main/g/g++_1+~%25.deb"),
+            [
+                "http://m/debian/pool/main/g/g%2b%2b_1%2b%7e%2525.deb",
+                "http://m/debian-security/pool/main/g/g%2b%2b_1%2b%7e%2525.deb"
+            ]
+        );
+        assert_eq!(sources.addresses("pool/updates/o.deb")[0], "http://m/debian-security/pool/updates/o.deb");
+        // A base below another one: the longer one is meant. One base with several sources is asked once.
+        assert_eq!(all(&["http://m", "http://m/a"]).path_of("http://m/a/pool/x").as_deref(), Some("pool/x"));
+        assert_eq!(all(&["https://m/", "https://m"]).addresses("pool/x"), ["https://m/pool/x"]);
     }
 
     #[test]

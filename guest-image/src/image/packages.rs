@@ -4,13 +4,14 @@ use everett_remote::Access;
 
 use super::provider::Provider;
 use super::{Error, ImageSpec, RootSource};
-use crate::apt::{self, Apt, Exact, Remote};
+use crate::apt::{self, Apt, ArchiveFile, Exact, Remote};
 use crate::cache::{self, Cache};
 use crate::lock::{self, Lock, Locked};
 use crate::progress::{BuildProgress, Stage};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Number of bytes after which a batch of downloads ends. apt takes a quarter of a second to start, and shows progress only
 /// between batches.
@@ -30,7 +31,7 @@ pub(super) struct Packages<'a> {
     access: &'a dyn Access,
     old: Option<Lock>,
     new: Lock,
-    /// Opened with fresh lists at the first use; not needed with a lock and a complete cache.
+    /// Opened at the first use; not needed with a lock and a complete cache.
     provider: Option<Provider<'a>>,
 }
 
@@ -78,11 +79,11 @@ impl<'a> Packages<'a> {
             Some(locked) => vec![locked],
             None => {
                 let (pins, suite) = (self.pins(), &self.spec.suite);
-                let chosen = self.provider(progress)?.kernel(requested, &pins, suite)?;
+                let chosen = self.lists(progress)?.kernel(requested, &pins, suite)?;
                 self.located(&[chosen], progress)?
             }
         };
-        let fetched = self.fetch(&locked, progress)?.remove(0);
+        let fetched = self.fetch(locked, progress)?.remove(0);
         self.new.kernel_requested = Some(requested.to_owned());
         self.new.kernel = Some(fetched.locked.clone());
         Ok(fetched)
@@ -101,26 +102,31 @@ impl<'a> Packages<'a> {
                 let names: Vec<String> =
                     BASE.iter().map(ToString::to_string).chain(requested.iter().cloned()).collect();
                 let pins = self.pins();
-                let closure = self.provider(progress)?.closure(&names, &pins)?;
+                let closure = self.lists(progress)?.closure(&names, &pins)?;
                 self.located(&closure, progress)?
             }
         };
-        let fetched = self.fetch(&locked, progress)?;
+        let fetched = self.fetch(locked, progress)?;
         self.new.requested = requested;
-        self.new.packages = locked;
+        self.new.packages = fetched.iter().map(|fetched| fetched.locked.clone()).collect();
         Ok(fetched)
     }
 
-    /// Returns the provider of packages, after updating its lists at the first call.
-    fn provider(&mut self, progress: &mut dyn BuildProgress) -> Result<&mut Provider<'a>, Error> {
+    /// Returns the provider of packages.
+    fn provider(&mut self) -> Result<&mut Provider<'a>, Error> {
         let provider = match self.provider.take() {
             Some(provider) => provider,
-            None => {
-                progress.at(Stage::Resolve, 0, 0);
-                Provider::open(self.spec, self.cache, self.access)?
-            }
+            None => Provider::open(self.spec, self.cache, self.access)?,
         };
         Ok(self.provider.insert(provider))
+    }
+
+    /// Returns the provider of packages with fresh lists.
+    fn lists(&mut self, progress: &mut dyn BuildProgress) -> Result<&mut Provider<'a>, Error> {
+        progress.at(Stage::Resolve, 0, 0);
+        let provider = self.provider()?;
+        provider.update()?;
+        Ok(provider)
     }
 
     /// Returns the versions in the lock, which are preferred.
@@ -134,53 +140,88 @@ impl<'a> Packages<'a> {
         packages: &[Exact],
         progress: &mut dyn BuildProgress,
     ) -> Result<Vec<Locked>, Error> {
-        let remotes = self.provider(progress)?.locate(packages)?;
-        let locked = remotes.into_iter().map(|remote| {
-            let Remote { package: Exact { name, version }, sha256, .. } = remote;
-            Locked { name, version, sha256 }
-        });
-        Ok(locked.collect())
+        let remotes = self.lists(progress)?.locate(packages)?;
+        Ok(remotes.iter().map(Locked::of).collect())
     }
 
-    /// Returns the files of these packages; downloads those that are not in the cache.
-    fn fetch(&mut self, locked: &[Locked], progress: &mut dyn BuildProgress) -> Result<Vec<Fetched>, Error> {
+    /// Returns the files of these packages; fetches those that are not in the cache.
+    fn fetch(
+        &mut self,
+        mut locked: Vec<Locked>,
+        progress: &mut dyn BuildProgress,
+    ) -> Result<Vec<Fetched>, Error> {
         let folder = self.cache.packages();
         let path_of = |locked: &Locked| folder.join(format!("{}.deb", locked.sha256));
-        let missing: Vec<&Locked> = locked
-            .iter()
-            .filter(|locked| cache::sha256_of(&path_of(locked)).ok().as_ref() != Some(&locked.sha256))
-            .collect();
+        let is_missing =
+            |locked: &Locked| cache::sha256_of(&path_of(locked)).ok().as_ref() != Some(&locked.sha256);
+        let mut missing: Vec<&mut Locked> = locked.iter_mut().filter(|locked| is_missing(locked)).collect();
+        let files: Vec<ArchiveFile> = missing.iter().filter_map(|locked| locked.file()).collect();
+        if !files.is_empty() {
+            let arrived = self.fetch_files(&files, progress)?;
+            missing.retain(|locked| !arrived.contains(&locked.sha256));
+        }
         if !missing.is_empty() {
             let exact: Vec<Exact> = missing.iter().map(|locked| locked.exact()).collect();
-            let remotes = self.provider(progress)?.locate(&exact)?;
-            for (locked, remote) in missing.iter().zip(&remotes) {
+            let remotes = self.lists(progress)?.locate(&exact)?;
+            for (locked, remote) in missing.into_iter().zip(&remotes) {
                 same(locked, &remote.sha256)?;
+                *locked = Locked::of(remote);
             }
             self.download(&remotes, progress)?;
         }
         locked.iter().for_each(|locked| cache::usage::touch(&path_of(locked)));
-        Ok(locked.iter().map(|locked| Fetched { locked: locked.clone(), path: path_of(locked) }).collect())
+        Ok(locked.into_iter().map(|locked| Fetched { path: path_of(&locked), locked }).collect())
+    }
+
+    /// Fetches files that a lock names, without lists of packages. Returns the digests of those that have arrived: an
+    /// archive drops old versions.
+    fn fetch_files(
+        &mut self,
+        files: &[ArchiveFile],
+        progress: &mut dyn BuildProgress,
+    ) -> Result<BTreeSet<String>, Error> {
+        let (temporary, folder) = (self.cache.temporary(), self.cache.packages());
+        let into = tempfile::tempdir_in(&temporary).map_err(cache_error(&temporary))?;
+        let total = files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+        let (mut done, mut digests) = (0_u64, BTreeSet::new());
+        let provider = self.provider()?;
+        for batch in batches(files, |file| file.bytes) {
+            progress.at(Stage::Download, done, total);
+            let mut arrived = |bytes| progress.at(Stage::Download, done.saturating_add(bytes), total);
+            provider.fetch(batch, into.path(), &mut arrived)?;
+            let before = digests.len();
+            for file in batch {
+                let from = into.path().join(file.name());
+                if cache::sha256_of(&from).ok().as_ref() == Some(&file.sha256) {
+                    keep(&from, &folder, &file.sha256).map_err(cache_error(&temporary))?;
+                    digests.insert(file.sha256.clone());
+                    done = done.saturating_add(file.bytes);
+                }
+            }
+            // The archives cannot be reached, or no longer have these versions. Lists show which.
+            if digests.len() == before {
+                break;
+            }
+        }
+        progress.at(Stage::Download, done, total);
+        Ok(digests)
     }
 
     fn download(&mut self, remotes: &[Remote], progress: &mut dyn BuildProgress) -> Result<(), Error> {
         let (temporary, folder) = (self.cache.temporary(), self.cache.packages());
-        let failed = |source: io::Error| cache::Error::of(&temporary, source);
-        let into = tempfile::tempdir_in(&temporary).map_err(failed)?;
+        let into = tempfile::tempdir_in(&temporary).map_err(cache_error(&temporary))?;
         let total = remotes.iter().map(|remote| remote.bytes).sum();
         let mut done = 0;
-        let provider = self.provider(progress)?;
-        for batch in batches(remotes) {
+        let provider = self.provider()?;
+        for batch in batches(remotes, |remote| remote.bytes) {
             progress.at(Stage::Download, done, total);
             let mut arrived = |bytes| progress.at(Stage::Download, done + bytes, total);
             provider.download(batch, into.path(), &mut arrived)?;
             for remote in batch {
                 let from = into.path().join(&remote.file);
-                let found = cache::sha256_of(&from).map_err(failed)?;
-                let Remote { package: Exact { name, version }, sha256, .. } = remote.clone();
-                same(&Locked { name, version, sha256 }, &found)?;
-                let to = folder.join(format!("{found}.deb"));
-                File::open(&from).and_then(|file| file.sync_all()).map_err(failed)?;
-                fs::rename(&from, &to).map_err(failed)?;
+                let found = cache::sha256_of(&from).map_err(cache_error(&temporary))?;
+                same(&Locked::of(remote), &found)?;
+                keep(&from, &folder, &found).map_err(cache_error(&temporary))?;
                 done += remote.bytes;
             }
         }
@@ -189,17 +230,27 @@ impl<'a> Packages<'a> {
     }
 }
 
+/// Moves a package's file to the folder of packages.
+fn keep(from: &Path, folder: &Path, sha256: &str) -> io::Result<()> {
+    File::open(from)?.sync_all()?;
+    fs::rename(from, folder.join(format!("{sha256}.deb")))
+}
+
+fn cache_error(path: &Path) -> impl Fn(io::Error) -> cache::Error + '_ {
+    |source| cache::Error::of(path, source)
+}
+
 /// Divides packages into batches of at least [`BATCH_BYTES`], except the last.
-fn batches(mut remotes: &[Remote]) -> impl Iterator<Item = &[Remote]> {
+fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
-        let is_last = |remote: &Remote| {
-            bytes = bytes.saturating_add(remote.bytes);
+        let is_last = |package: &T| {
+            bytes = bytes.saturating_add(bytes_of(package));
             bytes >= BATCH_BYTES
         };
-        let length = remotes.iter().position(is_last).map_or(remotes.len(), |last| last + 1);
-        let (batch, rest) = remotes.split_at(length);
-        remotes = rest;
+        let length = packages.iter().position(is_last).map_or(packages.len(), |last| last + 1);
+        let (batch, rest) = packages.split_at(length);
+        packages = rest;
         (!batch.is_empty()).then_some(batch)
     })
 }
@@ -221,21 +272,23 @@ fn same(locked: &Locked, found: &str) -> Result<(), lock::Error> {
     if locked.sha256 == found {
         return Ok(());
     }
-    let Locked { name, version, sha256 } = locked.clone();
+    let Locked { name, version, sha256, .. } = locked.clone();
     Err(lock::Error::Mismatch { package: name, version, expected: sha256, found: found.to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mirror::tests::{
+        repository::{NOW_S, sha256},
+        server::{Answer, Server},
+    };
+    use crate::progress::Silent;
+    use everett_remote_client::Online;
+    use tempfile::TempDir;
 
     fn lengths(bytes: &[u64]) -> Vec<usize> {
-        let remote = |&bytes: &u64| {
-            let package = Exact { name: String::new(), version: String::new() };
-            Remote { package, file: String::new(), bytes, sha256: String::new() }
-        };
-        let remotes: Vec<Remote> = bytes.iter().map(remote).collect();
-        batches(&remotes).map(<[Remote]>::len).collect()
+        batches(bytes, |&bytes| bytes).map(<[u64]>::len).collect()
     }
 
     #[test]
@@ -243,5 +296,74 @@ mod tests {
         assert_eq!(lengths(&[]), [] as [usize; 0]);
         assert_eq!(lengths(&[1]), [1]);
         assert_eq!(lengths(&[BATCH_BYTES - 1, 1, 0, u64::MAX, BATCH_BYTES, 3]), [2, 2, 1, 1]);
+    }
+
+    const CONTENTS: [&[u8]; 2] = [b"the first package", b"the second package"];
+
+    fn locked() -> Vec<Locked> {
+        let of = |(index, content): (usize, &&[u8])| Locked {
+            name: format!("package-{index}"),
+            version: String::from("1:2.0-1+deb12u1"),
+            sha256: sha256(content),
+            path: Some(format!("pool/{index}+~.deb")),
+            bytes: Some(content.len() as u64),
+        };
+        CONTENTS.iter().enumerate().map(of).collect()
+    }
+
+    /// Fetches the packages of a lock from the server. Returns their contents and the new lock.
+    fn fetch(server: &Server, locked: Vec<Locked>) -> Result<(Vec<Vec<u8>>, Lock), Error> {
+        let folder = TempDir::new().unwrap();
+        let cache = Cache::open(folder.path()).unwrap();
+        let requested = vec![String::from("package-1")];
+        let mirror = Some(server.address.clone());
+        let spec = ImageSpec { mirror, ..ImageSpec::of_packages("test", requested.clone(), NOW_S) };
+        let mut old = Lock::new("test");
+        (old.requested, old.packages) = (requested.clone(), locked);
+        let mut packages = Packages::new(&spec, &cache, &Online, Some(old));
+        let fetched = packages.closure(&requested, &mut Silent)?;
+        let contents = fetched.iter().map(|fetched| fs::read(&fetched.path).unwrap()).collect();
+        Ok((contents, packages.into_lock()))
+    }
+
+    #[test]
+    fn packages_with_a_path_are_fetched_without_lists() {
+        let server = Server::start();
+        for (index, content) in CONTENTS.iter().enumerate() {
+            // apt asks for encoded paths, and Everett, on hosts without apt, too.
+            server.put(&format!("pool/{index}%2b%7e.deb"), Answer::File(content.to_vec()));
+        }
+        let (contents, lock) = fetch(&server, locked()).unwrap();
+        assert_eq!(contents, CONTENTS);
+        assert_eq!(lock.packages, locked());
+        let mut requests = server.requests();
+        requests.sort();
+        assert_eq!(requests, ["/pool/0%2b%7e.deb", "/pool/1%2b%7e.deb"]);
+    }
+
+    #[test]
+    fn what_does_not_arrive_is_looked_up_in_lists() {
+        let server = Server::start();
+        server.put("pool/0%2b%7e.deb", Answer::File(CONTENTS[0].to_vec()));
+        let lists_are_wanted = |server: &Server, locked: Vec<Locked>| {
+            // The server has no lists.
+            fetch(server, locked).unwrap_err();
+            assert!(server.requests().iter().any(|path| path.starts_with("/dists/test/")));
+        };
+        // Missing, altered, cut off, longer than the lock says; and a lock without paths.
+        lists_are_wanted(&server, locked());
+        for answer in [
+            Answer::File(b"the second Package".to_vec()),
+            Answer::Half(CONTENTS[1].to_vec()),
+            Answer::File(b"the second package and more".to_vec()),
+        ] {
+            server.put("pool/1%2b%7e.deb", answer);
+            lists_are_wanted(&server, locked());
+        }
+        server.put("pool/1%2b%7e.deb", Answer::File(CONTENTS[1].to_vec()));
+        fetch(&server, locked()).unwrap();
+        let without = |locked: Locked| Locked { path: None, bytes: None, ..locked };
+        server.requests();
+        lists_are_wanted(&server, locked().into_iter().map(without).collect());
     }
 }

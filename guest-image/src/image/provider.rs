@@ -5,18 +5,26 @@ use std::path::Path;
 use everett_remote::Access;
 
 use super::{Error, ImageSpec};
-use crate::apt::{self, Apt, Exact, Remote, sources::Sources};
+use crate::apt::{self, Apt, ArchiveFile, Exact, Remote, sources::Sources};
 use crate::cache::Cache;
 use crate::mirror::Mirror;
 
-/// A provider of packages with fresh lists.
-pub(super) enum Provider<'a> {
+/// A provider of packages. What asks for names and versions needs fresh lists: [`Provider::update`].
+pub(super) struct Provider<'a> {
+    way: Way<'a>,
+    sources: Sources,
+    /// The host's clock, in seconds since 1970.
+    clock_s: u64,
+    has_lists: bool,
+}
+
+enum Way<'a> {
     Apt(Apt),
     Mirror(Mirror<'a>),
 }
 
 impl<'a> Provider<'a> {
-    /// Opens the provider for the image's sources, and updates its lists.
+    /// Opens the provider for the image's sources.
     pub(super) fn open(
         spec: &ImageSpec,
         cache: &Cache,
@@ -26,21 +34,45 @@ impl<'a> Provider<'a> {
         // One state folder for each set of sources, so that lists of another mirror are never used.
         let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
         let folder = cache.folder().join("apt").join(&name.as_str()[..16]);
-        if Apt::is_on_host() {
-            let apt = Apt::open(&folder, &sources)?;
-            apt.update()?;
-            return Ok(Provider::Apt(apt));
+        let way = match Apt::is_on_host() {
+            true => Way::Apt(Apt::open(&folder, &sources)?),
+            false => Way::Mirror(Mirror::open(&folder.join("mirror"), &sources, access)?),
+        };
+        Ok(Provider { way, sources, clock_s: spec.clock_s, has_lists: false })
+    }
+
+    /// Fetches fresh lists, unless it has already.
+    pub(super) fn update(&mut self) -> Result<(), Error> {
+        if !self.has_lists {
+            match &mut self.way {
+                Way::Apt(apt) => apt.update()?,
+                Way::Mirror(mirror) => mirror.update(&self.sources, self.clock_s)?,
+            }
+            self.has_lists = true;
         }
-        let mut mirror = Mirror::open(&folder.join("mirror"), &sources, access)?;
-        mirror.update(&sources, spec.clock_s)?;
-        Ok(Provider::Mirror(mirror))
+        Ok(())
+    }
+
+    /// Fetches files without lists, into `into`, each under its [`ArchiveFile::name`]. A file that no archive has, or
+    /// whose content differs, is not there afterwards. Passes the number of bytes that have arrived to `progress`, if it is
+    /// known.
+    pub(super) fn fetch(
+        &self,
+        files: &[ArchiveFile],
+        into: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        match &self.way {
+            Way::Apt(apt) => Ok(apt.fetch(files, into)?),
+            Way::Mirror(mirror) => Ok(mirror.fetch(&self.sources, files, into, progress)?),
+        }
     }
 
     /// Returns the kernel package that `requested` is or depends on. `pins` are preferred versions.
     pub(super) fn kernel(&self, requested: &str, pins: &[Exact], suite: &str) -> Result<Exact, Error> {
-        let apt = match self {
-            Provider::Apt(apt) => apt,
-            Provider::Mirror(mirror) => return Ok(mirror.kernel(requested, pins)?),
+        let apt = match &self.way {
+            Way::Apt(apt) => apt,
+            Way::Mirror(mirror) => return Ok(mirror.kernel(requested, pins)?),
         };
         let closure = apt.resolve(&[requested.to_owned()], pins)?;
         let is_image =
@@ -53,17 +85,17 @@ impl<'a> Provider<'a> {
 
     /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
     pub(super) fn closure(&self, names: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
-        match self {
-            Provider::Apt(apt) => Ok(apt.resolve(names, pins)?),
-            Provider::Mirror(_) => Err(apt::Error::NoApt { program: "apt-get" }.into()),
+        match &self.way {
+            Way::Apt(apt) => Ok(apt.resolve(names, pins)?),
+            Way::Mirror(_) => Err(apt::Error::NoApt { program: "apt-get" }.into()),
         }
     }
 
     /// Finds the file and the digest of each package.
     pub(super) fn locate(&mut self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
-        match self {
-            Provider::Apt(apt) => Ok(apt.locate(packages)?),
-            Provider::Mirror(mirror) => Ok(mirror.locate(packages)?),
+        match &mut self.way {
+            Way::Apt(apt) => Ok(apt.locate(packages)?),
+            Way::Mirror(mirror) => Ok(mirror.locate(packages)?),
         }
     }
 
@@ -75,9 +107,9 @@ impl<'a> Provider<'a> {
         into: &Path,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {
-        match self {
-            Provider::Apt(apt) => Ok(apt.download(packages, into)?),
-            Provider::Mirror(mirror) => Ok(mirror.download(packages, into, progress)?),
+        match &self.way {
+            Way::Apt(apt) => Ok(apt.download(packages, into)?),
+            Way::Mirror(mirror) => Ok(mirror.download(packages, into, progress)?),
         }
     }
 }

@@ -10,7 +10,7 @@ use everett_remote::http::{Client, Request, Rules};
 use sha2::{Digest as _, Sha256};
 
 use super::error::Error;
-use super::release::Named;
+use crate::apt::ArchiveFile;
 
 /// Time limit for a connection, and for the head of an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ impl<'a> Fetcher<'a> {
     pub(super) fn fetch(
         &self,
         address: &str,
-        named: &Named,
+        named: &ArchiveFile,
         to: (&mut File, &Path),
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {

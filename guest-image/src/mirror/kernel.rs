@@ -66,14 +66,14 @@ impl<'t> Dependency<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mirror::release::Named;
+    use crate::apt::ArchiveFile;
 
     fn listed(name: &str, version: &str, depends: &str) -> Listed {
         Listed {
             package: Exact { name: name.to_owned(), version: version.to_owned() },
             architecture: "amd64".to_owned(),
             depends: depends.to_owned(),
-            file: Named { path: "pool/x".to_owned(), bytes: 1, sha256: "0".repeat(64) },
+            file: ArchiveFile { path: "pool/x".to_owned(), bytes: 1, sha256: "0".repeat(64) },
         }
     }
 

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::release::{Named, is_sha256};
-use crate::apt::Exact;
+use super::release::is_sha256;
+use crate::apt::{ArchiveFile, Exact, is_path};
 use crate::compression::Format;
 use crate::debian::control::Control;
 use crate::lock;
@@ -24,7 +24,7 @@ pub(super) struct Listed {
     /// Packages that it depends on, in Debian's form.
     pub(super) depends: String,
     /// Its file; the path is below the archive's base address.
-    pub(super) file: Named,
+    pub(super) file: ArchiveFile,
 }
 
 /// Reads the packages that `wants` names, in their order. The list in `path` has `unpacked_bytes` when it is
@@ -94,14 +94,16 @@ fn of_text(
 fn listed(entry: &Control) -> Option<Listed> {
     let field = |name: &str| entry.field(name).map(str::to_owned);
     let package = Exact { name: field("Package")?, version: field("Version")? };
-    let named =
-        Named { path: field("Filename")?, bytes: field("Size")?.parse().ok()?, sha256: field("SHA256")? };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/+-.~_:%".contains(&byte);
-    let path_fits = !named.path.starts_with('/')
-        && named.path.bytes().all(is_plain)
-        && named.path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    let fits = lock::is_name(&package.name) && lock::is_version(&package.version) && is_sha256(&named.sha256);
-    (path_fits && fits).then(|| Listed {
+    let named = ArchiveFile {
+        path: field("Filename")?,
+        bytes: field("Size")?.parse().ok()?,
+        sha256: field("SHA256")?,
+    };
+    let fits = lock::is_name(&package.name)
+        && lock::is_version(&package.version)
+        && is_path(&named.path)
+        && is_sha256(&named.sha256);
+    fits.then(|| Listed {
         package,
         architecture: field("Architecture").unwrap_or_default(),
         depends: field("Depends").unwrap_or_default(),

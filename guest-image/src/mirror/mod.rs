@@ -30,7 +30,7 @@ pub use error::Error;
 use everett_remote::Access;
 
 use crate::apt::sources::Sources;
-use crate::apt::{self, ARCHITECTURE, Exact, Remote};
+use crate::apt::{self, ARCHITECTURE, ArchiveFile, Exact, Remote};
 use error::file_error;
 use fetch::Fetcher;
 use list::Listed;
@@ -148,6 +148,43 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
+    /// Fetches files from the archives that have them, into `into`, each under its [`ArchiveFile::name`]. Needs no
+    /// lists. A file that no archive has, or whose content differs, is not there afterwards. Passes the number of bytes
+    /// that have arrived to `progress`.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be written.
+    pub(crate) fn fetch(
+        &self,
+        sources: &Sources,
+        files: &[ArchiveFile],
+        into: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let mut done = 0;
+        for file in files.iter().filter(|file| file.bytes <= PACKAGE_BYTES_MAX) {
+            let path = into.join(file.name());
+            for address in sources.addresses(&file.path) {
+                let mut to = File::create(&path).map_err(file_error(&path))?;
+                let mut arrived = |bytes| progress(done + bytes);
+                match self.fetcher.fetch(
+                    &update::base(&address, &self.fetcher)?,
+                    file,
+                    (&mut to, &path),
+                    &mut arrived,
+                ) {
+                    Ok(()) => {
+                        done += file.bytes;
+                        break;
+                    }
+                    Err(Error::Package(error)) => return Err(error.into()),
+                    Err(_) => fs::remove_file(&path).map_err(file_error(&path))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn located(&self, wanted: &Exact) -> Result<&(String, Listed), Error> {
         let found = self.located.iter().find(|(_, listed)| listed.package == *wanted).ok_or_else(|| {
             let Exact { name: package, version } = wanted.clone();
@@ -174,8 +211,9 @@ impl<'a> Mirror<'a> {
 fn remote(listed: &Listed) -> Remote {
     let Listed { package, architecture, file, .. } = listed;
     let name = format!("{}_{}_{architecture}.deb", package.name, package.version.replace(':', "%3a"));
-    Remote { package: package.clone(), file: name, bytes: file.bytes, sha256: file.sha256.clone() }
+    let ArchiveFile { path, bytes, sha256 } = file.clone();
+    Remote { package: package.clone(), file: name, path: Some(path), bytes, sha256 }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use super::error::Error;
-use crate::apt::ARCHITECTURE;
+use crate::apt::{ARCHITECTURE, ArchiveFile};
 use crate::debian::control::Control;
 
 /// How far in the future the index may be dated, in seconds. Clocks differ.
@@ -18,22 +18,11 @@ pub(super) struct Release {
     pub(super) date_s: u64,
 }
 
-/// A file of the archive as an index names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    /// Path below the folder of the index.
-    pub(super) path: String,
-    /// Length in bytes.
-    pub(super) bytes: u64,
-    /// SHA-256 in hexadecimal.
-    pub(super) sha256: String,
-}
-
 /// The list of a suite's packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackageList {
     /// The file to fetch: compressed, if there is a choice.
-    pub(super) file: Named,
+    pub(super) file: ArchiveFile,
     /// Length in bytes when it is decompressed.
     pub(super) unpacked_bytes: u64,
     /// Path below the folder of the index under which the file never changes, if the archive has one.
@@ -92,14 +81,14 @@ impl Release {
         Some(PackageList { file, unpacked_bytes, by_hash })
     }
 
-    fn file(&self, wanted: &str) -> Option<Named> {
+    fn file(&self, wanted: &str) -> Option<ArchiveFile> {
         self.fields.field("SHA256")?.lines().find_map(|line| {
             let mut words = line.split_ascii_whitespace();
             let (sha256, bytes, path) = (words.next()?, words.next()?, words.next()?);
             if path != wanted || !is_sha256(sha256) {
                 return None;
             }
-            Some(Named { path: path.to_owned(), bytes: bytes.parse().ok()?, sha256: sha256.to_owned() })
+            Some(ArchiveFile { path: path.to_owned(), bytes: bytes.parse().ok()?, sha256: sha256.to_owned() })
         })
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn update(
 
 /// Returns the base address of an archive, without a slash at its end. Debian's own mirrors are asked over https if a
 /// proxy is between: it passes that on unread, and need not know how to.
-fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
+pub(super) fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {
         return Err(Error::Scheme(uri.to_owned()));

@@ -1,7 +1,7 @@
 //! A mirror that the tests serve on loopback, with every kind of wrong answer.
 
-mod repository;
-mod server;
+pub(crate) mod repository;
+pub(crate) mod server;
 #[path = "../../../../remote/client/tests/signing/mod.rs"]
 #[expect(dead_code, reason = "tests of certificates use the rest")]
 mod signing;
@@ -11,7 +11,8 @@ use server::Answer;
 use signing::{Recipe, Signer};
 
 use crate::apt::{self, Exact};
-use crate::mirror::Error;
+use crate::mirror::{Error, Mirror};
+use everett_remote_client::Online;
 
 const KERNEL_PATH: &str = "pool/linux-image-6.1.0-10-cloud-amd64_6.1.10-1.deb";
 
@@ -60,6 +61,29 @@ fn a_mirror_can_be_a_folder() {
     }
     let error = lab.mirror_of(&lab.sources("cdrom:[Debian]/", true), NOW_S).err().unwrap().to_string();
     assert!(error.contains("not from cdrom:"), "{error}");
+}
+
+#[test]
+fn files_that_a_lock_names_need_no_index() {
+    let lab = Lab::new();
+    let (sources, into) = (lab.sources(&lab.server.address, true), lab.folder.path());
+    let mirror = Mirror::open(&into.join("state"), &sources, &Online).unwrap();
+    let file = |content: &[u8], path: &str| {
+        let (bytes, sha256) = (content.len() as u64, sha256(content));
+        crate::apt::ArchiveFile { path: path.to_owned(), bytes, sha256 }
+    };
+    let files = [file(b"gone", "pool/gone"), file(KERNEL, KERNEL_PATH), file(b"altered", KERNEL_PATH)];
+    let mut progress = Vec::new();
+    mirror.fetch(&sources, &files, into, &mut |bytes| progress.push(bytes)).unwrap();
+    assert_eq!(std::fs::read(into.join(files[1].name())).unwrap(), KERNEL);
+    assert!(!into.join(files[0].name()).exists() && !into.join(files[2].name()).exists());
+    let expected = ["/pool/gone", &format!("/{KERNEL_PATH}"), &format!("/{KERNEL_PATH}")];
+    assert_eq!(lab.server.requests(), expected);
+    assert_eq!(progress[0], KERNEL.len() as u64);
+    // A file that is longer than any package is not asked for.
+    let long = crate::apt::ArchiveFile { bytes: u64::MAX, ..files[1].clone() };
+    mirror.fetch(&sources, &[long], into, &mut |_| ()).unwrap();
+    assert!(lab.server.requests().is_empty());
 }
 
 #[test]

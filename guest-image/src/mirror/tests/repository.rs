@@ -12,7 +12,7 @@ use crate::apt::sources::{Source, Sources};
 use crate::mirror::{Error, Mirror};
 
 /// The host's clock in these tests: 2027-01-15 08:00:00 UTC.
-pub(super) const NOW_S: u64 = 1_800_000_000;
+pub(crate) const NOW_S: u64 = 1_800_000_000;
 
 /// Paths of the index and of the list.
 pub(super) const INDEX: &str = "dists/test/InRelease";
@@ -38,7 +38,7 @@ pub(super) struct Lab {
     pub(super) signer: Signer,
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 /// Answer to a request.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     File(Vec<u8>),
     /// Announces the whole file, sends half of it, and closes the connection.
     Half(Vec<u8>),
@@ -22,14 +22,14 @@ struct State {
 }
 
 /// A server that answers until the test ends.
-pub(super) struct Server {
+pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     /// Base address.
-    pub(super) address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    pub(super) fn start() -> Server {
+    pub(crate) fn start() -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(Mutex::new(State::default()));
@@ -43,16 +43,16 @@ impl Server {
         Server { state, address }
     }
 
-    pub(super) fn put(&self, path: &str, answer: Answer) {
+    pub(crate) fn put(&self, path: &str, answer: Answer) {
         self.state.lock().unwrap().answers.insert(format!("/{path}"), answer);
     }
 
-    pub(super) fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         self.state.lock().unwrap().answers.remove(&format!("/{path}"));
     }
 
     /// Returns the paths that were requested since the last call.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().requests)
     }
 }
