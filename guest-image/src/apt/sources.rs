@@ -67,11 +67,14 @@ impl Sources {
     /// most probable is first. Archives that are not fetched over http or https have none.
     pub(crate) fn addresses(&self, path: &str) -> Vec<String> {
         let is_http = |uri: &&str| uri.starts_with("http://") || uri.starts_with("https://");
-        let bases = self.sources.iter().map(|source| source.uri.trim_end_matches('/')).filter(is_http);
-        let mut bases: Vec<&str> = bases.collect();
+        let mut bases: Vec<&str> = Vec::new();
+        for base in self.sources.iter().map(|source| source.uri.trim_end_matches('/')).filter(is_http) {
+            if !bases.contains(&base) {
+                bases.push(base);
+            }
+        }
         let of_security = path.starts_with(SECURITY_POOL);
         bases.sort_by_key(|base| base.contains("security") != of_security);
-        bases.dedup();
         bases.into_iter().map(|base| format!("{base}/{}", encoded(path))).collect()
     }
 
@@ -321,7 +324,8 @@ mod tests {
         assert_eq!(sources.addresses("pool/updates/o.deb")[0], "http://m/debian-security/pool/updates/o.deb");
         // A base below another one: the longer one is meant. One base with several sources is asked once.
         assert_eq!(all(&["http://m", "http://m/a"]).path_of("http://m/a/pool/x").as_deref(), Some("pool/x"));
-        assert_eq!(all(&["https://m/", "https://m"]).addresses("pool/x"), ["https://m/pool/x"]);
+        let twice = all(&["https://m/", "http://m", "https://m"]);
+        assert_eq!(twice.addresses("pool/x"), ["https://m/pool/x", "http://m/pool/x"]);
     }
 
     #[test]
