@@ -15,10 +15,10 @@ use benches::everett::this;
 use benches::night::{self, Scripted};
 use benches::{Report, Samples};
 use clap::Parser;
+use everett::commands::{self, Cli};
 use everett_explorer::run::Merged;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
-use everett_tools::commands::{self, Cli};
 use serde_json::{Value, json};
 
 /// Bars of the figures: the name of a figure, its largest value, or its smallest one if it is a rate. They hold for up

@@ -4,7 +4,7 @@
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
-use everett_tools::commands::{self, Cli};
+use everett::commands::{self, Cli};
 
 /// Option that turns a bench's program into `everett`.
 #[derive(Debug, Clone, clap::Args)]

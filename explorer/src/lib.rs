@@ -17,7 +17,7 @@
 //!   `text`: texts of bounded length
 //!
 //! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), reports
-//! (`everett-report`), terminals (`tools/`).
+//! (`everett-report`), terminals (`everett/`).
 //!
 //! **Invariants.**
 //! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map

@@ -2,11 +2,11 @@
 
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
+use everett::commands::live_page;
+use everett::serve::Server;
 use everett_explorer::run::{End, Reading, Why};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_report::page;
-use everett_tools::commands::live_page;
-use everett_tools::serve::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

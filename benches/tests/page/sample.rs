@@ -3,11 +3,11 @@
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
 use clap::Parser;
+use everett::commands::{self, Cli};
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::{Causality, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
 use everett_explorer::run::{Finding, Reading, Record};
 use everett_explorer::search::strategy::StrategyKind;
-use everett_tools::commands::{self, Cli};
 use serde_json::{Value, json};
 
 use crate::trials::Lacking;

@@ -1,4 +1,4 @@
-//! Several files as one: places of errors, tags, paths, and lists of files. `tools/tests/` compares the result with the
+//! Several files as one: places of errors, tags, paths, and lists of files. `everett/tests/` compares the result with the
 //! compose command's.
 
 use std::path::PathBuf;

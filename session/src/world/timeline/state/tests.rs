@@ -1,4 +1,4 @@
-//! Stored sessions, valid and damaged. That storing changes nothing is tested with guests (`tools/tests/guest`).
+//! Stored sessions, valid and damaged. That storing changes nothing is tested with guests (`everett/tests/guest`).
 
 use everett_vmm::digest::Digest;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Drafts of `everett init` from an image and from a compose file are booted, as `tools/tests/guest/drafts.rs` does with
+//! Drafts of `everett init` from an image and from a compose file are booted, as `everett/tests/guest/drafts.rs` does with
 //! packages.
 
 use std::fs;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use everett_tools::commands::{self, Cli};
+use everett::commands::{self, Cli};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

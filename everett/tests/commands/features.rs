@@ -32,7 +32,7 @@ fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>, own: &[&
     let other: Vec<&String> = smaller.difference(larger).filter(|line| !is_own(line)).collect();
     assert!(
         other.is_empty(),
-        "the larger build needs other features of these crates; add them to the dependencies in tools/Cargo.toml: {other:#?}"
+        "the larger build needs other features of these crates; add them to the dependencies in everett/Cargo.toml: {other:#?}"
     );
     assert!(smaller.len() > 100, "{smaller:?}");
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use clap::CommandFactory;
-use everett_tools::commands::Cli;
+use everett::commands::Cli;
 
 fn everett(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_everett")).args(args).output().expect("the program starts")
