@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::error::{Damage, RunError};
 use super::frame::{self, HEAD_BYTES, Head};
 use super::limits::{EVIDENCE_KEYS_MAX, FRAME_BYTES_MAX, RECORDS_MAX};
 use super::media::Source;
 use super::merge_input::MergeInput;
-use super::problem::{Damage, RunError};
 use super::record::Record;
 use super::scan::{Frame, Scan, Tail};
 use super::stored::{self, Heading};

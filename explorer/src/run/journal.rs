@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::end::End;
+use super::error::RunError;
 use super::evidence;
 use super::folder;
 use super::header::Header;
@@ -14,7 +15,6 @@ use super::limits::SYNC_RECORDS;
 use super::media::Source;
 use super::merge_input::MergeInput;
 use super::names;
-use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
 use super::version::SCHEMA_VERSION;

@@ -7,10 +7,10 @@
 
 use std::io::{BufReader, Read};
 
+use super::error::{Damage, RunError};
 use super::frame::{HEAD_BYTES, Head, MAGIC};
 use super::limits::{FRAME_BYTES_MAX, SEARCH_BYTES_MAX};
 use super::media::{At, Source};
-use super::problem::{Damage, RunError};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;

@@ -3,8 +3,8 @@
 //! A value that cannot be read is replaced by a placeholder, an error is recorded, and reading continues. An entry with
 //! an error is dropped, so no plan contains a placeholder.
 
+use crate::plan::error::{Problem, bare, some_of};
 use crate::plan::names::hint;
-use crate::plan::problem::{Problem, bare, some_of};
 
 use super::json::Json;
 
