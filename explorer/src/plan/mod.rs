@@ -9,7 +9,7 @@
 //! - `line`: one line, parsed to an [`Entry`] and printed from it
 //! - `check`: checks of a single entry
 //! - `quiet_periods` and `conflicts`: checks of entries against each other
-//! - `problem`: errors
+//! - `error`: errors
 //! - `events`: starts, ends and heals in the order of execution, and a cursor into them
 //! - [`draw`]: plans drawn from the world's random streams
 //!

@@ -1,7 +1,7 @@
 //! Lines that programs send through the SDK.
 //!
 //! - `limits`: bounds
-//! - `problem`: errors
+//! - `error`: errors
 //! - `line`: the kinds of lines, and their parser
 //! - `assertion`: assertions and their kinds
 //! - `guidance`: values that steer the search

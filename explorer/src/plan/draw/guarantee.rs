@@ -40,7 +40,7 @@ impl Guarantee {
     }
 }
 
-/// Formats the guarantee. The first sentence has no subject, because it follows "The guarantee is" or a heading.
+/// Formats the guarantee, to follow the words "The guarantee of random priorities is".
 impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Guarantee { chains, messages, depth, runs } = self;

@@ -3,7 +3,7 @@
 //! - `kinds`: each kind's settings, defaults and bounds
 //! - `quiet`: settings of quiet periods
 //! - `config`: the table as a whole
-//! - `problem`: errors of the table
+//! - `error`: errors of the table
 //! - `span`: types of settings
 //! - `frequency`: bounds of the times between faults and between quiet periods
 //! - `numbers`: random numbers
