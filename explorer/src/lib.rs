@@ -23,10 +23,10 @@
 //!
 //! **Invariants.**
 //! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map
-//! and no floats. Floats occur only in displayed figures (`coverage::statistics`, `causality::result`,
-//! `plan::draw::guarantee`) and in numbers that programs send through the SDK.
+//!   and no floats. Floats occur only in displayed figures (`coverage::statistics`, `causality::result`,
+//!   `plan::draw::guarantee`) and in numbers that programs send through the SDK.
 //! - All text is untrusted. A parser turns any bytes into a value or into errors that name their position, in bounded
-//! memory.
+//!   memory.
 
 // `run/tests/sample.rs` is also compiled into tests of `everett-report`, so it uses this crate's external name.
 #[cfg(test)]

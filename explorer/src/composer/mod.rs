@@ -29,9 +29,9 @@
 //! - The composer's actions are a function of the template, the initial state, the calls and the random stream.
 //! - While a serial or singleton driver runs, no other driver runs. A singleton driver starts at most once.
 //! - A `first_`, `eventually_` or `finally_` command runs alone. `finally_` commands run only if all earlier commands
-//! ended by themselves.
+//!   ended by themselves.
 //! - After the caller stops the workload, the timeline ends within the sum of [`limits::FINISH_NS_MAX`],
-//! [`limits::KILL_NS_MAX`] and [`limits::LAST_NS_MAX`], even if commands hang.
+//!   [`limits::KILL_NS_MAX`] and [`limits::LAST_NS_MAX`], even if commands hang.
 
 mod ending;
 pub mod limits;

@@ -17,8 +17,8 @@
 //!
 //! **Invariants.**
 //! - Every [`Plan`] has passed all checks, whether it was parsed, drawn or built from entries. The code that applies a
-//! plan may assume that every name exists, that no fault lasts into a quiet period, and that no node is switched off
-//! twice.
+//!   plan may assume that every name exists, that no fault lasts into a quiet period, and that no node is switched off
+//!   twice.
 //! - Entries are sorted by time. Entries with equal times keep their given order. An entry's index is its id.
 //! - Parsing the output of [`Plan::write`] gives the same plan.
 

@@ -20,8 +20,8 @@
 //!
 //! **Invariants.**
 //! - The hits are a function of the [`Properties`], the initial [`JudgeState`] and the events in their order. A
-//! timeline can be cut into pieces, each of which starts from the state of the piece before. The pieces have the same
-//! hits as the whole timeline, except that a cut ends a record of several lines.
+//!   timeline can be cut into pieces, each of which starts from the state of the piece before. The pieces have the same
+//!   hits as the whole timeline, except that a cut ends a record of several lines.
 //! - Two hits on one path from the root moment differ in their property or their signature.
 //! - Texts from a world can have any content and length. Memory is bounded, and judging cannot fail.
 

@@ -1,6 +1,6 @@
 //! Digests of results.
 
-/// Hasher of values with unambiguous boundaries.
+/// Hasher of a sequence of values. It also hashes their boundaries, so different sequences have different hashes.
 pub(super) struct Digest(blake3::Hasher);
 
 impl Digest {

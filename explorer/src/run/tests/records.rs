@@ -1,4 +1,4 @@
-//! Records: their bounds, and invalid records.
+//! Bounds of records, and invalid records.
 
 use super::*;
 
@@ -50,7 +50,7 @@ proptest! {
             prop_assert!(hit.node.as_ref().is_none_or(|node| node.len() <= limits::NAME_BYTES_MAX));
         }
         prop_assert!(once.sometimes.is_sorted() && once.trail.len() <= limits::TRAIL_BYTES_MAX);
-        // A record that is read back equals the clipped one.
+        // Reading a record back gives the record that was cut to its bounds.
         let run = written(std::slice::from_ref(&given));
         prop_assert_eq!(all(run.path()), &[once.clone()]);
         let merged = |record| {

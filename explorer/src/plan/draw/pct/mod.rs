@@ -9,9 +9,9 @@
 //!
 //! **Invariants.**
 //! - Each entry is a latency of the frames that one node sends. The entries of one node do not overlap, and all entries
-//! pass the checks of a plan.
+//!   pass the checks of a plan.
 //! - The draws are a function of the number of nodes, the settings, the span and the random stream. A higher depth only
-//! adds falls.
+//!   adds falls.
 
 use std::ops::RangeInclusive;
 
