@@ -71,16 +71,18 @@ pub enum Wrong {
     Value { f: &'static str, expected: &'static str },
     /// A completion belongs to a process without an open operation.
     #[error(
-        "process {process} has no open operation to complete; it counts as one of unknown start and outcome"
+        "process {process} has no open operation to complete; this one may have happened at any time, or never"
     )]
     NotInvoked { process: String },
     /// A process invokes an operation while its previous operation is still open.
     #[error(
-        "process {process} starts another operation while that of line {line} is open, whose outcome is now unknown"
+        "process {process} starts another operation while its operation of line {line} is open; the outcome of line {line} is now unknown"
     )]
     StillOpen { process: String, line: u64 },
     /// A completion does not match the process's open operation.
-    #[error("{field} is not that of the invocation in line {line}, whose outcome is now unknown")]
+    #[error(
+        "{field} differs from the invocation in line {line}; the outcome of that operation is now unknown"
+    )]
     NotThatInvoked { field: &'static str, line: u64 },
     /// The history has too many operations.
     #[error("a history has at most {OPERATIONS_MAX} operations; later lines are not read")]

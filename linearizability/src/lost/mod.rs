@@ -87,7 +87,10 @@ impl fmt::Display for Lost {
                 }
             }
             Loss::Twice { dequeued, enqueued } => {
-                write!(f, "{operation} is of what came out {dequeued} times and went in {enqueued} times")
+                write!(
+                    f,
+                    "{operation}: this element came out {dequeued} times, but went in at most {enqueued} times"
+                )
             }
         }
     }

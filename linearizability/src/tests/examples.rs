@@ -128,8 +128,8 @@ fn an_element_that_is_dequeued_twice() {
     let report = report(ModelKind::Queue, text);
     assert_eq!(
         report.lost[0].to_string(),
-        "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) is of what came out 2 times and \
-         went in 1 times"
+        "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6): this element came out 2 times, \
+         but went in at most 1 times"
     );
     assert_eq!(
         violations(&report).next().unwrap().to_string(),

@@ -110,25 +110,25 @@ fn each_completion_that_does_not_fit_is_reported() {
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":1,"f":"write"}"#,
-            "f is not that of the invocation in line 1, whose outcome is now unknown",
+            "f differs from the invocation in line 1; the outcome of that operation is now unknown",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read","key":"x"}"#,
             r#"{"type":"ok","process":1,"f":"read","key":"y"}"#,
-            "key is not that of the invocation in line 1, whose outcome is now unknown",
+            "key differs from the invocation in line 1; the outcome of that operation is now unknown",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":"1","f":"read"}"#,
-            "process \"1\" has no open operation to complete; it counts as one of unknown start and outcome",
+            "process \"1\" has no open operation to complete; this one may have happened at any time, or never",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
-            "process 1 starts another operation while that of line 1 is open, whose outcome is now unknown",
+            "process 1 starts another operation while its operation of line 1 is open; the outcome of line 1 is now unknown",
         ),
     ];
     for (kind, first, second, expected) in cases {
