@@ -18,7 +18,7 @@
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order
 //! - `minimise`: the shortest prefix without a valid order
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks
+//! - `judge`: runs all checks
 //! - `evidence` and `report`: the results
 //! - `cause`: the text that identifies violations with the same cause
 //!
@@ -34,9 +34,9 @@
 mod bits;
 mod cache;
 mod cause;
-mod check;
 mod error;
 mod evidence;
+mod judge;
 pub mod limits;
 mod line;
 mod lost;
@@ -53,9 +53,9 @@ mod values;
 mod window;
 
 pub use cause::ViolationGroup;
-pub use check::{Budget, check};
 pub use error::{Problem, Problems, Wrong};
 pub use evidence::{Evidence, Limit, Verdict};
+pub use judge::{Budget, check};
 pub use line::Line;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};

@@ -7,7 +7,7 @@
 //! - `world`: the nodes, and the groups of interchangeable nodes
 //! - `vocabulary`: the bound on distinct log templates (`everett-log-template`) and distinct values
 //! - [`abstraction`]: the rules that define the abstract state
-//! - `value`, `node`, `state`: the abstract states
+//! - `value`, `node`, `abstract_state`: the abstract states
 //! - `symmetry`: the canonical form of abstract states
 //! - `types` and `order`: types of events, and the happens-before relation
 //! - `sdk`: assertions, guidance and code edges that programs report
@@ -33,6 +33,7 @@
 //! - Texts from a world may have any content and length, and never cause a failure. Texts beyond a bound are shortened
 //!   or replaced, always in the same way. Points beyond a bound are counted.
 
+mod abstract_state;
 pub mod abstraction;
 mod cover;
 mod delta;
@@ -46,7 +47,6 @@ mod observer;
 mod order;
 mod point;
 mod sdk;
-mod state;
 pub mod statistics;
 mod symmetry;
 mod types;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::error::{Damage, RunError};
 use super::frame::{self, HEAD_BYTES, Head};
-use super::limits::{EVIDENCE_KEYS_MAX, FRAME_BYTES_MAX, RECORDS_MAX};
+use super::limits::{EVIDENCE_KEYS_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
 use super::media::Source;
 use super::merge_input::MergeInput;
 use super::record::Record;
@@ -163,7 +163,7 @@ impl Index {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
         let too_long = RunError::RecordTooLong { choice, bytes: text.len() };
-        if text.len() > FRAME_BYTES_MAX {
+        if text.len() > RECORD_BYTES_MAX {
             return Err(too_long);
         }
         frame::encode(self.length, number, synced, text).ok_or(too_long)

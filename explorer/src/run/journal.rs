@@ -11,7 +11,7 @@ use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::Index;
-use super::limits::SYNC_RECORDS;
+use super::limits::UNSYNCED_RECORDS_MAX;
 use super::media::Source;
 use super::merge_input::MergeInput;
 use super::names;
@@ -189,7 +189,7 @@ impl Journal {
         }
         let input = written?;
         self.unsynced += 1;
-        if self.unsynced >= SYNC_RECORDS {
+        if self.unsynced >= UNSYNCED_RECORDS_MAX {
             self.sync()?;
         }
         Ok(input)

@@ -7,7 +7,7 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 pub const RECORDS_MAX: usize = 1 << 22;
 /// Maximum length of a record without its head, in bytes. All records within their bounds are shorter: see
 /// `FRAME_BYTES_WORST`.
-pub const FRAME_BYTES_MAX: usize = 1 << 28;
+pub const RECORD_BYTES_MAX: usize = 1 << 28;
 /// Maximum length of a damaged tail, in bytes. A crash leaves a shorter tail. The search for whole records in a tail
 /// reads at most this many bytes.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
@@ -18,7 +18,7 @@ pub const STRINGS_MAX: usize = 1 << 20;
 /// signatures is always recorded.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
-pub const SYNC_RECORDS: u64 = 64;
+pub const UNSYNCED_RECORDS_MAX: u64 = 64;
 /// Maximum length of `run.json` and of `end.json`, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 20;
 
@@ -33,7 +33,7 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum number of lines of each kind of evidence.
 pub const EVIDENCE_LINES_MAX: usize = 192;
 /// Maximum length of a line of evidence, in bytes.
-pub const EVIDENCE_BYTES_MAX: usize = 512;
+pub const EVIDENCE_LINE_BYTES_MAX: usize = 512;
 /// Maximum number of `sometimes` properties in the record of a branch.
 pub const SOMETIMES_MAX: usize = 1024;
 /// Maximum number of `sometimes` properties of a run. Further properties are only counted.
@@ -52,12 +52,12 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// integers. A text is at most as long as a state, and an integer has at most ten bytes.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
-    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
+    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_LINE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
     + COMMANDS_MAX * (COMMAND_BYTES_MAX + 64)
     + 64 * crate::search::FORKS_MAX
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
-const _: () = assert!(FRAME_BYTES_WORST < FRAME_BYTES_MAX);
+const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
 /// Maximum number of marks in the record of a branch. A mark is a digest at a point along the trail.
 pub const MARKS_MAX: usize = 100_000;

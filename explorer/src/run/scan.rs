@@ -11,7 +11,7 @@ use std::io::{BufReader, Read};
 
 use super::error::{Damage, RunError};
 use super::frame::{HEAD_BYTES, Head, MAGIC};
-use super::limits::{FRAME_BYTES_MAX, SEARCH_BYTES_MAX};
+use super::limits::{RECORD_BYTES_MAX, SEARCH_BYTES_MAX};
 use super::media::{At, Source};
 
 /// Number of bytes that are read at a time.
@@ -84,7 +84,7 @@ impl Scan {
         self.from.read_exact(&mut head)?;
         let Some(head) = Head::parse(&head) else { return Ok(Err(Damage::Form)) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX {
+        if head.length as usize > RECORD_BYTES_MAX {
             return Ok(Err(Damage::TooLong));
         }
         if bytes > left {
@@ -163,7 +163,7 @@ impl Scan {
         self.source.read_exact_at(&mut head, place)?;
         let Some(head) = Head::parse(&head) else { return Ok(None) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX || bytes > left || head.synced > place {
+        if head.length as usize > RECORD_BYTES_MAX || bytes > left || head.synced > place {
             return Ok(None);
         }
         *searched += bytes;
