@@ -34,7 +34,7 @@ pub struct Fates<'w> {
 /// End of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// Vtime, in nanoseconds.
+    /// Vtime of the end, in nanoseconds.
     pub at_ns: u64,
     /// True if the end lies before the horizon, so that other branches can start there.
     pub open: bool,

@@ -4,7 +4,7 @@
 /// equally near, returns the alphabetically first one.
 #[must_use]
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // A third of the letters may differ. Names of two or three letters may differ in one letter.
+    // Allow a third of the letters to differ. In a name of at least two letters, always allow one.
     let letters = name.chars().count();
     let most = if letters < 2 { 0 } else { (letters / 3).max(1) };
     known

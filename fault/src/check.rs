@@ -1,7 +1,7 @@
 //! Checks of a fault's values, both for handwritten and for drawn faults.
 //!
 //! Not here: bounds of single faults, which are next to the faults. Also not here: the check that the named nodes,
-//! disks and units exist, because it needs the world.
+//! disks and units exist, because that check needs the names of the world.
 
 use std::ops::RangeInclusive;
 

@@ -54,7 +54,7 @@ pub type Ppm = u32;
 /// Probability of 1.
 pub const PPM: Ppm = 1_000_000;
 
-/// Fault with its values. The variants are the parts of a world. Nodes have the names from the world file.
+/// Fault with its values. Each variant stands for one part of a world. Node names are those of the world file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// Fault of the network.

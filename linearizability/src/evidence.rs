@@ -34,8 +34,8 @@ pub enum Limit {
 pub struct Evidence {
     /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation. All operations that were acknowledged before it have a valid order, but no order also
-    /// includes it.
+    /// The impossible operation. All operations that were acknowledged before it have a valid order, but no valid order
+    /// includes `operation` as well.
     pub operation: Description,
     /// True if `operation` is known to be the first impossible operation. If false, the search got stuck at
     /// `operation`, and an earlier operation may be the first impossible one.

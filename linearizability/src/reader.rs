@@ -272,7 +272,8 @@ impl Reader {
     }
 
     /// Handles a completion without an invocation. The operation may have taken effect, because the line of its
-    /// invocation may have been invalid. It may also not have, because the completion may be a duplicate.
+    /// invocation may have been invalid. The operation may also not have taken effect, because the completion may be a
+    /// duplicate.
     fn stray(&mut self, client: (String, String), event: Event) -> Wrong {
         let wrong = Wrong::NotInvoked { process: short(&event.process) };
         if matches!(event.kind, EventKind::Ok | EventKind::Info) {

@@ -31,7 +31,7 @@ pub const TEMPLATE_BYTES_MAX: usize = 160;
 /// Mark at the end of a template that was cut.
 const CUT: char = '…';
 
-/// Returns the template of a line. It has `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` in place of varying
+/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` in place of varying
 /// parts. A level of warning or worse becomes `warn: `, `error: ` or `fatal: ` at the start.
 #[must_use]
 pub fn template(line: &str) -> String {

@@ -1,9 +1,10 @@
-//! Cuts: vtimes at which a timeline can be forked, with at most one step between two neighbouring cuts.
+//! Cuts: vtimes at which a timeline can be forked. At most one step lies between two neighbouring cuts. A step is an
+//! observed event, e.g. a message or a line of output.
 
 /// Maximum distance of two cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`] cuts.
 ///
 /// A fork changes a guest's own random numbers only after the guest's agent has reseeded the kernel, which takes part
-/// of a millisecond. Closer cuts would therefore not narrow the result.
+/// of a millisecond. A finer grid would therefore not narrow the result.
 pub const GRID_NS: u64 = 1_000_000;
 /// Maximum number of cuts that a regular grid adds to the cuts between steps.
 pub const CUTS_MAX: u64 = 1_000_000;

@@ -97,7 +97,7 @@ pub enum StepKind {
     Line,
 }
 
-/// Step of a timeline.
+/// Step of a timeline: one observed event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -292,7 +292,7 @@ impl Causality {
         self.points.first().filter(|point| point.vtime_ns <= self.root_ns).map(|point| point.count)
     }
 
-    /// Computes a digest of the futures and their results, in order. These do not depend on the host.
+    /// Computes a digest of the futures and their results, in order. The digest does not depend on the host.
     #[must_use]
     pub fn digest_of(&self) -> String {
         let mut hasher = blake3::Hasher::new_derive_key("everett causality of a finding");

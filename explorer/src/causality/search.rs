@@ -36,8 +36,8 @@ const EACH: usize = 4;
 const ANCHOR: Count = Count { futures: 8, shown: 8 };
 /// Minimum number of futures at each end of a named step.
 const ENDS_MIN: u64 = 16;
-/// Minimum number of futures from the root moment before the search may conclude that the finding is likely from there.
-/// It concludes so if nine tenths of them show the finding.
+/// Minimum number of futures from the root moment before the search may end with [`Why::Flat`] because nine tenths of
+/// them show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;
 
@@ -245,7 +245,8 @@ impl Search {
         let total = posterior.jump().max(1);
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
-        // Run more futures from the root moment if the finding seems likely from there. That soon makes it certain.
+        // Run more futures from the root moment if the finding seems likely from there. A few more soon settle the
+        // question.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

@@ -19,11 +19,12 @@
 //! |---|---|---|
 //! | first | one `first_` command, if the template has any | the command has ended, with any result |
 //! | driving | drivers and `anytime_` commands | the caller stops the workload |
-//! | finishing, before `finally_` commands | no new commands | all commands have ended. If a command is killed or too
-//! slow, the phase "killing" follows |
-//! | killing, before the `eventually_` command | no new commands; running commands are killed | no command runs |
-//! | last | one `eventually_` command, or all `finally_` commands in turn | the commands have ended, or the time limit
-//! is reached |
+//! | finishing | no new commands, so that `finally_` commands can follow | all commands have ended |
+//! | killing | no new commands; the running ones are killed | no command runs |
+//! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or time is up |
+//!
+//! The phase "finishing" comes only before `finally_` commands. If a command is killed or too slow in this phase, the
+//! phase "killing" follows. The phase "killing" comes only before an `eventually_` command.
 //!
 //! **Invariants.**
 //! - The composer's actions are a function of the template, the initial state, the calls and the random stream.

@@ -1,7 +1,7 @@
 //! Numbers of coverage points. A point is written out once, and later references use its number.
 //!
-//! Results get their numbers in the order in which they arrive, and this order differs between runs. Digests must be
-//! comparable between explorations, so they are computed from ids and never from numbers.
+//! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
+//! comparable between explorations, so they are computed from the points' ids and never from their numbers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -21,7 +21,7 @@ pub const VALUES_DECLARED_MAX: usize = 64;
 pub const VALUE_BYTES_MAX: usize = 64;
 /// Maximum number of distinct values of a variable in a timeline. Later values become `other`.
 pub const VALUES_MAX: usize = 64;
-/// Maximum number of template classes of a unit that a world file can request.
+/// Maximum number of a unit's distinguished templates that a world file can request.
 pub const VOCABULARY_MAX: usize = 256;
 /// Maximum number of units and variables whose distinct words are tracked.
 pub const FAMILIES_MAX: usize = 256;

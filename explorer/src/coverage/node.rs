@@ -29,7 +29,8 @@ pub(super) struct Set {
 pub(super) struct NodeState {
     /// Variables that rules set.
     pub(super) variables: BTreeMap<String, Set>,
-    /// Latest distinct template classes of each unit, oldest first.
+    /// Latest distinct template classes of each unit, oldest first. A class is a template, or `other` for all further
+    /// templates.
     classes: BTreeMap<String, Vec<String>>,
     /// Units that failed and were not started again.
     failed: BTreeSet<String>,
@@ -101,8 +102,8 @@ impl NodeState {
         self.variables.iter().map(|(name, set)| (name.as_str(), &set.value))
     }
 
-    /// Prints the state as text. The text says whether the node is up, paused or down. It omits the active faults,
-    /// which are part of the world's state.
+    /// Prints the state as text. The text says whether the node is up, paused or down. The active faults are omitted,
+    /// because they are part of the world's state.
     pub(super) fn write(&self, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let running = [(OFF, "down"), (PAUSED, "paused")];
         let running = running.iter().find(|(kind, _)| self.faults.contains_key(*kind));

@@ -26,7 +26,7 @@ pub struct Numbers {
 struct Step {
     /// Vtime at which the points were first reached, in nanoseconds.
     vtime_ns: u64,
-    /// Index in `numbers` behind the step's last point.
+    /// Index in `numbers` just after the step's last point.
     end: usize,
 }
 

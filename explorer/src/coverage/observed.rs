@@ -99,7 +99,7 @@ pub enum What {
     },
 }
 
-/// What happened to a message on the wire.
+/// What happened to a message on the wire, i.e. on the simulated network between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireKind {
     /// The sender gave a message to the wire.

@@ -24,7 +24,7 @@ use crate::text::{clip, head};
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {
     world: WorldState,
-    /// Latest phases of the nodes.
+    /// Latest phase of each node, i.e. the node's abstract state as text.
     phases: Vec<String>,
     /// State of the world, computed at the same time as `phases`.
     state: String,
@@ -44,7 +44,7 @@ pub struct OtherWorld;
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
-    /// Points of the branch's ancestors that the branch reaches, too. They are added at the first event.
+    /// Points of the branch's ancestors that this branch also reaches. The first event adds them to the delta.
     inherited: Vec<Point>,
     delta: Delta,
     /// Orders that the branch has reached.
@@ -176,7 +176,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Records a log line as a typed event, and returns its template class.
+    /// Records a log line as a typed event. Returns the line's template, or `other` if the vocabulary is full.
     fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
         let class = template(&self.abstraction.world().mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
         let family = format!("line {unit}");

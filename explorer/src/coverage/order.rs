@@ -3,11 +3,12 @@
 //! An event happens before another if it is earlier on the same node, or if messages lead from it to the other event.
 //! The clock of a node counts, for each node, how many of that node's events happen before the next event here.
 //!
-//! Only the last [`WINDOW`] typed events of each node are compared, so orders over a longer distance are ignored.
-//! Otherwise every type of event would eventually happen before every other type.
+//! A typed event is an event whose type is tracked. Only the last [`WINDOW`] typed events of each node are compared, so
+//! orders over a longer distance are ignored. Otherwise every type of event would eventually happen before every other
+//! type.
 //!
 //! A delivery is matched with its send by the message's number. An unknown or forgotten number gives no order. A
-//! message without a number is treated as sent at its arrival. Only orders from such messages can be wrong.
+//! message without a number is treated as sent at its arrival. Only orders from messages without numbers can be wrong.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -25,7 +25,7 @@ pub enum Kind {
     Value,
     /// An assertion was registered, held or failed.
     Assertion,
-    /// Value of a guidance.
+    /// Value that a program reported as guidance.
     Guidance,
     /// Control-flow edge that an instrumented program reported.
     Edge,
@@ -125,7 +125,7 @@ pub enum Point {
         /// Outcome of the assertion.
         outcome: Outcome,
     },
-    /// Value of a guidance.
+    /// Value that a program reported as guidance.
     Guidance {
         /// Name of the guidance.
         name: String,

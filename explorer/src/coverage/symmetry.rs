@@ -3,13 +3,13 @@
 //! First, the nodes of a group are sorted by a key that does not depend on their order. The key is the node's own
 //! state, in which the node itself is called `^self`, and members of groups are called by their group.
 //!
-//! Nodes with equal keys can still be exchanged. This matters only if a value names a node. In that case the text is
-//! printed for all orders of nodes with equal keys, and the lexicographically least text is the canonical form. The
-//! result is exact: it equals the least text over all permutations.
+//! Nodes with equal keys can still be exchanged. The exchange matters only if a value names a node. In that case the
+//! text is printed for all orders of nodes with equal keys, and the lexicographically least text is the canonical form.
+//! The result is exact: it equals the least text over all permutations.
 //!
-//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. That
-//! many orders need more than six nodes with equal keys, or several sets of such nodes. Two equivalent states may then
-//! have two texts, but two different states never have the same text.
+//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. So
+//! many orders need more than six nodes with equal keys, or several sets of nodes with equal keys. Two equivalent
+//! states may then have two texts, but two different states never have the same text.
 
 use std::collections::{BTreeMap, BTreeSet};
 

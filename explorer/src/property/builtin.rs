@@ -24,7 +24,7 @@ pub const ENGINE_FAILURE: &str = "engine failure";
 pub const AGENT_FAILURE: &str = "agent failure";
 /// No correct server could have given the answers that the clients got.
 pub const LINEARIZABILITY: &str = "linearizability";
-/// A write was acknowledged and is gone.
+/// The effect of an acknowledged write is missing.
 pub const LOST_WRITE: &str = "lost write";
 
 /// The world did not become calm after its faults had ended, so its checks could not run.

@@ -1,15 +1,15 @@
 //! Records of several lines: tracebacks, stack traces, panics and reports of sanitizers.
 //!
 //! A program prints a record line by line, but the record is one event with one cause. While a record is open, the
-//! judge delays the matches of its lines. When the record ends, they become one hit for each property. The text of the
-//! hit is the cause that the record names. Python names the cause in the last line, and other languages in the first
-//! line and the top frame of the stack.
+//! judge delays the matches of its lines. When the record ends, these matches become one hit for each property. The
+//! text of the hit is the cause that the record names. Python names the cause in the last line, and other languages in
+//! the first line and the top frame of the stack.
 //!
-//! Module `form` knows the records of each language. The lines of an unknown form of record are judged one by one. So
-//! is a line that only looks like the beginning of a record.
+//! Module `form` knows the records of each language. The lines of an unknown form of record are judged one by one. A
+//! line that only looks like the beginning of a record is also judged alone.
 //!
-//! **Invariants.** The set of open records is a function of the lines and their times. Memory is bounded: an open
-//! record consists of the lines that name its cause, and the lines that match a property.
+//! **Invariants.** The set of open records is a function of the lines and their times. Memory is bounded. For an open
+//! record, only the lines that name its cause and the lines that match a property are stored.
 
 mod form;
 

@@ -1,6 +1,6 @@
-//! Figures of each branch, in about a hundred bytes. Maps of the tree show them.
+//! Figures of each branch, for displays of the whole tree.
 //!
-//! Records are too large to keep all of them in memory.
+//! Records are too large to keep all of them in memory. The figures of a branch take about a hundred bytes.
 
 use super::fault_kinds::FaultKinds;
 use super::final_phase::FinalPhase;

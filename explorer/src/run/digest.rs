@@ -1,6 +1,7 @@
 //! Digests of results.
 
-/// Hasher of a sequence of values. It also hashes their boundaries, so different sequences have different hashes.
+/// Hasher of a sequence of values. The hash includes the values' boundaries, so different sequences have different
+/// hashes.
 pub(super) struct Digest(blake3::Hasher);
 
 impl Digest {

@@ -37,7 +37,7 @@ pub struct Record {
     pub executed: u64,
     /// CPU time that the host spent on the branch, in nanoseconds.
     pub cpu_ns: u64,
-    /// Digest of the branch's trail, in hexadecimal digits.
+    /// Digest of the branch's trail, i.e. of the list of state digests at fixed vtimes, in hexadecimal digits.
     pub trail: String,
     /// Shortened digests at points along the trail and at its ends, by vtime in nanoseconds. They show where a replay
     /// diverges.

@@ -1,11 +1,11 @@
 //! Scan of the file's records in order, up to the point where the writer was interrupted.
 //!
-//! A record is durable once the file was synced after it. Before the sync, a power loss may leave any of its sectors
-//! unwritten, and the file longer than its data.
+//! A record is durable once the file was synced after it. Before the sync, a power loss may leave any of the record's
+//! sectors unwritten, and may leave the file longer than its data.
 //!
 //! Each record says how many bytes of the file were durable when it was written. The largest of these numbers is the
-//! durable length. Damage after the durable length can come from a crash, so it is cut off. A crash cannot damage the
-//! bytes before it, so such damage is an error.
+//! durable length. Damage after the durable length can come from a crash, so the scan cuts it off. A crash cannot
+//! damage the bytes before the durable length, so damage there is an error.
 
 use std::io::{BufReader, Read};
 

@@ -82,7 +82,7 @@ struct Main<'b> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest {
     trail: Digits,
-    /// Second differences of the marks' vtimes, in nanoseconds.
+    /// Second differences (differences of differences) of the marks' vtimes, in nanoseconds.
     times: BoundedList<i64, MARKS_MAX>,
     digests: BoundedList<Digits, MARKS_MAX>,
 }

@@ -1,7 +1,7 @@
 //! Acknowledged writes that are lost.
 //!
-//! A lost write is also a violation of linearizability. It is reported separately because it matters most to users. It
-//! also needs no search, and can be explained without an order of operations.
+//! A lost write is also a violation of linearizability. Lost writes are reported separately, because they matter most
+//! to users. Finding them needs no search, and they can be explained without an order of operations.
 //!
 //! - `register`: a final read shows a value that an acknowledged write had replaced
 //! - `set`: a final read does not show an element that was added

@@ -1,11 +1,11 @@
 //! Model of a queue, first in, first out.
 //!
-//! An open dequeue takes the first element, which can be any value. It can be postponed past enqueues until just before
-//! the next acknowledged dequeue.
+//! An open dequeue takes the first element, which can be any value. The dequeue can be postponed past enqueues until
+//! just before the next acknowledged dequeue.
 //!
-//! An open enqueue cannot be postponed, because its place among other enqueues affects later dequeues. It can be
-//! omitted if no acknowledged dequeue returned its value. In that case only an open dequeue can take its element, and
-//! this dequeue can be omitted as well.
+//! An open enqueue cannot be postponed, because its place among other enqueues affects later dequeues. The enqueue can
+//! be omitted if no acknowledged dequeue returned its value. In that case only an open dequeue can take its element,
+//! and this dequeue can be omitted as well.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -197,7 +197,8 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
     assert_eq!(causes, ["kv: cas cannot be"]);
 }
 
-/// Lines that were cut off at different places have the same cause. So do equal errors of different processes.
+/// Lines that were cut off at different places have the same cause. Equal errors of different processes also have the
+/// same cause.
 #[test]
 fn causes_of_problems_leave_out_places_and_processes() {
     let cause = |text: &str| {

@@ -12,7 +12,8 @@ pub struct AbstractionConfig {
     pub rules: Vec<RuleConfig>,
     /// Decides whether log templates are part of the state.
     pub templates: Templates,
-    /// Number of each unit's latest distinct template classes that are part of the state: 1 or 2.
+    /// Number of each unit's latest distinct templates that are part of the state: 1 or 2. A unit is a service or a
+    /// driver.
     pub last: u8,
     /// Maximum number of a unit's templates that are distinguished. Later templates form one class.
     pub vocabulary: u16,

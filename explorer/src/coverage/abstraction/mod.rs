@@ -4,7 +4,7 @@
 //! - `error`: errors in it
 //! - `rule`: rules that have passed the checks
 //!
-//! Not here: the states themselves (`super::state`), and their changes (`super::observer`).
+//! Not here: the states themselves (`super::abstract_state`), and their changes (`super::observer`).
 //!
 //! **Invariant.** An [`Abstraction`] has passed all checks. A variable has the same meaning in all rules that set it.
 
@@ -83,8 +83,7 @@ impl Abstraction {
         &self.rules
     }
 
-    /// Returns how many of a unit's latest template classes are part of its node's state. Returns 0 if templates are
-    /// off.
+    /// Returns how many of a unit's latest templates are part of its node's state. Returns 0 if templates are off.
     pub(super) fn classes_kept(&self) -> usize {
         if self.templates { self.last } else { 0 }
     }

@@ -227,7 +227,7 @@ kinds! {
         links: LinkChoice = LinkChoice::default(), within SHARES;
         /// Probability that frames are held until the fault ends, instead of being lost, in ppm.
         hold: Ppm = 150_000, within SHARES;
-        /// Probability that frames arrive late instead of being lost, in ppm. It applies only if frames are not held.
+        /// Probability that frames arrive late instead of being lost, in ppm. It is used only if frames are not held.
         slow: Ppm = 100_000, within SHARES;
     }
     /// A node's network card neither sends nor receives.
@@ -294,7 +294,7 @@ kinds! {
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(10)), within LASTS;
     }
-    /// Bits of a disk flip. Off by default, because few programs claim to survive it.
+    /// Bits of a disk flip. Off by default, because few programs claim to survive flipped bits.
     BitRot bit_rot: false, every 300 s {
         /// Number of bits that flip.
         bits: Between<u32> = Between(1, 64), within numbers(BIT_ROT_BITS);

@@ -206,7 +206,8 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
     }
 }
 
-/// A change of one kind's frequency affects other kinds only through conflicts. So does switching a kind off.
+/// A change of one kind's frequency affects other kinds only through conflicts. The same holds if the kind is switched
+/// off.
 #[test]
 fn kinds_do_not_affect_each_others_draws() {
     // These kinds conflict with each other, because they need a running node or count as taking a node down.

@@ -9,7 +9,8 @@ use regex::Regex;
 pub(in super::super) struct Cause {
     /// Description from the record's lines. It may contain numbers and texts that vary between hits.
     pub(in super::super) what: String,
-    /// Function or source file. `None` if the description alone identifies the cause. It does not vary between hits.
+    /// Function or source position, which does not vary between hits. `None` if the description alone identifies the
+    /// cause.
     pub(in super::super) place: Option<String>,
 }
 

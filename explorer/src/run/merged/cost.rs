@@ -10,7 +10,7 @@ use super::super::record::{HistoryCount, Record};
 /// Cost of one or more branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Cost {
-    /// CPU time of the host, in nanoseconds. It differs between runs.
+    /// CPU time of the host, in nanoseconds. The CPU time differs between runs.
     pub cpu_ns: u64,
     /// Retired guest instructions.
     pub instructions: u64,
@@ -21,7 +21,7 @@ pub struct Cost {
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.
     pub branches: u64,
-    /// Number of branches with checks whose records lack the cost of the final phase. Such records have an older
+    /// Number of branches with checks whose records lack the cost of the final phase, because the records have an older
     /// format.
     pub unknown: u64,
     /// Sum over all branches with a final phase of known cost.
@@ -78,7 +78,7 @@ pub struct Totals {
     pub depth: u64,
     /// Number of branches that have an operation history.
     pub histories: u64,
-    /// Sums of the counts of these branches' histories.
+    /// Sums of the counts of all operation histories.
     pub history: HistoryCount,
     /// Number of branches whose history has the verdict "unknown".
     pub histories_unknown: u64,

@@ -54,7 +54,7 @@ pub struct Merged {
     stray: Option<Stray>,
 }
 
-/// Branches that showed a property or a successful command.
+/// Branches on which a `sometimes` property held or a command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Choice of the first of these branches.
@@ -252,7 +252,7 @@ impl Merged {
         &self.totals
     }
 
-    /// Returns the first record that [`Ledger::take`] could not merge. It means a defect of the caller.
+    /// Returns the first record that [`Ledger::take`] could not merge. An unmergeable record is a defect of the caller.
     #[must_use]
     pub fn stray(&self) -> Option<Stray> {
         self.stray
@@ -279,8 +279,8 @@ impl Merged {
         self.chain.at(branches)
     }
 
-    /// Returns a digest of all results: the chain's last link, the findings and the coverage. It omits host times and
-    /// the number of instructions that the host executed.
+    /// Returns a digest of all results: the chain's last link, the findings and the coverage. The digest omits host
+    /// times and the number of instructions that the host executed.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
