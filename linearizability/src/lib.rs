@@ -5,7 +5,7 @@
 //! adds the vtime and the node. A [`Reader`] reads the lines as they arrive. [`check()`] then decides, for each key, if
 //! the history is linearizable and if acknowledged writes are lost.
 //!
-//! - [`limits`]: bounds
+//! - [`limits`]: bounds of histories and of their check
 //! - `line`: one line
 //! - `error`: errors in lines
 //! - `values`: JSON values as small numbers

@@ -23,8 +23,8 @@
 //! | killing | no new commands; the running ones are killed | no command runs |
 //! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or time is up |
 //!
-//! The phase "finishing" comes only before `finally_` commands. If a command is killed or too slow in this phase, the
-//! phase "killing" follows. The phase "killing" comes only before an `eventually_` command.
+//! The phase "finishing" exists only if `finally_` commands are planned. If a command is killed or too slow in this
+//! phase, no `finally_` command runs. An `eventually_` command runs instead, after "killing", if the template has one.
 //!
 //! **Invariants.**
 //! - The composer's actions are a function of the template, the initial state, the calls and the random stream.
