@@ -49,11 +49,9 @@ pub const SENDS_MAX: usize = 1024;
 pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
-/// Maximum number of points that have a number.
-///
-/// A point with a number is recorded once, but a point without a number is recorded by each branch that reaches it. The
-/// maximum is twice [`POINTS_MAX`], because numbers are assigned in the order of results, while coverage admits points
-/// in the order of choices.
+/// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
+/// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because numbers are assigned in the
+/// order of results, while coverage admits points in the order of choices.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points, in bytes. Points share texts in a file, but each point has its
 /// own copy in memory.
