@@ -78,7 +78,7 @@ fn bswap64(core: &mut Core, op: &Op) -> Flow {
     u64::write(core, op.dst, v);
     Ok(())
 }
-/// BSWAP with a 16-bit operand. The result is undefined; hardware writes zero.
+/// BSWAP with a 16-bit operand. The manual leaves the result undefined; hardware writes zero.
 fn bswap16(core: &mut Core, op: &Op) -> Flow {
     u16::write(core, op.dst, 0);
     Ok(())
