@@ -97,8 +97,8 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// True if the instruction just executed entered an exception handler, which clears RFLAGS.TF. The CPU then raises
-    /// no single-step trap after it.
+    /// True if INT n, INT3, INT1 or SYSCALL has just cleared RFLAGS.TF. The CPU then raises no single-step trap after the
+    /// instruction.
     pub no_trap: bool,
     /// Instruction count at the last exception, and the number of exceptions at that instruction count.
     pub exceptions_at: (u64, u32),
@@ -181,8 +181,8 @@ impl Core {
         };
         self.mem.tlb.set_mode(mode);
     }
-    /// Passes the paging registers to memory and flushes the TLB. Every change of CR0, CR4 or EFER must call this. MOV
-    /// to CR3 calls [`Mem::set_root`] instead, which may keep TLB entries.
+    /// Passes the paging registers to memory and flushes the TLB. Every change of CR0.WP, CR4.SMEP, CR4.SMAP or EFER.NXE
+    /// must call this. MOV to CR3 calls [`Mem::set_root`] instead, which may keep TLB entries.
     pub(crate) fn update_paging(&mut self) {
         let new = PagingControl {
             cr3: self.cr3,
@@ -194,7 +194,7 @@ impl Core {
         self.mem.set_paging(new);
         self.update_mode();
     }
-    /// Passes the data breakpoints to memory. Every change of a debug register must call this.
+    /// Passes the data breakpoints to memory. Every change of DR0-DR3, or of a breakpoint field of DR7, must call this.
     pub(crate) fn update_watch(&mut self) {
         self.mem.set_watch(&self.dr, self.dr7);
     }

@@ -1,4 +1,4 @@
-//! Insertion and extraction of single elements, PTEST, and other transfers between register files.
+//! Insertion and extraction of single elements, and PTEST.
 
 use super::lanes::element;
 use super::operand::{
