@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, share, times};
+use crate::check::{self, FieldError, share, times};
 use crate::{Distribution, FaultKind, Ppm};
 
 /// A data disk of a node.
@@ -61,8 +61,8 @@ impl DiskFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            DiskFault::Error { ppm, .. } => bounds::errors([("ppm", share(*ppm))]),
-            DiskFault::Latency { extra } => bounds::errors([("extra", times(extra))]),
+            DiskFault::Error { ppm, .. } => check::errors([("ppm", share(*ppm))]),
+            DiskFault::Latency { extra } => check::errors([("extra", times(extra))]),
             DiskFault::Full => Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, arguments, at_least, times, within};
+use crate::check::{self, FieldError, arguments, at_least, times, within};
 use crate::{Distribution, FaultKind};
 
 /// Maximum clock step in either direction, in nanoseconds: 366 days.
@@ -55,13 +55,13 @@ impl GuestFault {
         match self {
             GuestFault::ClockStep { step_ns } => {
                 let step = -CLOCK_STEP_NS_MAX..=CLOCK_STEP_NS_MAX;
-                bounds::errors([("step", within(*step_ns, &step, "ns"))])
+                check::errors([("step", within(*step_ns, &step, "ns"))])
             }
             GuestFault::Priorities { every, .. } => {
                 let bounded = times(every).and_then(|()| at_least(every, PRIORITIES_EVERY_NS_MIN));
-                bounds::errors([("every", bounded)])
+                check::errors([("every", bounded)])
             }
-            GuestFault::Command { argv } => bounds::errors([("argv", arguments(argv))]),
+            GuestFault::Command { argv } => check::errors([("argv", arguments(argv))]),
             GuestFault::Reseed | GuestFault::RestartService { .. } => Vec::new(),
         }
     }

@@ -11,7 +11,7 @@
 //! For all of them:
 //!
 //! - `kind`: the kinds of faults, and the properties that all faults of a kind share
-//! - `bounds`: checks of values
+//! - `check`: checks of values
 //! - `links`: the link directions that a fault affects
 //! - `distribution`: distributions of times
 //! - `limits`: bounds of a world
@@ -23,7 +23,7 @@
 //! - No enum is untagged or internally tagged, because moments store faults in a format that does not describe its own
 //!   types.
 
-mod bounds;
+mod check;
 mod disk;
 pub mod distribution;
 mod guest;
@@ -36,7 +36,7 @@ mod node;
 
 use serde::{Deserialize, Serialize};
 
-pub use bounds::{ARGUMENTS_MAX, ARGV_BYTES_MAX, FaultError, FieldError};
+pub use check::{ARGUMENTS_MAX, ARGV_BYTES_MAX, FaultError, FieldError};
 pub use disk::{DiskFault, DiskName, Requests};
 pub use distribution::Distribution;
 pub use guest::{CLOCK_STEP_NS_MAX, GuestFault, PRIORITIES_EVERY_NS_MIN};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::FaultKind;
-use crate::bounds::{self, FieldError, within};
+use crate::check::{self, FieldError, within};
 
 /// Allowed number of bits that flip at once.
 pub const BIT_ROT_BITS: RangeInclusive<u32> = 1..=65_536;
@@ -31,7 +31,7 @@ impl MediumFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            MediumFault::BitRot { bits } => bounds::errors([("bits", within(*bits, &BIT_ROT_BITS, "bits"))]),
+            MediumFault::BitRot { bits } => check::errors([("bits", within(*bits, &BIT_ROT_BITS, "bits"))]),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, share, times, within};
+use crate::check::{self, FieldError, share, times, within};
 use crate::{Distribution, FaultKind, Links, Ppm};
 
 /// Allowed bandwidth of a link, in bits per second. With a lower minimum, one frame could occupy a link for hours.
@@ -109,15 +109,15 @@ impl NetworkFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            NetworkFault::Latency { extra, .. } => bounds::errors([("extra", times(extra))]),
+            NetworkFault::Latency { extra, .. } => check::errors([("extra", times(extra))]),
             NetworkFault::Loss { ppm, .. }
             | NetworkFault::Duplicate { ppm, .. }
-            | NetworkFault::Corrupt { ppm, .. } => bounds::errors([("ppm", share(*ppm))]),
+            | NetworkFault::Corrupt { ppm, .. } => check::errors([("ppm", share(*ppm))]),
             NetworkFault::Reorder { ppm, hold, .. } => {
-                bounds::errors([("ppm", share(*ppm)), ("hold", times(hold))])
+                check::errors([("ppm", share(*ppm)), ("hold", times(hold))])
             }
             NetworkFault::Bandwidth { bits_per_s, .. } => {
-                bounds::errors([("bits_per_s", within(*bits_per_s, &BITS_PER_S, "bits a second"))])
+                check::errors([("bits_per_s", within(*bits_per_s, &BITS_PER_S, "bits a second"))])
             }
             NetworkFault::Partition { .. } | NetworkFault::Clog { .. } => Vec::new(),
         }

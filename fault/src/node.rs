@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, at_most, times, within};
+use crate::check::{self, FieldError, at_most, times, within};
 use crate::{Distribution, FaultKind, PPM, Ppm};
 
 /// Allowed remaining speed of a slowed CPU, in parts per million. A CPU that stands still is a pause instead.
@@ -81,12 +81,12 @@ impl NodeFault {
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
             NodeFault::PowerLoss { .. } | NodeFault::Reset { .. } | NodeFault::Pause => Vec::new(),
-            NodeFault::SlowCpu { ppm } => bounds::errors([("ppm", within(*ppm, &SLOW_CPU_PPM, "ppm"))]),
+            NodeFault::SlowCpu { ppm } => check::errors([("ppm", within(*ppm, &SLOW_CPU_PPM, "ppm"))]),
             NodeFault::ClockDrift { ppm } => {
                 let drift = -CLOCK_DRIFT_PPM_MAX..=CLOCK_DRIFT_PPM_MAX;
-                bounds::errors([("ppm", within(*ppm, &drift, "ppm"))])
+                check::errors([("ppm", within(*ppm, &drift, "ppm"))])
             }
-            NodeFault::Stalls { every_instructions, stall } => bounds::errors([
+            NodeFault::Stalls { every_instructions, stall } => check::errors([
                 (
                     "every_instructions",
                     within(*every_instructions, &STALL_EVERY_INSTRUCTIONS, "instructions"),

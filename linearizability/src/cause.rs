@@ -1,8 +1,8 @@
 //! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves
 //! out values, lists, counts, keys, processes and times, because these differ between timelines with the same cause.
 
+use super::error::Wrong;
 use super::evidence::Evidence;
-use super::problem::Wrong;
 use super::spec::ModelKind;
 
 /// All violations of a report that have the same cause.

@@ -15,7 +15,7 @@
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
 //!   one
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: the results; `cause`: identifies findings with
+//! - `judge`: runs all checks; `evidence` and `report`: the results; `cause`: identifies findings with
 //!   the same cause
 //!
 //! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
@@ -32,8 +32,9 @@
 mod bits;
 mod cache;
 mod cause;
-mod check;
+mod error;
 mod evidence;
+mod judge;
 pub mod limits;
 mod line;
 mod lost;
@@ -41,7 +42,6 @@ mod minimise;
 mod model;
 mod operation;
 mod partition;
-mod problem;
 mod reader;
 mod report;
 mod search;
@@ -51,12 +51,12 @@ mod values;
 mod window;
 
 pub use cause::ViolationGroup;
-pub use check::{Budget, check};
+pub use error::{Problem, Problems, Wrong};
 pub use evidence::{Evidence, Limit, Verdict};
+pub use judge::{Budget, check};
 pub use line::Line;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};
-pub use problem::{Problem, Problems, Wrong};
 pub use reader::{History, Reader};
 pub use report::{KeyReport, Report};
 pub use spec::Spec;

@@ -7,8 +7,8 @@ use everett_input::text::quoted;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::error::Wrong;
 use super::limits::HISTORY_LINE_BYTES_MAX;
-use super::problem::Wrong;
 
 /// A line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
+use super::error::short;
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
 use super::operation::{Answer, Call, Description, Operation};
 use super::partition::until;
-use super::problem::short;
 use super::reader::History;
 use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;

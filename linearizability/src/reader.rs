@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
+use super::error::{Problem, Problems, Wrong, short};
 use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX, QUOTED_CHARS_MAX};
 use super::line::{self, Event, EventKind, Line};
 use super::operation::{Answer, Call, Description, Ending, Moment, Operation};
-use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
 use super::spec::Spec;
 use super::values::{V, Values};

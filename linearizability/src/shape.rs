@@ -18,8 +18,8 @@
 use everett_input::text::quoted;
 use serde_json::Value;
 
+use super::error::Wrong;
 use super::operation::{Answer, Call};
-use super::problem::Wrong;
 use super::spec::ModelKind;
 use super::values::{V, Values};
 

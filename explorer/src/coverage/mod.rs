@@ -6,8 +6,8 @@
 //! - `limits`: bounds
 //! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
 //! - `vocabulary`: the bound on distinct templates of lines (`everett-log-template`) and on values
-//! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
-//!   canonical form
+//! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `abstract_state`: the states;
+//!   `symmetry`: their canonical form
 //! - `types` and `order`: types of events, and happens-before
 //! - `sdk`: assertions, guidance and edges that programs report
 //! - `point`: kinds of points; `observer` and `delta`: the points of one branch; `cover`: the points of all branches
@@ -28,6 +28,7 @@
 //! - Texts from a world may have any content and length, and never cause a failure. A text beyond a bound is clipped or
 //!   folded, always in the same way; points beyond a bound are counted.
 
+mod abstract_state;
 pub mod abstraction;
 mod cover;
 mod delta;
@@ -41,7 +42,6 @@ mod observer;
 mod order;
 mod point;
 mod sdk;
-mod state;
 pub mod statistics;
 mod symmetry;
 mod types;

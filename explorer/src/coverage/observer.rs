@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
+use super::abstract_state::WorldState;
 use super::abstraction::{Abstraction, Reset, RuleMatch};
 use super::delta::Delta;
 use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX, VALUES_MAX};
@@ -13,7 +14,6 @@ use super::observed::{Observed, ProcessChange, What, WireKind};
 use super::order::{Before, Orders, Timelines};
 use super::point::Point;
 use super::sdk::Reported;
-use super::state::WorldState;
 use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};

@@ -2,10 +2,10 @@
 
 use everett_fault::{Fault, Group, GuestFault};
 
+use super::error::Problem;
 use super::limits::{AT_NS_MAX, FOR_NS_MAX};
 use super::line::Faulty;
 use super::names::Names;
-use super::problem::Problem;
 use super::{Entry, What};
 
 /// Reports the errors of an entry. Fields that already have an error are skipped.

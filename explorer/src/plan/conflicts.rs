@@ -13,9 +13,9 @@ use everett_fault::{
 use everett_input::text::quoted;
 
 use super::Entry;
+use super::error::Problem;
 use super::limits::NETWORK_FAULTS_MAX;
 use super::names::{Names, NodeNames};
-use super::problem::Problem;
 use super::quiet_periods::QuietPeriods;
 
 /// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.

@@ -22,11 +22,11 @@
 mod check;
 mod conflicts;
 pub mod draw;
+pub(crate) mod error;
 mod events;
 pub mod limits;
 mod line;
 pub(crate) mod names;
-pub(crate) mod problem;
 mod quiet_periods;
 
 use everett_fault::Fault;
@@ -36,9 +36,9 @@ use conflicts::HeldResources;
 use line::Faulty;
 use quiet_periods::QuietPeriods;
 
+pub use error::{PlanError, PlanErrors, Problem};
 pub use events::{Cursor, Event, Events, Happening};
 pub use names::{Names, NodeNames};
-pub use problem::{PlanError, PlanErrors, Problem};
 
 /// Entry of a plan: a fault, a heal or a quiet period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use everett_input::text::quoted;
 
 use crate::suggest;
 
-use super::problem::{Problem, some_of};
+use super::error::{Problem, some_of};
 
 /// Disks and units of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

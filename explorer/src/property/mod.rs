@@ -21,13 +21,13 @@
 
 pub mod builtin;
 mod config;
+mod error;
 mod event;
 mod excuse;
 mod hit;
 mod judge;
 mod kernel;
 pub mod limits;
-mod problem;
 mod properties;
 mod record;
 mod rule;
@@ -35,12 +35,12 @@ mod state;
 pub mod violation_text;
 
 pub use config::PropertyConfig;
+pub use error::{PropertyError, PropertyProblem};
 pub use event::{Event, What};
 pub use excuse::{Excuses, WATCHDOG_NS};
 pub use hit::Hit;
 pub use judge::Judge;
 pub use kernel::{Trouble, trouble};
-pub use problem::{PropertyError, PropertyProblem};
 pub use properties::Properties;
 pub use state::JudgeState;
 

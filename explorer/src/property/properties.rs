@@ -10,8 +10,8 @@ use crate::text::head;
 
 use super::builtin;
 use super::config::PropertyConfig;
+use super::error::{PropertyError, PropertyProblem};
 use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX};
-use super::problem::{PropertyError, PropertyProblem};
 use super::rule::{Form, Rule};
 
 /// Declared properties after their checks, and the names of ignored built-in properties.

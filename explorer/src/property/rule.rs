@@ -10,8 +10,8 @@ use crate::plan::names::hint;
 
 use super::builtin;
 use super::config::PropertyConfig;
+use super::error::PropertyProblem;
 use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX, VIOLATED_BYTES_MAX};
-use super::problem::PropertyProblem;
 
 /// Meaning of a matching line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::RunError;
 use super::folder;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX};
 use super::names;
-use super::problem::RunError;
 
 /// Returns the folder of a finding.
 pub(super) fn place(run: &Path, id: u32) -> PathBuf {

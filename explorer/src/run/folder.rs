@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::end::End;
+use super::error::RunError;
+use super::error::reason;
 use super::limits::HEADER_BYTES_MAX;
 use super::names::{END, TEMPORARY};
-use super::problem::RunError;
-use super::problem::reason;
 
 /// Name of the file that is locked.
 const LOCK: &str = "lock";

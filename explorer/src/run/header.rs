@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::RunError;
 use super::folder;
 use super::names::HEADER;
-use super::problem::RunError;
 use super::version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use crate::search::strategy::StrategyKind;
 

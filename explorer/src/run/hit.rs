@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{
-    EVIDENCE_BYTES_MAX, EVIDENCE_LINES_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, TEXT_BYTES_MAX,
+    EVIDENCE_LINE_BYTES_MAX, EVIDENCE_LINES_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use crate::text::clip;
 
@@ -47,7 +47,7 @@ impl Hit {
         let Evidence { lines, packets, faults } = &mut self.evidence;
         for list in [lines, packets, faults] {
             list.truncate(EVIDENCE_LINES_MAX);
-            list.iter_mut().for_each(|line| cut(line, EVIDENCE_BYTES_MAX));
+            list.iter_mut().for_each(|line| cut(line, EVIDENCE_LINE_BYTES_MAX));
         }
     }
 }

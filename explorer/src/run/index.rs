@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::error::{Damage, RunError};
 use super::frame::{self, HEAD_BYTES, Head};
-use super::limits::{EVIDENCE_KEYS_MAX, FRAME_BYTES_MAX, RECORDS_MAX};
+use super::limits::{EVIDENCE_KEYS_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
 use super::media::Source;
 use super::merge_input::MergeInput;
-use super::problem::{Damage, RunError};
 use super::record::Record;
 use super::scan::{Frame, Scan, Tail};
 use super::stored::{self, Heading};
@@ -165,7 +165,7 @@ impl Index {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
         let too_long = RunError::RecordTooLong { choice, bytes: text.len() };
-        if text.len() > FRAME_BYTES_MAX {
+        if text.len() > RECORD_BYTES_MAX {
             return Err(too_long);
         }
         frame::encode(self.length, number, synced, text).ok_or(too_long)

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::end::End;
+use super::error::RunError;
 use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::Index;
-use super::limits::SYNC_RECORDS;
+use super::limits::UNSYNCED_RECORDS_MAX;
 use super::media::Source;
 use super::merge_input::MergeInput;
 use super::names;
-use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
 use super::version::SCHEMA_VERSION;
@@ -185,7 +185,7 @@ impl Journal {
         }
         let input = written?;
         self.unsynced += 1;
-        if self.unsynced >= SYNC_RECORDS {
+        if self.unsynced >= UNSYNCED_RECORDS_MAX {
             self.sync()?;
         }
         Ok(input)

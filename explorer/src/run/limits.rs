@@ -7,7 +7,7 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 pub const RECORDS_MAX: usize = 1 << 22;
 /// Maximum length of a record without its head, in bytes. Every record that is within its bounds is shorter: see
 /// `FRAME_BYTES_WORST`.
-pub const FRAME_BYTES_MAX: usize = 1 << 28;
+pub const RECORD_BYTES_MAX: usize = 1 << 28;
 /// Maximum length of a damaged tail that a crash can leave, in bytes, and maximum number of bytes that are read there
 /// in search of whole records.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
@@ -18,7 +18,7 @@ pub const STRINGS_MAX: usize = 1 << 20;
 /// with their evidence.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
-pub const SYNC_RECORDS: u64 = 64;
+pub const UNSYNCED_RECORDS_MAX: u64 = 64;
 /// Maximum length of `run.json` and of `end.json`, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 20;
 
@@ -33,7 +33,7 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum number of lines of each kind of evidence.
 pub const EVIDENCE_LINES_MAX: usize = 192;
 /// Maximum length of a line of evidence, in bytes.
-pub const EVIDENCE_BYTES_MAX: usize = 512;
+pub const EVIDENCE_LINE_BYTES_MAX: usize = 512;
 /// Maximum number of `sometimes` properties that are recorded for a branch.
 pub const SOMETIMES_MAX: usize = 1024;
 /// Maximum number of `sometimes` properties of a run. Further ones are only counted.
@@ -52,12 +52,12 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 /// longer than a state, and four integers of at most ten bytes each.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
-    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
+    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_LINE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
     + COMMANDS_MAX * (COMMAND_BYTES_MAX + 64)
     + 64 * crate::search::FORKS_MAX
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
-const _: () = assert!(FRAME_BYTES_WORST < FRAME_BYTES_MAX);
+const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
 /// Maximum number of marks, i.e. digests along the trail, that are recorded for a branch.
 pub const MARKS_MAX: usize = 100_000;

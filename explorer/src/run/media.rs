@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::problem::RunError;
+use super::error::RunError;
 
 /// Operations on the file of records. Tests implement them for files that lose writes or return errors.
 pub(super) trait Media: Debug + Send + Sync {

@@ -47,6 +47,7 @@ mod comparison;
 mod difference;
 mod digest;
 mod end;
+mod error;
 mod evidence;
 mod exact;
 mod fault_kinds;
@@ -62,7 +63,6 @@ mod media;
 mod merge_input;
 mod merged;
 mod names;
-mod problem;
 mod reading;
 mod record;
 mod scan;
@@ -72,6 +72,7 @@ mod version;
 
 pub use difference::Difference;
 pub use end::{Budget, End, Why};
+pub use error::{Damage, RunError};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use final_phase::{FinalPhase, Span};
@@ -82,7 +83,6 @@ pub use merge_input::MergeInput;
 pub use merged::{
     Commands, Cost, FinalPhases, Finding, InSubtree, LongestFinal, Merged, Seen, Stray, Tally, Totals,
 };
-pub use problem::{Damage, RunError};
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
 pub use version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};

@@ -11,6 +11,7 @@ use std::thread;
 
 use super::branches::Branches;
 use super::end::End;
+use super::error::RunError;
 use super::evidence;
 use super::folder;
 use super::header::Header;
@@ -19,7 +20,6 @@ use super::media::Source;
 use super::merge_input::MergeInput;
 use super::merged::{Merged, Stray};
 use super::names;
-use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
 use crate::coverage::Dictionary;

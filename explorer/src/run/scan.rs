@@ -7,10 +7,10 @@
 
 use std::io::{BufReader, Read};
 
+use super::error::{Damage, RunError};
 use super::frame::{HEAD_BYTES, Head, MAGIC};
-use super::limits::{FRAME_BYTES_MAX, SEARCH_BYTES_MAX};
+use super::limits::{RECORD_BYTES_MAX, SEARCH_BYTES_MAX};
 use super::media::{At, Source};
-use super::problem::{Damage, RunError};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -82,7 +82,7 @@ impl Scan {
         self.from.read_exact(&mut head)?;
         let Some(head) = Head::parse(&head) else { return Ok(Err(Damage::Form)) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX {
+        if head.length as usize > RECORD_BYTES_MAX {
             return Ok(Err(Damage::TooLong));
         }
         if bytes > left {
@@ -161,7 +161,7 @@ impl Scan {
         self.source.read_exact_at(&mut head, place)?;
         let Some(head) = Head::parse(&head) else { return Ok(None) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX || bytes > left || head.synced > place {
+        if head.length as usize > RECORD_BYTES_MAX || bytes > left || head.synced > place {
             return Ok(None);
         }
         *searched += bytes;

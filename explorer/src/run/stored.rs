@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::bounded_list::BoundedList;
+use super::error::Damage;
 use super::final_phase::FinalPhase;
 use super::hit::{Evidence, Hit};
 use super::limits::{
     EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
 };
 use super::merge_input::MergeInput;
-use super::problem::Damage;
 use super::record::{HistoryCount, Record};
 use super::string_table::NewPoint;
 use super::version::FINAL_PHASE_SINCE;

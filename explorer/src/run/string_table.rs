@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::Damage;
 use super::limits::STRINGS_MAX;
-use super::problem::Damage;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::{Outcome, Point};
 use crate::sdk::AssertionKind;

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::Problem;
 use super::limits::{EVIDENCE_BYTES_MAX, NAME_BYTES_MAX};
-use super::problem::Problem;
 use crate::text::{clip, head};
 
 /// Kind of an assertion.

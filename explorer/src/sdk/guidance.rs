@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Number, Value as Json};
 
+use super::error::Problem;
 use super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX};
-use super::problem::Problem;
 use crate::text::clip;
 
 /// A value that a program reports as guidance.

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::assertion::Assertion;
+use super::error::Problem;
 use super::guidance::Guidance;
 use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
-use super::problem::Problem;
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]

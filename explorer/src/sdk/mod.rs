@@ -10,15 +10,15 @@
 //! in its length.
 
 mod assertion;
+mod error;
 mod guidance;
 pub mod limits;
 mod line;
-mod problem;
 
 pub use assertion::{Assertion, AssertionKind, Location};
+pub use error::Problem;
 pub use guidance::{Guidance, Value};
 pub use line::{Line, parse};
-pub use problem::Problem;
 
 #[cfg(test)]
 mod tests;

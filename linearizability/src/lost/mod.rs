@@ -17,10 +17,10 @@ mod set;
 use std::fmt;
 
 use super::cause::{LossKind, ViolationGroups};
+use super::error::short;
 use super::evidence::write_key;
 use super::limits::LOST_MAX;
 use super::operation::{Description, Operation};
-use super::problem::short;
 use super::reader::History;
 use super::spec::ModelKind;
 

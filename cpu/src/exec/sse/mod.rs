@@ -7,7 +7,7 @@
 //! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path
 //! - `arith`, `compare`, `convert`: instructions that use `float`
 //! - `round`, `horizontal`, `approximate`, `strings`: instructions composed of SSE2 arithmetic or computed in software
-//! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
+//! - `fxsave`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
 //! CRC32 and POPCNT are in `exec::integer`.
 //!
@@ -21,6 +21,7 @@ mod compare;
 mod convert;
 mod element;
 mod float;
+mod fxsave;
 mod horizontal;
 mod integer;
 mod lanes;
@@ -29,7 +30,6 @@ mod operand;
 mod precision;
 mod round;
 mod shuffle;
-mod state;
 mod strings;
 
 use crate::op::{Kind, Op};
@@ -54,7 +54,7 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         horizontal::lower,
         approximate::lower,
         strings::lower,
-        state::lower,
+        fxsave::lower,
     ];
     let kind = files.iter().find_map(|lower| lower(i, &mut candidate))?;
     *op = candidate;

@@ -7,13 +7,13 @@
 //! **Invariant.** An [`Abstraction`] passed all checks: a variable has the same meaning in all rules that set it.
 
 mod config;
-mod problem;
+mod error;
 mod rule;
 
 use std::collections::BTreeMap;
 
 pub use config::{AbstractionConfig, Capture, Reset, RuleConfig, Templates};
-pub use problem::{AbstractionError, RuleProblem};
+pub use error::{AbstractionError, RuleProblem};
 pub(super) use rule::{Rule, RuleMatch};
 
 use super::limits::{RULES_MAX, VOCABULARY_MAX};

@@ -10,7 +10,7 @@ use super::super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX,
 use super::super::value::Value;
 use super::super::world::World;
 use super::config::{Capture, Reset, RuleConfig};
-use super::problem::RuleProblem;
+use super::error::RuleProblem;
 
 /// A checked rule.
 #[derive(Debug)]

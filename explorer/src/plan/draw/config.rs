@@ -6,10 +6,10 @@ use everett_fault::{Fault, FaultKind, GuestFault, PPM};
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;
 
+use super::error::{ConfigError, ConfigProblem};
 use super::frequency::QUIET_EVERY_NS;
 use super::kinds::{Common, FaultConfig};
 use super::numbers::chance;
-use super::problem::{ConfigError, ConfigProblem};
 use super::span::Bounded;
 
 /// Maximum number of draws of a swarm, which end when at least one kind is on. If there is only one kind, all draws

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
 
+use super::error::{ConfigError, ConfigProblem};
 use super::frequency::EVERY_NS;
-use super::problem::{ConfigError, ConfigProblem};
 use super::quiet::Quiet;
 use super::span::{Between, Bounded, Span};
 

@@ -15,13 +15,13 @@
 
 mod choose;
 mod config;
+mod error;
 mod frequency;
 mod guarantee;
 mod kinds;
 mod merge;
 pub(crate) mod numbers;
 pub mod pct;
-mod problem;
 mod quiet;
 mod span;
 
@@ -38,12 +38,12 @@ use super::quiet_periods::QuietPeriods;
 use super::{Entry, Plan, What, check};
 use choose::{Choose, Dice};
 
+pub use error::{ConfigError, ConfigProblem};
 pub use kinds::{
     Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
     Duplicate, FaultConfig, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder,
     Reseed, Reset, RestartService, SlowCpu, Stalls,
 };
-pub use problem::{ConfigError, ConfigProblem};
 pub use quiet::Quiet;
 pub use span::{Between, Span};
 

@@ -8,7 +8,7 @@ use everett_fault::Requests;
 
 use everett_input::units::{deserialize_duration_ns, write_duration_ns};
 
-use super::problem::ConfigProblem;
+use super::error::ConfigProblem;
 
 /// Duration in nanoseconds, written with its unit: `"1.5s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 //! A value that cannot be read is replaced by a placeholder and an error, and reading continues. No plan contains a
 //! placeholder, because an entry with an error is dropped.
 
+use crate::plan::error::{Problem, bare, some_of};
 use crate::plan::names::hint;
-use crate::plan::problem::{Problem, bare, some_of};
 
 use super::json::Json;
 

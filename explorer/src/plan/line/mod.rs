@@ -21,8 +21,8 @@ use fields::{Fields, Value};
 use json::Json;
 use values::Ns;
 
+use super::error::Problem;
 use super::names::hint;
-use super::problem::Problem;
 use super::{Entry, What};
 
 /// Value of the field `fault` for a heal.

@@ -6,7 +6,7 @@ use everett_input::units::{parse_duration_ns, write_duration_ns};
 
 use super::fields::{FieldPath, Fields, Value};
 use super::json::Json;
-use crate::plan::problem::Problem;
+use crate::plan::error::Problem;
 
 /// Maximum length of a duration's text, in bytes.
 const DURATION_BYTES_MAX: usize = 40;

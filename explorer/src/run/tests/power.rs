@@ -133,7 +133,7 @@ fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
 #[test]
 fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
     // More records than one sync covers, so that some are durable.
-    let branches = limits::SYNC_RECORDS + 70;
+    let branches = limits::UNSYNCED_RECORDS_MAX + 70;
     let whole = explore(branches, 4, 7, None, usize::MAX).1.digest();
     let disk = Recorder::default();
     let (_folder, mut journal) = on_disk(&disk);
@@ -144,7 +144,8 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
         // journal instead of run.
         explore(branches, 4, 7, Some(&mut journal), 1);
         assert_eq!(journal.len(), most as u64);
-        durable = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { durable };
+        durable =
+            if (most as u64).is_multiple_of(limits::UNSYNCED_RECORDS_MAX) { most as u64 } else { durable };
         let losses = [Loss::All, Loss::Zeroes, Loss::Torn(most as u64 * 977)];
         let losses = losses.into_iter().chain((0..4).map(|i| Loss::Sectors(most as u64 * 10 + i)));
         for loss in losses {

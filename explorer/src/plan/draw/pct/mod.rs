@@ -23,8 +23,8 @@ use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};
 use crate::plan::names::Names;
 use crate::plan::{Entry, What};
 
+use super::error::{ConfigError, ConfigProblem};
 use super::numbers::{below, between};
-use super::problem::{ConfigError, ConfigProblem};
 use super::span::{Between, Bounded, Span};
 
 pub use super::guarantee::Guarantee;

@@ -2,7 +2,7 @@
 
 use everett_fault::FaultError;
 
-use crate::plan::problem::Problem;
+use crate::plan::error::Problem;
 
 /// Error of the `[faults]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,12 +1,12 @@
 //! The check of an operation history: lost writes and linearizability.
 
 use super::cause::Violations;
+use super::error::short;
 use super::evidence::{Evidence, Verdict};
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
 use super::partition;
-use super::problem::short;
 use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;

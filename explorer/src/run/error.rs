@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::difference::Difference;
-use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, FRAME_BYTES_MAX, HEADER_BYTES_MAX, RECORDS_MAX};
+use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, HEADER_BYTES_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
 use super::names::END;
 use super::one_line;
 use super::record::RecordProblem;
@@ -28,7 +28,7 @@ pub enum Damage {
     #[error("its checksum does not match its bytes")]
     Sum,
     /// The record's length is above the bound for records.
-    #[error("it is longer than {FRAME_BYTES_MAX} bytes")]
+    #[error("it is longer than {RECORD_BYTES_MAX} bytes")]
     TooLong,
     /// The record's digest does not match its contents.
     #[error("its digest does not match its contents")]
@@ -169,7 +169,7 @@ pub enum RunError {
         source: RecordProblem,
     },
     /// A record is too long.
-    #[error("the record of choice {choice} has {bytes} bytes; the maximum is {FRAME_BYTES_MAX}")]
+    #[error("the record of choice {choice} has {bytes} bytes; the maximum is {RECORD_BYTES_MAX}")]
     RecordTooLong {
         /// Its choice.
         choice: u64,
