@@ -1,8 +1,8 @@
 //! Containment of panics in the CPU's own code. A panic is a defect of Everett; it ends the run, not the process.
 //!
 //! Translated code calls handlers, and a panic cannot unwind through translated code. The threads that run a CPU also
-//! run other machines. Panics in functions that translated code calls are therefore caught in these functions
-//! ([`crate::translate`]), and all other panics where a run begins. After a panic the CPU executes nothing more,
+//! run other machines. Every function that translated code calls therefore catches panics itself
+//! ([`crate::translate`]). All other panics are caught where a run begins. After a panic the CPU executes nothing more,
 //! because its state may be inconsistent.
 
 use std::any::Any;

@@ -97,8 +97,8 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// True if INT n, INT3, INT1 or SYSCALL has just cleared RFLAGS.TF. The CPU then raises no single-step trap after the
-    /// instruction.
+    /// True if INT n, INT3, INT1 or SYSCALL has just cleared RFLAGS.TF. The CPU then raises no single-step trap after
+    /// the instruction.
     pub no_trap: bool,
     /// Instruction count at the last exception, and the number of exceptions at that instruction count.
     pub exceptions_at: (u64, u32),
@@ -181,8 +181,8 @@ impl Core {
         };
         self.mem.tlb.set_mode(mode);
     }
-    /// Passes the paging registers to memory and flushes the TLB. Every change of CR0.WP, CR4.SMEP, CR4.SMAP or EFER.NXE
-    /// must call this. MOV to CR3 calls [`Mem::set_root`] instead, which may keep TLB entries.
+    /// Passes the paging registers to memory and flushes the TLB. Every change of CR0.WP, CR4.SMEP, CR4.SMAP or
+    /// EFER.NXE must call this. MOV to CR3 calls [`Mem::set_root`] instead, which may keep TLB entries.
     pub(crate) fn update_paging(&mut self) {
         let new = PagingControl {
             cr3: self.cr3,
@@ -236,7 +236,7 @@ impl Core {
     }
     /// Returns `Err(Stop::Single)` if the block has other instructions, so that the CPU executes this instruction
     /// alone. Handlers call this if they read memory after a store, or store several values. Otherwise a late store
-    /// could restart the instruction, and the second attempt would read what the first one stored.
+    /// could restart the instruction, and the second attempt would read values that the first attempt stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

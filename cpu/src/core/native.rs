@@ -3,10 +3,10 @@
 //!
 //! Three tables hold recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
 //! Each entry has the number of the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while
-//! that epoch lasts. Within an epoch nothing changes the paging entries through which code was found, the contents of
-//! pages of code, or the mode that determines which pages are executable. A page walk would therefore find the same
-//! page and set no accessed bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted about a
-//! million instructions in kernel mode and fifty thousand in user mode.
+//! that epoch lasts. Within an epoch three things stay unchanged: the paging entries through which code was found, the
+//! contents of pages of code, and the mode that determines which pages are executable. A page walk would therefore find
+//! the same page and set no accessed bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted
+//! about a million instructions in kernel mode and fifty thousand in user mode.
 
 use bytemuck::Zeroable;
 

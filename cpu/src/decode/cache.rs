@@ -52,7 +52,7 @@ pub(crate) struct Block {
     pub len: u16,
     /// Slot of the block that last followed this one. The CPU expects that block again, and prefetches it.
     next: u32,
-    /// Number of executions before the block is translated.
+    /// Number of times that the block was interpreted. It stays as it is once the block is translated.
     pub heat: u32,
     /// Number of the block's translation, or 0.
     pub translated: u32,

@@ -136,7 +136,7 @@ fn is_near_branch(i: &Instruction) -> bool {
     matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }
 
-/// Lowers a near branch, or returns `None` for any other instruction.
+/// Chooses the handler of a near branch. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let short_counter = i.code().op_code_uses_ecx();
     let run: Handler = match i.mnemonic() {

@@ -121,7 +121,8 @@ impl Element for Scas {
 impl Element for Cmps {
     const COMPARES: bool = true;
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow {
-        // If both operands fault, hardware reports the fault of the second operand (ES:RDI), so it comes first here.
+        // If both operands fault, hardware reports the fault of the second operand (ES:RDI), so that operand is loaded
+        // first.
         let b = core.mem.load::<W>(destination(core, op))?.to_u64();
         let a = core.mem.load::<W>(source(core, op))?.to_u64();
         core.flags = sub_flags::<W>(a, b, a.wrapping_sub(b));
@@ -172,7 +173,7 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// Lowers a string instruction, or returns `None` for any other.
+/// Chooses the handler of a string instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let w = match i.mnemonic() {
         // These mnemonics also stand for SSE instructions.

@@ -1,5 +1,5 @@
-//! Arithmetic by the host's own instructions. Floating-point results and status flags are therefore those of hardware,
-//! to the bit. All inline assembly and vector intrinsics of the crate are in this module.
+//! Arithmetic by the host's own instructions. Floating-point results and status flags therefore equal those of
+//! hardware, bit for bit. All inline assembly and vector intrinsics of the crate are in this module.
 //!
 //! - [`vector`]: conversion between `u128` and the host's vector type
 //! - [`packed`]: SSE2 integer arithmetic, which the host executes faster than Rust code

@@ -1,9 +1,9 @@
 //! x87 arithmetic under a given control word, which may unmask exceptions.
 //!
 //! Each function returns the destination and the status word after the instruction. The status flags are clear before
-//! the instruction, so they are exactly those that it raised. TOP in the status word is that of the host and has no
-//! meaning. If an unmasked exception prevents the result, the destination keeps its old value, and the status word
-//! shows the exception.
+//! the instruction, so afterwards they show what the instruction raised. TOP in the status word is that of the host and
+//! has no meaning. If an unmasked exception prevents the result, the destination keeps its old value, and the status
+//! word shows the exception.
 //!
 //! The host's register stack is empty before and after each block of assembly. Each block ends with `fninit`, which
 //! sets the default control word. An unmasked exception becomes pending in the host's x87 unit. `fnclex` clears it

@@ -167,7 +167,7 @@ impl Mem {
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
     /// both roots have equal entries for the upper half, a page walk there finds the same pages and has no bits to set.
-    /// The TLB entries for the upper half then survive. Otherwise this flushes the TLB.
+    /// The TLB entries for the upper half then survive. If the entries differ, all TLB entries are dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));

@@ -1,9 +1,9 @@
 //! Accesses to ports and to addresses that are not RAM.
 //!
-//! An instruction with such an access ends the run with a [`Request`]. The caller answers the request, and the CPU then
-//! executes the instruction again from its start. An instruction with several accesses runs once more for each of them,
-//! and finds the earlier answers in order. Handlers change nothing before their last access, so the guest cannot
-//! observe the repetition.
+//! An instruction with an access of this kind ends the run with a [`Request`]. The caller answers the request, and the
+//! CPU then executes the instruction again from its start. An instruction with several accesses runs once more for each
+//! of them, and finds the earlier answers in order. Handlers change nothing before their last access, so the guest
+//! cannot observe the repetition.
 
 /// One access, as a request to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Mmio {
             return Some(v);
         }
         if self.answers.len() >= ANSWERS_MAX {
-            // No instruction makes this many accesses. All ones are what a bus without a device returns.
+            // No instruction makes this many accesses. A bus without a device returns all ones.
             return Some(u64::MAX);
         }
         self.pending = Some(request);
@@ -74,7 +74,7 @@ impl Mmio {
             self.answers.push(value);
         }
     }
-    /// Makes the instruction's next access the first again, before the instruction is executed again.
+    /// Goes back to the first answer. Called before the instruction is executed again.
     pub(crate) fn rewind(&mut self) {
         self.next = 0;
     }

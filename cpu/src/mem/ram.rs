@@ -68,9 +68,9 @@ impl Ram {
     ///
     /// # Safety
     /// The mapping must stay valid, readable and writable as long as the handle and the CPU that gets it exist. While a
-    /// method of the handle or the CPU runs, no other handle, device or thread may write to the mapping. While a method
-    /// that writes runs ([`Ram::write`], [`Ram::copy_from`], those of a CPU), nothing else may access the mapping at
-    /// all.
+    /// method of the handle or the CPU runs, no other handle, device or thread may write to the mapping. While a
+    /// method that writes runs ([`Ram::write`], [`Ram::copy_from`], any method of a CPU), nothing else may access the
+    /// mapping at all.
     ///
     /// # Panics
     /// Panics if `len` is not a multiple of the page size or `base` is not page-aligned.

@@ -285,8 +285,8 @@ impl Tlb {
         self.for_each_used(|e| *e = EMPTY);
         (self.used, self.kernel_below) = ([0; 4], false);
     }
-    /// Drops all entries except those of `Mode::Kernel` for the upper half of the address space. Drops these, too, if
-    /// that mode may have entries for the lower half.
+    /// Drops all entries except those of `Mode::Kernel` for the upper half of the address space. If that mode may also
+    /// have entries for the lower half, drops all entries.
     pub(crate) fn flush_below(&mut self) {
         self.code_moves(self.kernel_below);
         let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };

@@ -15,7 +15,7 @@ pub const HITS_MAX: usize = 1 << 16;
 /// A range of watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watchpoint {
-    /// Linear address of the first byte. It is compared in every address space.
+    /// Linear address of the first byte. The watchpoint holds in every address space.
     pub address: u64,
     /// Length in bytes; not zero.
     pub len: u64,

@@ -1,5 +1,5 @@
 //! Model-specific registers (SDM vol. 4). RDMSR and WRMSR of any register that this table lacks raise #GP. [`number`]
-//! names their numbers.
+//! has the numbers as constants.
 //!
 //! | MSR | reason |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | 17h PLATFORM_ID | microcode drivers read it without checking that it exists |
 //! | 1Bh APIC_BASE | address and enable bit of the local APIC |
 //! | 8Bh BIOS_SIGN_ID | microcode revision: kernels write 0, execute CPUID, and read it |
-//! | FEh MTRRCAP, 200h-20Fh, 250h-26Fh, 2FFh | MTRRs: memory types have no effect, but kernels use PAT only with MTRRs |
+//! | FEh MTRRCAP, 200h-20Fh, 250h-26Fh, 2FFh | MTRRs: kernels use PAT only with MTRRs; memory types have no effect |
 //! | 10Ah ARCH_CAPABILITIES | tells the guest that this CPU does not speculate |
 //! | 174h-176h SYSENTER | the fast system call of 32-bit kernels, also valid in 64-bit mode |
 //! | 1A0h MISC_ENABLE | kernels look for its bit "fast strings" |

@@ -59,9 +59,9 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// True if an instruction that names AH, CH, DH or BH can be encoded without a REX prefix, because these registers
-/// exclude the prefix. All other registers must be in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix, but
-/// the guest cannot combine them with AH, CH, DH or BH either.
+/// True if an instruction that names AH, CH, DH or BH can be encoded without a REX prefix, as these registers require.
+/// All other registers must be in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix, but the guest cannot
+/// combine them with AH, CH, DH or BH either.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -117,7 +117,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // The next four arms are translated only if their flags are not observed.
+        // The next three arms are translated only if nothing observes their flags.
         Mnemonic::Imul => i.op_count() >= 2,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
             is_gpr(i, 0) && width(i, 0) >= 4

@@ -33,8 +33,8 @@ impl Hot {
         self.translator.as_ref().map_or(0, Translator::made)
     }
     /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
-    /// Returns the next block, or why the run loop must take over; `None` means that the block must be interpreted. The
-    /// block must fit before the limit.
+    /// Returns the next block, or the reason why the run loop must take over. `None` means that the block must be
+    /// interpreted. The block must fit before the limit.
     #[inline]
     pub(crate) fn execute(
         &mut self,

@@ -100,8 +100,8 @@ const JUMP_SHIFT: u8 = 4;
 const NEXT: u8 = 0;
 /// Reason: the target of a block's exit has no linked translation. Bits 8-39 are the offset of the exit's site.
 const UNLINKED: u8 = 1;
-/// Reason: the block does not fit before the limit, but its instructions were subtracted. Bits 8-39 are the offset of
-/// the site.
+/// Reason: the block does not fit before the limit, although its instructions were already subtracted. Bits 8-39 are
+/// the offset of the site.
 const FULL: u8 = 2;
 /// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
 /// the first instruction to interpret.

@@ -103,7 +103,7 @@ pub(super) struct Routines {
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the block does not fit before the limit, but its instructions were subtracted.
+    /// Leaves with `FULL`: the block does not fit before the limit, although its instructions were already subtracted.
     pub full: u64,
     /// Leaves with `UNLINKED`: the target of this exit has no linked translation.
     pub unlinked: u64,

@@ -1,6 +1,6 @@
 //! Hostile guests: programs that try to make translated code deviate from the interpreter.
 //!
-//! The programs consist of hot loops. These cross the ends of pages, jump into the middle of instructions, change
+//! The programs consist of hot loops. The loops cross the ends of pages, jump into the middle of instructions, change
 //! themselves and the tables that map them, and make forbidden accesses. Exception handlers repair mappings, skip
 //! bytes, or continue elsewhere. Between two instructions, the test writes memory and restores it. The interpreter
 //! defines the correct result of a program. At each stop, the test compares registers, RAM, the list of written pages,

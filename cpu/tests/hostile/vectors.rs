@@ -1,5 +1,5 @@
-//! Instructions on XMM registers: moves and integer operations, which the CPU translates, and some operations of which
-//! it calls the handlers.
+//! Instructions on XMM registers: moves and integer operations, which the CPU translates, and some operations that it
+//! leaves to handlers.
 
 use crate::code::{Code, Rm};
 use crate::pieces::{free, memory};

@@ -152,8 +152,8 @@ fn has_image(i: &Instruction) -> bool {
     images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
 }
 
-/// True if some processors raise #AC and others #GP. That is so for FXSAVE and FXRSTOR with alignment checks on (SDM
-/// vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
+/// True if some processors raise #AC and others #GP. Processors differ in FXSAVE and FXRSTOR with alignment checks on
+/// (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
 pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0

@@ -149,7 +149,7 @@ impl Guest {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
     /// Executes `count` instructions or iterations at `state.rip`. If one faults, the CPU spends the remaining count on
-    /// the NOPs of the handler. These do not count as retired in the outcome.
+    /// the NOPs of the handler. The NOPs do not count as retired in the outcome.
     ///
     /// # Errors
     /// Returns an error if the CPU stopped for a reason other than the count, or in ring 0 outside a handler.

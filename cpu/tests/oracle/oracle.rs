@@ -325,7 +325,7 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// Copies parts of a memory image that depend on the host CPU from the host's memory to the guest's. These are
+    /// Copies parts of a memory image that depend on the host CPU from the host's memory to the guest's. The parts are
     /// MXCSR_MASK, and the x87 pointers if the host hides them. On such a host, an FNSAVE image may lack the pointers,
     /// too: the kernel may have interrupted the process earlier and saved its state with FXSAVE.
     fn hide_image(&mut self, case: &Case) {

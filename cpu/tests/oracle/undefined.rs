@@ -1,5 +1,5 @@
-//! Flags that the manual leaves undefined. Each line has a mnemonic, the flags, and the entry in volume 2 of the SDM
-//! (Intel 64 and IA-32 Architectures Software Developer's Manual) whose section "Flags Affected" says so.
+//! Flags that the manual leaves undefined. Each line has a mnemonic, the flags, and an entry in volume 2 of the SDM
+//! (Intel 64 and IA-32 Architectures Software Developer's Manual). The section "Flags Affected" of that entry says so.
 //!
 //! The tests of the KVM engine use this file, too, because the host may set undefined flags to other values.
 

@@ -167,7 +167,7 @@ fn forms<K: Alu>(i: &Instruction, op: &mut Op) -> Handler {
     by_width!(w, reg_reg, K)
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Xor

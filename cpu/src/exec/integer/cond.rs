@@ -92,7 +92,7 @@ fn cmov_memory<W: Width, A: Address, C: Condition>(core: &mut Core, op: &Op) -> 
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let number = number(i)?;
     let name = i.code().op_code_is_setcc_or_cmov()?;

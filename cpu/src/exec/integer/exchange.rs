@@ -113,7 +113,7 @@ macro_rules! two_forms {
     }};
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let run: Handler = match i.mnemonic() {
         Mnemonic::Xchg if is_memory(i, 1) => {

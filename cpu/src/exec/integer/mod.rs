@@ -1,7 +1,7 @@
 //! Integer instructions on registers and memory.
 //!
 //! Handlers are generic over width, operation and address form, and the compiler generates one function for each
-//! combination. Lowering chooses the function once per decoded instruction. Undefined flags get the values of current
+//! combination. `lower` chooses the function once per decoded instruction. Undefined flags get the values of current
 //! hardware where processors agree.
 
 pub(crate) mod alu;
@@ -48,7 +48,7 @@ macro_rules! by_memory {
 }
 pub(crate) use {by_memory, by_width};
 
-/// Lowers an integer instruction, or returns `None` for any other.
+/// Chooses the handler of an integer instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     mov::lower(i, op)
         .or_else(|| alu::lower(i, op))

@@ -132,7 +132,7 @@ fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     Some(by_width!(w, reg_reg))
 }
 
-/// Lowers MOVZX, MOVSX and MOVSXD by source and destination width.
+/// Chooses the handler of MOVZX, MOVSX or MOVSXD by source and destination width.
 fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     op.dst = gpr(i.op0_register());
     let dst = width(i, 0);
@@ -157,7 +157,7 @@ fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     }
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mov => lower_mov(i, op)?,

@@ -160,7 +160,7 @@ fn lower_imul(i: &Instruction, op: &mut Op) -> Handler {
     if from_memory { by_memory!(op, w, two_mem) } else { by_width!(w, two_reg) }
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mul => forms::<Mul>(i, op),

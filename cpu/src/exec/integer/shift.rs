@@ -235,7 +235,7 @@ fn shrd_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     double_mem::<W, A, false>(core, op)
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Shl | Mnemonic::Sal => forms::<Shl>(i, op),

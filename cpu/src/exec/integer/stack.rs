@@ -82,7 +82,7 @@ fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     // The stack pointer has 64 bits. The operand has 64 bits, or 16 bits with an operand-size prefix.
     let small = i.stack_pointer_increment().unsigned_abs() == 2;

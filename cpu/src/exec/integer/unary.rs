@@ -140,7 +140,7 @@ fn nop(_: &mut Core, _: &Op) -> Flow {
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Inc => forms::<Inc>(i, op),

@@ -16,7 +16,7 @@ const INFINITY: u32 = 0x7f80_0000;
 const QUIET: u32 = 0x0040_0000;
 const INDEFINITE: u32 = 0xffc0_0000;
 
-/// Lowers an approximation, or returns `None` for any other instruction.
+/// Chooses the handler of an approximation. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

@@ -61,7 +61,7 @@ const DIV: Option<Step> = Some(Step::Div);
 /// For operations that neither overflow nor underflow.
 const NONE: Option<Step> = None;
 
-/// Lowers an arithmetic instruction, or returns `None` for any other.
+/// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

@@ -37,7 +37,7 @@ macro_rules! scalar {
     };
 }
 
-/// Lowers a compare, or returns `None` for any other instruction. Predicates 4-7 negate 0-3 (SDM vol. 2A, table 3-1).
+/// Chooses the handler of a compare. Returns `None` for other instructions. Predicates 4-7 negate 0-3 (SDM vol. 2A, table 3-1).
 /// The other bits of the immediate have no effect.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed_by_predicate {

@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lowers a conversion, or returns `None` for any other instruction.
+/// Chooses the handler of a conversion. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed {
         ($mem:ty, $host:path) => {

@@ -16,7 +16,7 @@ const ST: u64 = 32;
 /// Offset of XMM0 in the FXSAVE area.
 const XMM: u64 = 160;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

@@ -23,7 +23,7 @@ const DOUBLE_SUMS: Shape = Shape::all(Step::Add, 2, true);
 /// A host operation on two vectors. It takes MXCSR and the operands, and returns the result and the new MXCSR.
 type Packed = fn(u32, u128, u128) -> (u128, u32);
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

@@ -10,7 +10,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a packed integer instruction, or returns `None` for any other.
+/// Chooses the handler of a packed integer instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
     /// Element-wise operation. The MMX form uses the low half of the XMM operation.

@@ -1,5 +1,5 @@
-//! Packed integer arithmetic on values. [`crate::host_fp::packed`] has the instructions of SSE2, and this module those
-//! of SSSE3 and SSE4. MMX forms use the low half of a result.
+//! Packed integer arithmetic on values. [`crate::host_fp::packed`] implements the instructions of SSE2. This module
+//! adds the instructions of SSSE3 and SSE4. MMX forms use the low half of a result.
 
 pub(super) use crate::host_fp::packed::*;
 
@@ -96,8 +96,8 @@ pub(super) fn element<const BITS: u32>(x: u128, n: u32) -> u128 {
     (x >> (n * BITS)) & ((1 << BITS) - 1)
 }
 
-/// Applies `f` to neighbouring elements of `BITS` bits. The results from `x` form the low half of the value, those from
-/// `y` the upper half.
+/// Applies `f` to neighbouring elements of `BITS` bits. The results from `x` form the low half of the value, and the
+/// results from `y` the upper half.
 fn horizontal<const BITS: u32>(x: u128, y: u128, f: impl Fn(u128, u128) -> u128) -> u128 {
     let half = 64 / BITS;
     let mask = (1u128 << BITS) - 1;

@@ -35,7 +35,7 @@ mod strings;
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// Lowers an MMX or SSE instruction, or returns `None` for any other.
+/// Chooses the handler of an MMX or SSE instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if matches!(i.mnemonic(), Mnemonic::Maskmovdqu | Mnemonic::Maskmovq) {

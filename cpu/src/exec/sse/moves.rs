@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lowers a move, or returns `None` for any other instruction.
+/// Chooses the handler of a move. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let (to_memory, from_memory) = (is_memory(i, 0), is_memory(i, 1));
     let near = is_near(op);
@@ -115,7 +115,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Lowers MOVD and MOVQ between XMM or MMX registers, memory and general registers. With REX.W both are MOVQ.
+/// Chooses the handler of MOVD and MOVQ between XMM or MMX registers, memory and general registers. With REX.W both are MOVQ.
 fn lower_movq(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let wide = i.mnemonic() == Mnemonic::Movq;
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();

@@ -7,7 +7,7 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a rounding instruction, or returns `None` for any other.
+/// Chooses the handler of a rounding instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

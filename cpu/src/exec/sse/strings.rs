@@ -43,7 +43,7 @@ impl Lengths for Explicit64 {
     }
 }
 
-/// Lowers a string compare, or returns `None` for any other instruction.
+/// Chooses the handler of a string compare. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     let memory = is_memory(i, 1);

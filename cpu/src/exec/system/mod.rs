@@ -8,7 +8,7 @@
 //! - [`debug`]: debug registers, breakpoints, single-stepping
 //! - [`flag`]: RFLAGS as a whole, IF and AC
 //! - [`far`]: far jumps, calls and returns
-//! - [`iret`]: IRET
+//! - [`iret`]: return from an interrupt (IRET)
 //! - [`transfer`]: checks that far transfers and IRET share
 //! - [`gate`]: INT n, INT3, INT1
 //! - [`syscall`]: SYSCALL, SYSENTER and their returns, SWAPGS
@@ -45,7 +45,7 @@ const MEMORY: u16 = 0x100;
 /// Mask of the bits of `Op::aux` that hold the operand's width in bytes.
 const SIZE: u16 = 0xff;
 
-/// Lowers a system instruction, or returns `None` for any other.
+/// Chooses the handler of a system instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let families = [
         syscall::lower,

@@ -45,7 +45,7 @@ operations! {
     ReverseQuotient divr divr_single divr_double;
 }
 
-/// Lowers an arithmetic instruction, or returns `None` for any other.
+/// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// Lowers a compare, or returns `None` for any other instruction.
+/// Chooses the handler of a compare. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{

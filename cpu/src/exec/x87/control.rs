@@ -13,7 +13,7 @@ use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 const CONTROL: u16 = 0x1f7f;
 const CONTROL_FIXED: u16 = 0x40;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{

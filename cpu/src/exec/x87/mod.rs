@@ -24,7 +24,7 @@ mod transfer;
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, OpKind};
 
-/// Lowers an x87 instruction, or returns `None` for any other.
+/// Chooses the handler of an x87 instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if i.op_kind(0) == OpKind::Register {

@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a partial remainder, or returns `None` for any other instruction.
+/// Chooses the handler of a partial remainder. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Fprem => |core, op| run(core, op, false),

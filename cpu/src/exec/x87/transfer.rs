@@ -17,7 +17,7 @@ const RC_DOWN: u16 = 0x400;
 const RC_UP: u16 = 0x800;
 const RC_CHOP: u16 = 0xc00;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{

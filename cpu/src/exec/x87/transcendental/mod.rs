@@ -27,7 +27,7 @@ use wide::{ONE, Wide, ZERO};
 const TRIGONOMETRIC_LIMIT: i32 = 63;
 const ONE_ENCODED: Extended = (1 << 63, 0x3fff);
 
-/// Lowers a transcendental instruction, or returns `None` for any other.
+/// Chooses the handler of a transcendental instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     op.run = match i.mnemonic() {

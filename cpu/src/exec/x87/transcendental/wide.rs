@@ -1,5 +1,5 @@
-//! Numbers with a significand of 128 bits, and their rounding to the extended format. The transcendental functions are
-//! computed with these numbers.
+//! Numbers with a significand of 128 bits, and their rounding to the extended format. The series for transcendental
+//! functions use them.
 //!
 //! Sums and products have an error of less than two units in the last of 128 places; the extended format has 64 places.
 //! The last place is also set if bits were lost, so that rounding never takes an inexact result for an exact one.
