@@ -37,8 +37,8 @@ macro_rules! scalar {
     };
 }
 
-/// Chooses the handler of a compare. Returns `None` for other instructions. Predicates 4-7 negate 0-3 (SDM vol. 2A, table 3-1).
-/// The other bits of the immediate have no effect.
+/// Chooses the handler of a compare. Returns `None` for other instructions. Predicates 4-7 negate 0-3 (SDM vol. 2A,
+/// table 3-1). The other bits of the immediate have no effect.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed_by_predicate {
         ($eq:path, $lt:path, $le:path, $unord:path) => {

@@ -99,8 +99,8 @@ pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     core.mem.load::<u128>(va)
 }
 
-/// Chooses the handler of `xmm, xmm/mem`: the handler sets the first operand to the value of `$body`. `$mem` is the type of the memory
-/// operand.
+/// Defines the handler of `xmm, xmm/mem`. It sets the first operand to the value of `$body`. `$mem` is the type of the
+/// memory operand.
 macro_rules! xmm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -125,7 +125,7 @@ macro_rules! xmm_op {
     }};
 }
 
-/// Chooses the handler of `mm, mm/mem`, like `xmm_op`. The values are zero-extended from 64 bits.
+/// Defines the handler of `mm, mm/mem`, like `xmm_op`. The values are zero-extended from 64 bits.
 macro_rules! mm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -150,7 +150,7 @@ macro_rules! mm_op {
     }};
 }
 
-/// Chooses the handler of `r32/r64, xmm` or `r32/r64, mm`: the handler sets a general register to the value of `$body`, a u64.
+/// Defines the handler of `r32/r64, xmm` or `r32/r64, mm`. It sets a general register to the value of `$body`, a u64.
 macro_rules! to_gpr {
     ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -177,7 +177,7 @@ macro_rules! to_gpr {
     }};
 }
 
-/// Makes `$body` the handler.
+/// Defines the handler of an instruction. Its code is `$body`.
 macro_rules! handler {
     ($op:expr, |$core:ident, $o:ident| $body:expr) => {{
         #[allow(unused_variables)]
