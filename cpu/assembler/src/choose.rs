@@ -28,7 +28,7 @@ fn encodings(mnemonic: Mnemonic) -> &'static [Code] {
     &table[mnemonic as usize]
 }
 
-/// Returns the instruction in its best encoding. Labels and branch targets count as address 0. `prefixes` is an
+/// Returns the instruction in its best encoding. Labels and branch targets are encoded as address 0. `prefixes` is an
 /// instruction that contains only the prefixes.
 ///
 /// # Errors

@@ -169,7 +169,7 @@ impl Emitter<'_> {
         };
         self.ways[1] = Some(Way { place, open });
     }
-    /// Returns the place of an offset in the block's page.
+    /// Returns the place (page content number and offset) of an offset in the block's page.
     fn place_at(&self, offset: i32) -> u64 {
         self.source.place & !0xfff | offset as u64
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 enum There {
     /// Address of the place's translation.
     Code(u64),
-    /// The place has no translation yet. Addresses of the displacements of jumps that must lead to it.
+    /// The place has no translation yet. Addresses of the displacements of jumps that must lead to the place.
     Wanted(Vec<u64>),
 }
 

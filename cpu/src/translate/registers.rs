@@ -11,7 +11,7 @@ use super::asm::{Asm, Host, R15};
 use super::frame::slot;
 use super::xmm::Vectors;
 
-/// Number of RSP among the guest's registers.
+/// Number of RSP as a guest register.
 pub(super) const GUEST_RSP: u8 = 4;
 /// Host register of the guest's RSP. The host needs its own RSP.
 pub(super) const STACK: Host = Host(8);

@@ -1,5 +1,5 @@
 //! Attacks on translated code: stores to running code and to the tables that map it, accesses at the edges of pages,
-//! and instruction sequences that no compiler emits.
+//! and instruction sequences that no compiler emits. A *site* is an immediate operand that attacks may change.
 
 use crate::code::{Code, Rm};
 use crate::layout::*;

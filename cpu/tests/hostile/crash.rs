@@ -1,6 +1,7 @@
 //! Names the running program if the host process dies or hangs.
 //!
-//! The signal handler writes the seed and the way, and ends the process.
+//! The signal handler writes the program's seed and the way in which it runs ([`crate::machine::Way`]), and ends the
+//! process.
 #![allow(unsafe_code)]
 
 use std::sync::Once;

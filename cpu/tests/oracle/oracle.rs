@@ -43,7 +43,7 @@ pub(crate) enum Result {
 /// Kind of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An encoding of a form.
+    /// A random encoding of an instruction form.
     Form,
     /// Random bytes.
     Raw,

@@ -32,7 +32,7 @@ pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
             }
         }
         _ => {
-            // An encoding of a form. It gets one changed byte or one additional prefix.
+            // An encoding of an instruction form. It gets one changed byte or one additional prefix.
             if let Some(e) = encode(rng.pick(forms), rip, rng) {
                 let n = e.bytes.len();
                 if rng.one_in(2) {

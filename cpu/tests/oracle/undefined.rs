@@ -14,7 +14,7 @@ pub(crate) struct Undefined {
     pub(crate) when: fn(&Instruction, &Operands) -> bool,
     /// Undefined flags, as bits of RFLAGS.
     pub(crate) flags: u64,
-    /// Part of volume 2 of the SDM, and the entry in it.
+    /// Part of SDM volume 2 (2A to 2D), and the name of the entry.
     pub(crate) section: &'static str,
 }
 

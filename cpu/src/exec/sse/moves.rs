@@ -254,7 +254,7 @@ fn store_gpr<T: Prim>(core: &mut Core, op: &Op) -> Flow {
 }
 
 /// MASKMOVDQU and MASKMOVQ: store each byte whose mask byte has its top bit set. The manual leaves open whether an
-/// empty mask faults; here it does not.
+/// instruction with an empty mask faults; here it does not.
 fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     let va = op.ea(core);
     let chosen = |n: u64| mask >> (8 * n + 7) & 1 != 0;
