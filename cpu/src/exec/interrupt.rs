@@ -5,8 +5,8 @@
 //! on hardware.
 //!
 //! NMI and machine checks are not modelled. On hardware, an interrupt between two iterations of a repeated instruction
-//! pushes RFLAGS with RF set. This CPU pushes RF clear. The guest notices that only with an instruction breakpoint
-//! there.
+//! pushes RFLAGS with RF set. This CPU pushes RF clear. The difference matters only for an instruction breakpoint at
+//! the repeated instruction.
 
 use crate::core::Core;
 use crate::exec::event::Event;
