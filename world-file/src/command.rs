@@ -32,7 +32,7 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Variables that are added to the agent's environment.
     pub env: BTreeMap<String, String>,
-    /// Working folder in the guest. `None` means the folder of the agent or of the container image.
+    /// Working folder in the guest. `None` means the container image's folder, or `/` without an image.
     pub cwd: Option<String>,
     /// User in the guest as whom the program runs. `None` means root, or the user of the container image.
     pub user: Option<String>,

@@ -7,7 +7,8 @@
 //! - A path of a file, with a slash, is a program.
 //! - A path that does not exist is an image's name (`library/redis`), unless it starts with `/`, `.` or `~`.
 //! - A word with a colon or an at sign (`redis:7`) is an image.
-//! - Any other word is a Debian package. It is an error if a file or a well-known image has the same name.
+//! - Any other word is a Debian package, or an image if the well-known image of this name has no package. It is an
+//!   error if a file has the same name, or if the well-known image's package has another name.
 
 use std::path::{Path, PathBuf};
 
