@@ -115,8 +115,8 @@ impl<A> Manifest<A> {
 /// Checks that a member's name cannot lead out of the folder to which it is unpacked, on any system.
 ///
 /// # Errors
-/// Returns an error if the name is absolute or too long, or if it has an empty part, `.`, `..`, a backslash or a
-/// control character.
+/// Returns an error if the name is absolute, too long, or has a part that is empty, `.` or `..`. A backslash or a
+/// control character is an error, too.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let fits = name.len() <= NAME_BYTES_MAX

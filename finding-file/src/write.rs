@@ -57,8 +57,8 @@ impl Source {
 /// total.
 ///
 /// # Errors
-/// Returns an error if a name or a length exceeds its bound, if a file cannot be read or has changed, or if `out`
-/// cannot be written.
+/// Returns an error if a name or length exceeds its bound, a file cannot be read or has changed, or `out` cannot be
+/// written.
 pub fn write<A: Serialize + DeserializeOwned>(
     about: A,
     sources: &[Source],

@@ -18,10 +18,10 @@
 //! - [`programs`]: a list of the ELF files of an image.
 //! - [`compression`], [`progress`], [`space`]: helpers for the other modules.
 //!
-//! **Invariants.** Equal inputs make equal bytes. Files are written in the order of their names, no modification time
-//! is later than the image's own time, and the host's paths and clock have no effect. A damaged cache entry is made
-//! again and never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are
-//! untrusted input: a defect in a file is an error that names the file, never a panic.
+//! **Invariants.** Equal inputs make equal bytes. Files are written in the order of their names. No modification time
+//! is later than the image's own time. The host's paths and clock have no effect. A damaged cache entry is made again
+//! and never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are untrusted
+//! input: a defect in a file is an error that names the file, never a panic.
 //!
 //! Not here: machines (`vmm`) and world files (`world-file`).
 

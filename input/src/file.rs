@@ -1,7 +1,7 @@
 //! Functions that read files which users name: world files, locks, fault plans, kernels, archives.
 //!
-//! Everett also uses them for its own files in a folder that the operator named, because the folder may contain
-//! something else under the same name.
+//! Everett also uses them for its own files in folders that the operator named, because such a folder may contain a
+//! foreign file under the same name.
 //!
 //! **Invariants.** Only regular files are opened. Opening a file never blocks. At most the caller's bound is read, and
 //! every error names the file.
@@ -68,8 +68,7 @@ pub enum Reason {
 pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));
-    // This check comes before the file is opened: opening a device can have effects, and opening a FIFO blocks until
-    // another process opens its other end.
+    // The check comes before the file is opened, because opening a device can have effects, and opening a FIFO blocks.
     check(&std::fs::metadata(path).map_err(io_failed)?).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| io_failed(error.into()))?;
@@ -84,8 +83,7 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
 /// true. Refuses a symbolic link, because a write through it would change a file elsewhere.
 ///
 /// # Errors
-/// Returns an error if the file is missing and `create` is false, if it cannot be opened, or if it is not a regular
-/// file.
+/// Returns an error if the file is missing (and `create` is false), cannot be opened, or is not a regular file.
 pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));

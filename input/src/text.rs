@@ -1,8 +1,8 @@
 //! Functions that make foreign text (from guests, packages, paths, errors) safe to show.
 //!
-//! **Invariant.** Two kinds of characters are shown as escapes: those that a terminal could obey, and those that could
-//! make a text look like a different text. They are C0 and C1 controls, DEL, marks and overrides of the writing
-//! direction, line separators, the byte order mark, and tag characters.
+//! **Invariant.** Characters that could control a terminal, or make a text look like a different text, are shown as
+//! escapes. They are C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte
+//! order mark, and tag characters.
 
 /// Maximum number of characters of the text that [`quoted`] shows.
 pub const QUOTED_CHARS_MAX: usize = 48;

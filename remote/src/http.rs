@@ -53,7 +53,7 @@ impl<'r> Request<'r> {
 
 /// A client that sends requests.
 pub trait Client {
-    /// Sends a request and follows redirections. Returns the answer whatever its status is.
+    /// Sends a request and follows redirections. An answer with an error status is returned like any other answer.
     ///
     /// # Errors
     /// Returns the reason why no answer was received.

@@ -137,8 +137,8 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Returns the innermost entry within this value whose key or value covers `offset`. Searches all entries, because
-    /// the span of a table with a header covers only the header.
+    /// Returns the innermost entry of this value that covers `offset` with its key or value. Searches all entries,
+    /// because the span of a table with a header covers only the header.
     fn inner(&self, offset: usize) -> Option<Item<'a>> {
         let DeValue::Table(entries) = self.value.get_ref() else { return None };
         entries.iter().find_map(|(key, value)| {

@@ -5,8 +5,8 @@
 //! [`ABSOLUTE`], which is beside the seal. A compose file's variables come from the seal. If the seal has images,
 //! Everett does not look for kernels, root filesystems or container images.
 //!
-//! While Everett reads a world file, this module also lists the host paths and variables in the file, so that a finding
-//! file can include them. The list and the seal are stored per thread, because every reader of a path needs them.
+//! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
+//! them. The list and the seal are stored per thread, because every reader of a path needs them.
 //!
 //! Not here: the finding file itself (`everett-finding-file`), and use of the sealed images (`everett-session`).
 

@@ -1,9 +1,9 @@
 //! Entries of an untrusted tar archive, each with bounds that are checked before the entry is read.
 //!
-//! The `tar` crate has two weaknesses: it keeps records of long names and attributes in memory whatever their claimed
-//! length, and it reads the holes of sparse files as endless zeros. Therefore the reader below the crate counts bytes,
-//! and the sizes of all files are added up before any content is read. The reader also parses the PAX records, because
-//! the crate parses them incorrectly ([`super::records`]).
+//! The `tar` crate has two weaknesses. It keeps records of long names and attributes in memory without a bound, and it
+//! reads the holes of sparse files as endless zeros. Therefore the reader below the crate counts bytes, and the sizes
+//! of all files are added up before any content is read. The reader also parses the PAX records, because the crate
+//! parses them incorrectly ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -56,7 +56,7 @@ struct Head {
 enum Stage {
     /// In the padding after the previous content, or in a header. The value is the part of the header that was read.
     Header(Vec<u8>),
-    /// In PAX records, all of which were already read. The first `given` bytes were returned to the `tar` crate.
+    /// In PAX records, which were read completely. The first `given` bytes were returned to the `tar` crate.
     Records { bytes: Vec<u8>, given: usize },
     /// In a long name. The value is the number of bytes that remain.
     Name(u64),

@@ -224,7 +224,7 @@ impl Cache {
     }
 
     /// Stores a content under its BLAKE3, or finds the entry that already has the content. Entries made from inputs
-    /// have keys of another kind, so a foreign content never replaces such an entry.
+    /// have keys of another kind, so a foreign content never replaces one of them.
     ///
     /// # Errors
     /// Returns an error if the content's BLAKE3 is not `blake3`, or if the content cannot be read or written.

@@ -10,7 +10,7 @@
 //!
 //! This process may be unable to write to a cache, because the cache belongs to another user or its filesystem is
 //! mounted read-only. Everett then writes no notes, and takes no gate if the cache has none. If the cache's owner runs
-//! `prune`, that command does not know of such a process.
+//! `prune`, the command does not see that this process uses items.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};

@@ -3,8 +3,8 @@
 //! dpkg configures a package's pre-dependencies before it runs the package's preinst script (Debian Policy 7.2).
 //! Everett unpacks all files first, so the programs of most pre-dependencies work before they are configured. Nearly
 //! all preinst scripts can therefore run first. Programs of a package with configuration files may not work, because
-//! dpkg puts these files in place when it configures the package. A preinst script that pre-depends on such a package
-//! runs in a later [`Stage`].
+//! dpkg puts these files in place when it configures the package. A preinst script whose pre-dependencies have
+//! configuration files runs in a later [`Stage`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

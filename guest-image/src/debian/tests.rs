@@ -1,4 +1,4 @@
-//! Tests that unpack packages and compare the tree with what dpkg would write.
+//! Tests that unpack packages and compare the tree with dpkg's result.
 
 use super::ar::tests::archive;
 use super::package::Package;

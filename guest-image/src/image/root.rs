@@ -28,7 +28,7 @@ const VERSION: &str = "2";
 const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// Files that the configuration of packages leaves behind and that no image may contain: the policy program, logs with
+/// Files that are removed from an image after its packages are configured. They are the policy program, logs with
 /// times, backups, caches that programs make again, and files that the agent writes at each boot.
 const LEFTOVERS: [&str; 17] = [
     POLICY,

@@ -183,8 +183,7 @@ impl Available {
     /// depends. Built-in modules are left out.
     ///
     /// # Errors
-    /// Returns an error if a module is missing, damaged or ambiguous, if a bound is exceeded, or if modules depend on
-    /// each other in a cycle.
+    /// Returns an error if a module is missing, damaged, ambiguous or part of a cycle, or if a bound is exceeded.
     pub fn closure<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Module>, Error> {
         let left = CLOSURE_BYTES_MAX;
         let mut closure = Closure { available: self, state: BTreeMap::new(), order: Vec::new(), left };

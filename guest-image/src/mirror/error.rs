@@ -29,7 +29,7 @@ pub enum Error {
         /// The maximum length in bytes.
         most: u64,
     },
-    /// The content of the file differs from what the signed index says.
+    /// The length or digest of the file differs from the signed index.
     #[error(
         "{address} is not the file that the mirror's index names: its {what} is {found}, and {expected} was expected"
     )]

@@ -27,7 +27,7 @@ pub(super) struct Listed {
     pub(super) file: ArchiveFile,
 }
 
-/// Reads the packages for whose names `wants` returns true, in the order of the list. The list in `path` must have
+/// Reads the packages whose names `wants` accepts, in the order of the list. The list in `path` must have
 /// `unpacked_bytes` bytes when it is decompressed.
 pub(super) fn read(
     path: &Path,

@@ -75,8 +75,8 @@ impl<'a> Mirror<'a> {
     /// Fetches and verifies the list of every suite of the sources. `now_s` is the host's clock, in seconds since 1970.
     ///
     /// # Errors
-    /// Returns an error if a mirror cannot be reached. Also returns an error if an index is not signed by a trusted
-    /// key, belongs to another suite, has expired, or is older than an index that this mirror served before.
+    /// Returns an error if a mirror cannot be reached or an index is not signed by a trusted key. Other errors are an
+    /// index of another suite, an expired index, and an index that is older than one that the mirror served before.
     pub fn update(&mut self, sources: &Sources, now_s: u64) -> Result<(), Error> {
         let mut suites = Vec::new();
         let all = || {
@@ -198,8 +198,7 @@ impl<'a> Mirror<'a> {
         Ok(found)
     }
 
-    /// Returns the packages of all suites for whose names `wants` returns true. Each has the base address of its
-    /// archive.
+    /// Returns the packages of all suites whose names `wants` accepts. Each has the base address of its archive.
     fn find(&self, wants: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Listed)>, Error> {
         let mut found = Vec::new();
         for suite in &self.suites {

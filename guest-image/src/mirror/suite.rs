@@ -51,7 +51,7 @@ impl Suite {
         Ok(Some(Suite { base: base.to_owned(), list, path }))
     }
 
-    /// Returns the packages for whose names `wants` returns true.
+    /// Returns the packages whose names `wants` accepts.
     pub(super) fn find(&self, wants: &dyn Fn(&str) -> bool) -> Result<Vec<Listed>, Error> {
         let format = |error: std::io::Error| Error::Format {
             address: format!("{}/{}", self.base, self.list.file.path),

@@ -48,7 +48,7 @@ const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 /// Maximum length of a file with keys, in bytes. Debian's file has 56 KB.
 const KEYS_BYTES_MAX: u64 = 4 << 20;
 
-/// An index that is not verified yet, and what is needed to fetch keys for it.
+/// An index that is not verified yet, with the settings to fetch keys for it.
 pub(super) struct IndexLocation<'p> {
     /// Path of the state folder.
     pub(super) folder: &'p Path,

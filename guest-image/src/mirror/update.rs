@@ -47,8 +47,8 @@ pub(super) fn update(
     Ok(suite)
 }
 
-/// Returns the base address of an archive, without a slash at its end. If there is a proxy, Debian's own mirrors get
-/// https: the proxy passes encrypted data on unread, so it need not know how to serve an archive.
+/// Returns the base address of an archive, without a slash at its end. Behind a proxy, Everett uses https for Debian's
+/// own mirrors, because every proxy can pass on encrypted connections.
 pub(super) fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {

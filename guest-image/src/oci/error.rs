@@ -78,7 +78,7 @@ pub enum Problem {
     /// A digest is malformed or uses an unknown algorithm.
     #[error("{0:?} is not a SHA-256 or SHA-512 digest")]
     NotADigest(String),
-    /// There is no image for linux on amd64. The value lists the platforms that there are.
+    /// There is no image for linux on amd64. The value lists the platforms for which there is an image.
     #[error("it has no image for linux on amd64{}", there(.0))]
     Platform(Vec<String>),
     /// There are several images, and no tag chooses one.
@@ -94,7 +94,7 @@ pub enum Problem {
     NoTag {
         /// The requested name.
         tag: String,
-        /// Names of the images that there are.
+        /// Names of all images in the layout or archive.
         names: Vec<String>,
     },
     /// The manifest and the configuration differ in the number of layers.
@@ -105,7 +105,7 @@ pub enum Problem {
         /// Position of the configuration's first layer that the manifest lacks, from 1.
         config: usize,
     },
-    /// The lengths of an image's files cannot be those of parts of one disk.
+    /// The lengths of an image's files do not fit together as parts of one disk.
     #[error("its files are not those of a root filesystem: their lengths do not fit")]
     Parts,
     /// The number of layers exceeds the bound.

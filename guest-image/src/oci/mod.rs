@@ -13,13 +13,13 @@
 //! - [`blobs`]: the trait of all sources. Its implementations are `layout` (folders), `archive` (files of `docker
 //!   save`, `podman save` and `skopeo copy`), `store` (images of the local Docker and podman) and `registry`.
 //!
-//! Everett stores each layer once, for all images that share it: as the uncompressed tar archive whose digest is the
-//! diff ID in the image's configuration. The root filesystem is a SquashFS in which the contents of files are the
-//! layers' archives. Only the SquashFS's tables are stored for each image.
+//! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
+//! digest is the layer's diff ID. The root filesystem is a SquashFS in which the contents of files are the layers'
+//! archives. Only the SquashFS's tables are stored for each image.
 //!
 //! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Everett
-//! verifies every blob with a digest before it uses the blob. Images are untrusted: Everett writes nothing outside the
-//! cache, every count and length has a bound, and an error is one line that names the image.
+//! verifies every blob with a digest before it uses the blob. Images are untrusted. Everett writes nothing outside the
+//! cache, and every count and length has a bound. An error is one line that names the image.
 
 mod archive;
 mod blobs;
@@ -76,8 +76,8 @@ pub enum Source {
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if one of them has this name, otherwise of a registry. If the lock has
-    /// the image, it came from a registry, and Everett always takes it from there.
+    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
+    /// has the image, it came from a registry, and Everett always takes it from there.
     Named(String),
     /// An image that the local Docker or podman builds.
     Built(Build),

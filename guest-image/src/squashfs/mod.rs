@@ -2,12 +2,11 @@
 //!
 //! An image is not compressed, for two reasons: a guest would spend instructions on decompression, and the host maps
 //! the file and shares its pages. An image has no fragments, because they would only add copies. Equal trees make equal
-//! bytes: the writer goes through files in the order of their names and sorts tables, and the superblock's time comes
-//! from the caller.
+//! bytes: files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
 //!
-//! The file consists of these parts, in this order: the superblock, the files' data ([`data`]), the inode table
-//! ([`inodes`]), the directory table ([`folders`]), the table of users and groups, and the extended attributes
-//! ([`xattrs`]). Tables are streams of 8 KiB blocks ([`metadata`]). [`read`] is the reader of images.
+//! The file starts with the superblock and the files' data ([`data`]). Then come the inode table ([`inodes`]), the
+//! directory table ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]). Tables are
+//! streams of 8 KiB blocks ([`metadata`]). [`read`] is the reader of images.
 
 mod data;
 mod folders;
@@ -74,8 +73,7 @@ pub enum Error {
 /// Writes a tree as an image. `time_s` is the image's time in seconds since 1970. Returns the image's length in bytes.
 ///
 /// # Errors
-/// Returns an error if the image cannot be written, if a file's content cannot be read, or if the tree exceeds a bound
-/// of the format.
+/// Returns an error if the image cannot be written, a file cannot be read, or the tree exceeds a bound of the format.
 pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
     write_around(tree, time_s, &Inserted::default(), out)
 }

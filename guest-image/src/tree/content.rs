@@ -105,7 +105,7 @@ impl Spool {
     /// Creates a spool in this folder, for at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// Returns an error if no file can be created there.
+    /// Returns an error if no file can be created in the folder.
     pub fn new(folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
         let writer = BufWriter::with_capacity(1 << 20, Metered::new(file.try_clone()?));
@@ -115,7 +115,7 @@ impl Spool {
     /// Appends all bytes of a reader. The returned content can be read after [`Self::flush`].
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be read or written, if the spool would exceed its bound, or if the disk is
+    /// Returns an error if the bytes cannot be read or written, if the spool exceeds its bound, or if the disk is
     /// almost full.
     pub fn store(&mut self, reader: impl Read) -> io::Result<Content> {
         let offset = self.length;

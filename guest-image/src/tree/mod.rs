@@ -42,7 +42,7 @@ pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
 pub struct Error {
     /// The path, escaped.
     pub path: String,
-    /// Description of what is wrong with the path.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -224,7 +224,7 @@ impl Tree {
         self.attach(path, parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) })
     }
 
-    /// Puts a file, link or other inode that is not a folder at this path. Replaces what is there, except a folder.
+    /// Puts an inode that is not a folder at this path. Replaces an existing inode that is not a folder.
     ///
     /// # Errors
     /// Returns an error if the path is not allowed, or if a folder is there.

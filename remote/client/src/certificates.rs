@@ -1,4 +1,4 @@
-//! OpenPGP certificates, and the check whether one of them has signed a text.
+//! OpenPGP certificates, and the check that a certificate has signed a text.
 //!
 //! The crate `pgp` parses packets and verifies signatures. This file has the rules which key of a certificate may sign,
 //! and until when.

@@ -25,7 +25,7 @@ const VARIABLES_BYTES_MAX: u64 = 1 << 20;
 const PROFILES: &str = "COMPOSE_PROFILES";
 /// Key of the block with Everett's own settings.
 const OWN: &str = "x-everett";
-/// Keys of a compose file in whose values variables are replaced.
+/// Top-level keys of a compose file. Variables are replaced only in their values.
 const PARTS: [&str; 6] = ["name", "services", "volumes", "networks", "configs", "secrets"];
 
 /// Path and text of a compose file.

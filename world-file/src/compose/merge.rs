@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::yaml::{At, Key, KeyPath, Kind, Node, Scalar};
 use crate::error::Error;
 
-/// Keys whose values are never merged but replaced.
+/// Keys whose values are always replaced, never merged.
 const REPLACED: [&str; 3] = ["command", "entrypoint", "test"];
 /// Keys that can be a list of `NAME=TEXT` instead of a mapping.
 const PAIRS: [&str; 5] = ["environment", "labels", "annotations", "sysctls", "args"];

@@ -12,8 +12,8 @@
 //! - `nodes`: all machines: their names, their order, and which can reach each other
 //! - `x_everett`: the block `x-everett`, which the readers of world files read
 //!
-//! All other settings of a world (links, workload, faults, exploration, properties) are in the block `x-everett`, or in
-//! a world file that has `compose = "compose.yaml"`.
+//! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
+//! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
 //! **Invariants.** They are those of world files: every error is one line with file, line and key, and reading never
 //! panics. A key is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder

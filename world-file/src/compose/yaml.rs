@@ -3,8 +3,8 @@
 //! The parser handles the tags `!reset` and `!override`. A value with `!reset` is left out of the tree. The paths of
 //! both kinds of values are listed, so that a merge can first remove the values at these paths from the other tree.
 //!
-//! Depth and total size are bounded while the tree is built. The size is that of the text with all aliases expanded.
-//! Aliases share their nodes in memory, so a short text with a huge expansion is refused before it takes much memory.
+//! Depth and total size are bounded while the tree is built. The size includes the expansion of all aliases. Aliases
+//! share their nodes in memory, so a short text with a huge expansion is refused before it takes much memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

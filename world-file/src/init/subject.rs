@@ -23,7 +23,7 @@ use everett_input::file as input;
 pub const COMPOSE_FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
-/// What an argument of `everett init` stands for.
+/// Meaning of an argument of `everett init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A compose file.

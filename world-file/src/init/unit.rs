@@ -255,7 +255,7 @@ done
 "#;
 
 /// Returns the unit of a package's server, from the output of [`UNITS_SCRIPT`]. Prefers the unit with the package's
-/// name, then a unit whose name is the start of the package's name, then the first unit.
+/// name. The second choice is a unit whose name is the start of the package's name, and the third is the first unit.
 #[must_use]
 pub fn unit_of(package: &str, lines: &[String]) -> Option<UnitFile> {
     let mut texts: Vec<(&str, String)> = Vec::new();

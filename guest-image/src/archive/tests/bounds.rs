@@ -1,4 +1,4 @@
-//! Tests of archives that exceed a bound, or whose headers claim to.
+//! Tests of archives that exceed a bound or claim a length that does.
 
 use super::super::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,

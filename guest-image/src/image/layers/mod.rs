@@ -2,8 +2,8 @@
 //!
 //! A machine configures the first layer, the *base*, and Everett stores the result. The other packages are then
 //! unpacked on the base, and a second machine configures them. Everett builds every image in this way, even if the base
-//! is not in the cache. An image is therefore a function of its packages, and the base does not depend on what the
-//! world adds.
+//! is not in the cache. An image is therefore a function of its packages. The base does not depend on the packages that
+//! a world adds.
 //!
 //! Not here: unpacking and configuring ([`super::root`]).
 
@@ -191,8 +191,8 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// Returns the content of `triggers/Unincorp`: each path for which the base has a trigger and below which `paths` has a
-/// file. dpkg records the same while it unpacks.
+/// Returns the content of `triggers/Unincorp`. It lists each path that has a trigger in the base and a file of `paths`
+/// below it. dpkg would record the same list while it unpacks.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();

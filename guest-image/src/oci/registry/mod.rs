@@ -4,8 +4,8 @@
 //!   demands.
 //!
 //! **Credentials** go only to the registry itself, or to the server of tokens that it names. Over https the server of
-//! tokens may be any server, as in Docker, containerd and skopeo, because the one of Docker Hub and of most registries
-//! has another name. Over http it must be the registry's own host and port, and the registry must be on this host.
+//! tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token server
+//! under another name. Over http it must be the registry's own host and port, and the registry must be on this host.
 //! Everett never sends credentials to the target of a redirection or to another local service.
 //!
 //! Everett asks a registry for a name only once, and writes the digest of the manifest to the world's lock. From then
@@ -140,7 +140,7 @@ impl Registry {
     fn request(&self, address: &str) -> Result<Answer, Problem> {
         let mut headers = vec![("Accept", MANIFESTS)];
         headers.extend(self.authorization.as_deref().map(|authorization| ("Authorization", authorization)));
-        // Only layers may be this long. For everything else the caller has a lower bound.
+        // Only layers may be this long. All other requests have a lower bound, which the caller checks.
         let request = Request { headers: &headers, ..Request::get(address, LAYER_BYTES_MAX) };
         self.client.send(&request).map_err(|said| self.unreachable(said))
     }

@@ -1,4 +1,4 @@
-//! Tests with servers on this host, mainly of which servers get the operator's credentials.
+//! Tests with servers on this host. Most tests check which servers get the operator's credentials.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

@@ -30,7 +30,7 @@ use host::{Host, Ran};
 use probes::{Branches, Effort};
 use real::Real;
 
-/// Findings about `/dev/kvm`, and what an exact kvm engine needs to know about this host.
+/// Findings about `/dev/kvm`, and properties of this host that an exact kvm engine needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Findings, one for each checked property.

@@ -1,5 +1,5 @@
-//! Probes for properties of the processor that a stock kernel needs at boot: registers whose bits the kernel sets,
-//! protection on which it relies, and instructions that CPUID promises.
+//! Probes for properties of the processor that a stock kernel needs at boot: bits of control registers, protection of
+//! memory, and instructions that CPUID promises.
 //!
 //! If one of these properties is missing, a kernel starts to boot and then fails with an exception.
 
@@ -9,8 +9,8 @@ use crate::doctor::kvm::host::{End, Host};
 
 const GP: u8 = 13;
 const PF: u8 = 14;
-/// Bits of a page fault's error code. In order: the page is present but a right is missing, a write, an access from
-/// ring 3, a reserved bit in a page table, an instruction fetch.
+/// Bits of a page fault's error code: the page is present but a right is missing, and the access was an instruction
+/// fetch.
 const PRESENT: u64 = 1;
 const FETCH: u64 = 1 << 4;
 const CR4_UMIP: u64 = 1 << 11;

@@ -100,7 +100,7 @@ struct Slices {
     of: u32,
     /// Number of slices in which the TSC showed only one value.
     held: u32,
-    /// Number of slices that a tick crossed, or in which the TSC did not show the value at which it was held.
+    /// Number of all other slices: a tick crossed them, or the TSC did not show the held value.
     crossed: u32,
 }
 
