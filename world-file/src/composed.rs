@@ -93,7 +93,8 @@ pub enum HostOf {
 pub struct After {
     /// Name of the node that must start first.
     pub node: String,
-    /// True if its services must be ready, or must have done their work. False if it is enough that they were started.
+    /// True if the services of `node` must be ready, or must have done their work. False if it is enough that they were
+    /// started.
     pub ready: bool,
     /// True if Everett restarts this node's service whenever Everett has restarted the other node's service.
     #[serde(skip_serializing_if = "is_false")]

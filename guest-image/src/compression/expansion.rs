@@ -20,7 +20,7 @@ pub const FREE_BYTES: u64 = 256 << 20;
 pub struct Expanded;
 
 impl Expanded {
-    /// Returns true if `error` is this error.
+    /// Returns true if `error` is an [`Expanded`].
     #[must_use]
     pub fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Expanded>())
