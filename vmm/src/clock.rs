@@ -117,8 +117,8 @@ impl fmt::Display for ClockMode {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 /// Clock of one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     mode: ClockMode,
     cpu_hz: u64,
