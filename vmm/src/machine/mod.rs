@@ -379,8 +379,8 @@ impl Machine {
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }
-    /// Takes the code edges (jumps between blocks) that were executed for the first time since the last call. Empty
-    /// unless the engine was created to record edges.
+    /// Takes the branch edges that were executed for the first time since the last call. Empty unless the engine was
+    /// created to record edges.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.engine.take_edges()
     }
