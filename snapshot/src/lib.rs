@@ -15,7 +15,7 @@
 //!
 //! **Invariants.**
 //! - Content is a function of the calls: no host time, no unordered iteration, no randomness. When a page is freed,
-//! which images share pages, and what the store evicts never affects any content.
+//!   which images share pages, and what the store evicts never affects any content.
 //! - A page of zeroes is never stored and has no hash. Equal hashes (BLAKE3) mean equal pages.
 //! - All types are `Send` and `Sync`.
 //! - Files are hostile until they are verified. Damage ends in an error that names the file, never in a panic.

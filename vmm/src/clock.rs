@@ -4,7 +4,7 @@
 //!
 //! - `insn`: retired instructions;
 //! - `exit`: exits that the guest itself causes (a device access, HLT), counted when their instruction is finished. One
-//! exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC stands still;
+//!   exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC stands still;
 //! - `branch`: retired conditional branches. One branch stands for [`BRANCH_INSTRUCTIONS`] instructions.
 //!
 //! vtime = anchor_ns + (count - anchor_icount) x instructions per unit x 1e9 / speed_hz, rounded down. The anchor is a

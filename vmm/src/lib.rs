@@ -2,27 +2,27 @@
 //!
 //! Map:
 //! - [`machine`]: a machine, its configuration and its run loop; [`events`]: the queue of due events; [`output`]: what
-//! a machine writes to its console, ports and cards
+//!   a machine writes to its console, ports and cards
 //! - [`engine`]: execution of instructions; [`clock`]: the definition of vtime
 //! - [`kvm`]: building blocks of an engine on `/dev/kvm`
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: the tables that describe the devices to the
-//! guest
+//!   guest
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
 //! - [`world`]: machines on a wire
 //! - [`wire`]: the switch that joins the nodes' network cards, link faults, captures, and Everett's own TCP/IP endpoint
 //! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: defects that
-//! tests plant to check both
+//!   tests plant to check both
 //!
 //! Elsewhere: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
 //! only carry bytes), and the handling of findings.
 //!
 //! **Invariants.**
 //! - The execution of a machine is a function of its configuration, the actions on it, and the vtimes of the actions.
-//! It uses no host time and no unordered map, and its only randomness is the world's streams. `clippy.toml` enforces
-//! this; [`leak`] is the marked exception.
+//!   It uses no host time and no unordered map, and its only randomness is the world's streams. `clippy.toml` enforces
+//!   this; [`leak`] is the marked exception.
 //! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note, or a
-//! [`machine::End`].
+//!   [`machine::End`].
 //! - Observers (digests, output, journal, stops) change nothing that the guest can see.
 
 mod acpi;

@@ -1,7 +1,7 @@
 //! Files that hold pages: how they are written, verified and mapped, and the format of base files.
 //!
 //! - `base_file`: [`BaseFile`], the pages of an image for mapping, on disk or in memory; `presence`: the bitmap of its
-//! nonzero pages
+//!   nonzero pages
 //! - `atomic`: atomic file writes; [`sweep_temporaries`]
 //! - `map`: mapping of files (`unsafe`); `wire`: little-endian numbers
 //!
@@ -25,7 +25,7 @@
 //! - Every byte either must be zero, or is covered by a BLAKE3 hash that is verified before the byte is used.
 //! - No length or count beyond its named maximum makes Everett allocate memory.
 //! - Files are written once, under another name, and never in place. **A caller that opens a file promises that no
-//! program truncates or changes it while it is mapped.** Unlinking the file is allowed.
+//!   program truncates or changes it while it is mapped.** Unlinking the file is allowed.
 //!
 //! Elsewhere: files of moments ([`crate::moment`]). Callers choose which files exist, where, and when they are deleted.
 

@@ -6,9 +6,9 @@
 //!
 //! **Invariants.**
 //! - No strong reference is dropped while a shard is locked, because dropping the last reference would lock the shard
-//! again.
+//!   again.
 //! - An entry's page may be dying: its last reference is gone, and its removal waits for the lock. A lookup skips this
-//! entry, and a new page of the same content gets a new entry. The dying page removes only its own entry.
+//!   entry, and a new page of the same content gets a new entry. The dying page removes only its own entry.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

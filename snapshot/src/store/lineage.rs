@@ -6,11 +6,11 @@
 //!
 //! **Invariants.**
 //! - The queue holds exactly the values whose eviction frees bytes, each with the freed bytes and the cost of deriving
-//! it from the value above.
+//!   it from the value above.
 //! - Adding or removing a value changes these numbers only for this value, the value above it, and two levels of values
-//! below it. Only these values are compared.
+//!   below it. Only these values are compared.
 //! - Each key knows its *live* children, which have a value or a live child themselves. The search for the values below
-//! skips all other subtrees.
+//!   skips all other subtrees.
 //! - No function here is recursive, because a lineage may be a long chain.
 
 use std::collections::{BTreeMap, BTreeSet};

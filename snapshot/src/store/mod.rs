@@ -15,9 +15,9 @@
 //!
 //! **Invariants.**
 //! - Evictions are a function of the calls. The caller states costs (for example in instructions), the store measures
-//! no time, and it breaks ties by key. Nevertheless, **no result may depend on which values are present**, because the
-//! host decides the order in which workers call. A value that is derived again must equal the evicted one, and the
-//! budget must affect nothing but time.
+//!   no time, and it breaks ties by key. Nevertheless, **no result may depend on which values are present**, because
+//!   the host decides the order in which workers call. A value that is derived again must equal the evicted one, and
+//!   the budget must affect nothing but time.
 //! - The store does not evict the root's value and the value of the current call, so these may exceed the budget.
 //!
 //! The store has no lock, so put it into one if threads share it. The caller derives values.

@@ -14,7 +14,7 @@
 //!
 //! **Invariants.**
 //! - The height grows with the largest page number that was ever set, so small maps are shallow. No tree is higher than
-//! 22 levels. This bounds every recursion, including the one of dropping a tree.
+//!   22 levels. This bounds every recursion, including the one of dropping a tree.
 //! - No node is empty, and a tree without entries has no nodes.
 //! - Results depend only on the entries, never on the height or on sharing.
 

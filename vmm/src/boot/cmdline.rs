@@ -7,14 +7,14 @@ use crate::layout::CMDLINE_BYTES_MAX;
 ///
 /// - `console=ttyS0`: the UART is the only console. `8250.nr_uarts=1`: do not probe ports that do not exist.
 /// - `reboot=acpi panic=-1`: a reboot or a panic writes to the ACPI reset register at once, which Everett recognises.
-/// `reboot=t` would look like a real triple fault.
+///   `reboot=t` would look like a real triple fault.
 /// - `tsc=reliable no_timer_check`: do not check the TSC and the timer pin against a PIT, which does not exist. The
-/// kernel calibrates nothing: CPUID leaves 0x15 and 0x16 state the frequencies, and loops per jiffy follow from the
-/// TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.
+///   kernel calibrates nothing: CPUID leaves 0x15 and 0x16 state the frequencies, and loops per jiffy follow from the
+///   TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.
 /// - `mitigations=off cryptomgr.notests=1`: mitigations have no use in a simulated CPU, and crypto self-tests are most
-/// instructions of a stock boot. A later argument can switch both back on.
+///   instructions of a stock boot. A later argument can switch both back on.
 /// - `random.trust_bootloader=on`: the boot seed, which comes from the world's entropy stream, initialises the kernel's
-/// random generator.
+///   random generator.
 /// - `pci=off`: the machine has no PCI, so the kernel need not probe its configuration ports.
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \
      mitigations=off cryptomgr.notests=1 random.trust_bootloader=on pci=off";
@@ -25,11 +25,11 @@ pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi pan
 /// other event is due.
 ///
 /// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). The HPET then supplies the time, and
-/// delays are loops;
+///   delays are loops;
 /// - `lpj=`: number of delay loops per tick. Devices are ready at once, so a small number suffices;
 /// - `nolapic_timer`: the HPET supplies the ticks. Without a TSC the kernel would measure the LAPIC timer against ticks
-/// in a loop without exits. The ticks would come late in clock mode `branch`, and never in `exit`.
-///   in a loop without exits: ticks would come late in clock mode `branch`, and never in `exit`.
+///   in a loop without exits. The ticks would come late in clock mode `branch`, and never in `exit`. in a loop without
+///   exits: ticks would come late in clock mode `branch`, and never in `exit`.
 pub const EXIT_CMDLINE: &str = "clearcpuid=4 lpj=4096 nolapic_timer";
 
 /// Returns a command line in the kernel's form: zero-terminated.

@@ -18,18 +18,18 @@
 //! ([`IMAGE_ONES`], [`IMAGE_ZEROES`]).
 //!
 //! - *What the rule misses.* If a defined flag is wrong, the next digest does not show it. A later digest does, once
-//! the guest has branched on the flag or computed with it. A flag that the guest never reads has no consequence. The
-//! rule also misses these six bits in registers that look like RFLAGS by chance: 2048 of the numbers below 2^22 do, and
-//! no larger number.
+//!   the guest has branched on the flag or computed with it. A flag that the guest never reads has no consequence. The
+//!   rule also misses these six bits in registers that look like RFLAGS by chance: 2048 of the numbers below 2^22 do,
+//!   and no larger number.
 //! - *What can still differ.* A guest that extracts undefined flags copies the host's values into covered registers. It
-//! can do this by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
-//! hardly ever do. A stock kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000
-//! exits (`docs/kvm.md`), and still executed in the same way. Exceptions and interrupts push flags to RAM, which
-//! digests in these clock modes do not cover. IRET and POPF load them into the status flags, which digests do not cover
-//! either.
+//!   can do this by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
+//!   hardly ever do. A stock kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000
+//!   exits (`docs/kvm.md`), and still executed in the same way. Exceptions and interrupts push flags to RAM, which
+//!   digests in these clock modes do not cover. IRET and POPF load them into the status flags, which digests do not
+//!   cover either.
 //! - *Moments* store the flags as the engine left them. Everett cannot make them canonical, because some may be defined
-//! and the next instruction may read them. Two moments of the same point can therefore differ in these six bits.
-//! Nothing compares the bytes of moments.
+//!   and the next instruction may read them. Two moments of the same point can therefore differ in these six bits.
+//!   Nothing compares the bytes of moments.
 
 use everett_cpu::CpuState;
 

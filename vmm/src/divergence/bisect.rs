@@ -4,11 +4,11 @@
 //! search looks at the journals since the last equal point. There are two cases:
 //!
 //! - The journals first differ at an *input*: a value loaded from a device, an interrupt, a skip of idle time. The leak
-//! (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
-//! occurs again.
+//!   (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
+//!   occurs again.
 //! - Otherwise the CPU computed different results from the same inputs. The search repeats both runs from their start
-//! and compares them more and more densely in the interval, until the last equal point and the first different point
-//! are one instruction apart.
+//!   and compares them more and more densely in the interval, until the last equal point and the first different point
+//!   are one instruction apart.
 //!
 //! In a world, the state between the machines (the wire, clocks, the round) may differ first. The search then reports
 //! that state and its vtime.

@@ -6,11 +6,11 @@
 //! conditional branches or finished exits), and the machine sets the value of its TSC.
 //!
 //! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and
-//! `branch`
+//!   `branch`
 //! - [`kvm`]: the host's processor, which counts exits or branches; [`any`]: an engine whose kind is chosen at run time
 //! - `repeat`: repeated string instructions after an exit
 //! - `lockstep`: comparison of the soft CPU with a second one that only interprets; `instants`: random instants for
-//! flushes and comparisons
+//!   flushes and comparisons
 //!
 //! **Invariant.** The execution between two stops is a function of the engine's state, guest memory and the arguments
 //! of the call. It never depends on host time, on caches, or on the number of stops.

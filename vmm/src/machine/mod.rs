@@ -2,7 +2,7 @@
 //!
 //! - `config`: configuration of a machine
 //! - `run`: the loop; `rerun`: repeats runs that the host disturbed; `bus`: passes accesses to devices; `guard`: bounds
-//! on guests that make no progress
+//!   on guests that make no progress
 //! - `digest`: digest of a machine; `streams`: its random streams
 //! - `stop`: reasons for the end of a run; `slice`: when due events are dispatched in clock mode `branch`
 //! - `journal`: inputs of a CPU, for comparing two runs
@@ -13,7 +13,7 @@
 //! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are observers.
 //! - Every stop is between two instructions, unless the machine has ended.
 //! - In clock mode `exit`, a stop directly follows an exit; in `branch`, an exit or a branch. Only observers such as a
-//! breakpoint can stop a machine elsewhere.
+//!   breakpoint can stop a machine elsewhere.
 
 mod bus;
 pub mod config;

@@ -46,7 +46,7 @@ impl Machine {
             && let Some(Failure::Disturbed(_)) = self.engine.failure()
             && let Err(End::Host(why)) = &mut stopped
         {
-            why.push_str(&format!(", {TRIES_MAX} times in a row from one place"));
+            why.push_str(&format!(", in all {TRIES_MAX} attempts"));
         }
         match stopped {
             Ok(stop) => stop,

@@ -6,7 +6,7 @@
 //! - DUPLICATE: an extra copy of the frame arrives;
 //! - DROP: the frame never arrives, for the reason in [`Why`];
 //! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting, or has not arrived when the log is
-//! closed. A frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
+//!   closed. A frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
 //!
 //! An extra copy is a DUPLICATE even if it is late. The loss of an extra copy is not logged. A frame that a partition
 //! holds has no outcome until it moves on.

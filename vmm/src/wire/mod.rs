@@ -1,4 +1,4 @@
-//! The wire: an Ethernet switch, and a link between each pair of nodes.
+//! The wire: an Ethernet switch and the links between nodes.
 //!
 //! The wire does not know machines: frames and deliveries have a port number and a vtime.
 //!
@@ -10,9 +10,9 @@
 //! - `config`: ports and links; `switch`: choice of the port that gets a frame
 //! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and bounds
 //! - `active`: active faults, with port numbers in place of node names (`pairs`: sets of directions); `frame_fate`: the
-//! random draws for a frame
+//!   random draws for a frame
 //! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults begin and end, nodes lose and
-//! regain power
+//!   regain power
 //! - [`log`]: outcomes of frames; [`summary`]: the content of a frame in one line; [`pcapng`]: captures
 //! - [`endpoint`]: Everett's own TCP/IP stack at a port
 //! - `stored`: validation of a wire that comes from a file
@@ -25,10 +25,10 @@
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
-//! a fault held arrives at least as long after the fault's end.
+//!   a fault held arrives at least as long after the fault's end.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
 //! - Arrivals and their vtimes are a function of configuration, seed, and the calls with their vtimes. They do not
-//! depend on when the owner takes deliveries, or on the log.
+//!   depend on when the owner takes deliveries, or on the log.
 //! - Faults on one direction do not change the draws of another direction (`frame_fate`).
 //! - Everything is bounded. A frame beyond a bound is dropped and logged.
 

@@ -3,7 +3,7 @@
 //! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames are exchanged
 //! - `actions`: actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint through which Everett talks
-//! to nodes
+//!   to nodes
 //! - `moment`: moments of the whole world; `digest`: digest of the whole world
 //!
 //! **Rounds.** In each round, the nodes run one after the other in the order of their numbers, up to the round's
@@ -17,11 +17,11 @@
 //!
 //! **Invariants.**
 //! - Rounds are invisible. A stop adds a round, but every frame is still sent and taken at the same vtime in the same
-//! order. The state of a world at a stop does not depend on earlier stops.
+//!   order. The state of a world at a stop does not depend on earlier stops.
 //! - At a stop at a vtime, every running node is at its first boundary at or after that vtime. Frames that were sent
-//! before that vtime are on the wire, and frames that arrived before it are at their nodes.
+//!   before that vtime are on the wire, and frames that arrived before it are at their nodes.
 //! - Between two runs, the owner acts on the whole world at [`World::vtime`], or on one node at that node's own vtime.
-//! If the owner reacts to one node by acting on several nodes, it does so at least a lookahead later.
+//!   If the owner reacts to one node by acting on several nodes, it does so at least a lookahead later.
 
 mod actions;
 mod clock;

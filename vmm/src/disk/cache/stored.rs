@@ -17,9 +17,7 @@ pub enum LogError {
     Writes(u64),
     /// The write number of a record is lower than that of the record before it, or is not below the next write's
     /// number.
-    #[error(
-        "version {record} is of write {write}; it must be of write {after} or later, and before write {before}"
-    )]
+    #[error("version {record} has write number {write}; it must be at least {after} and less than {before}")]
     Order {
         /// Index of the record.
         record: usize,

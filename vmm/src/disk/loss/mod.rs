@@ -14,7 +14,7 @@
 //! possible.
 //!
 //! - `sector_versions`: chooses the version of each sector; `landing`: chooses which sectors of a request in flight
-//! land
+//!   land
 //!
 //! Elsewhere: which requests are in flight (`virtio::blk`).
 

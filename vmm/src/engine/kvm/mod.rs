@@ -1,9 +1,9 @@
 //! The KVM engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
 //! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts;
-//! `access`: a device access, piece by piece
+//!   `access`: a device access, piece by piece
 //! - `bridge`: runs single instructions on the soft CPU if KVM cannot; `stretch`: runs the last branches before an
-//! exact stop on the soft CPU
+//!   exact stop on the soft CPU
 //!
 //! In clock mode `exit`, a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
 //! causes: device accesses and HLT. The engine counts an exit when its instruction is finished, with all iterations of
