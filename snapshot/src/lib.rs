@@ -10,8 +10,8 @@
 //! - [`store`]: a cache of values that can be derived again from their parents
 //! - [`moment`]: moments on disk
 //!
-//! Elsewhere: registers and devices (for this crate, the state in a moment is just bytes), tracking of written pages,
-//! and the choice of which moments to keep.
+//! Elsewhere: registers and devices (this crate stores them as bytes), the tracking of written pages, and the choice of
+//! the moments to keep.
 //!
 //! **Invariants.**
 //! - Content is a function of the calls: no host time, no unordered iteration, no randomness. When a page is freed,

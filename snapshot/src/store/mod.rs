@@ -8,8 +8,8 @@
 //! Values share memory with their ancestors. A value therefore counts with the bytes that it does not share with the
 //! nearest ancestor that has a value ([`Layered`]). When a value is evicted, the values below it are counted anew,
 //! because they may still hold parts of it. The eviction frees only the remaining bytes. The sum of the counts is never
-//! less than the memory that all values need beyond the root. It is more if several values share memory from an evicted
-//! ancestor.
+//! less than the memory that all values need beyond the root. The sum is larger than that memory if several values
+//! share memory with an evicted ancestor.
 //!
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!

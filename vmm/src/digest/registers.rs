@@ -6,16 +6,16 @@
 //!
 //! # Undefined status flags
 //!
-//! Many instructions leave some of the six status flags undefined: shifts leave AF undefined, shifts by more than one
-//! bit also OF, IMUL leaves SF, ZF, AF and PF undefined, and DIV all six. Intel's processors, AMD's processors and the
-//! soft CPU leave different values there, and such instructions are everywhere in compiled programs. The KVM engine
-//! does not see single instructions, so it cannot know which flags are undefined when the processor stops. Therefore
-//! the rule covers no status flag at all.
+//! Many instructions leave some of the six status flags undefined. Shifts leave AF undefined, and shifts by more than
+//! one bit also OF. IMUL leaves SF, ZF, AF and PF undefined; DIV leaves all six undefined. Intel's processors, AMD's
+//! processors and the soft CPU leave different values there, and such instructions are everywhere in compiled programs.
+//! The KVM engine does not see single instructions, so it cannot know which flags are undefined when the processor
+//! stops. Therefore the rule covers no status flag at all.
 //!
 //! Kernels copy the flags: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions
 //! access a device, so the copy is in a register after an exit. SYSCALL puts another copy into R11. So the rule applies
-//! to copies, too: it ignores the status flags in any general register that looks like RFLAGS of a kernel or a program
-//! ([`IMAGE_ONES`], [`IMAGE_ZEROES`]).
+//! to copies, too. It ignores the status flags in any general register that looks like the RFLAGS of a kernel or a
+//! program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]).
 //!
 //! - *What the rule misses.* If a defined flag is wrong, the next digest does not show it. A later digest does, once
 //!   the guest has branched on the flag or computed with it. A flag that the guest never reads has no consequence. The

@@ -84,8 +84,8 @@ impl Disk {
             if !takes_room && before.part(0, range.len()) == new && self.content.written(block).is_none() {
                 return;
             }
-            // The old content is kept even if the bytes are equal: this write may survive a power loss that an older
-            // write of the same bytes does not survive.
+            // The old content is kept even if the bytes are equal, because a power loss may lose an older write of the
+            // same bytes and keep this one.
             let sector = (block * BLOCK + at as u64) / size;
             let sectors = (range.len() as u64 / size) as u8;
             self.cache.push(Record { write, sector, sectors, before }, self.sector);

@@ -7,8 +7,8 @@
 //!   (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
 //!   occurs again.
 //! - Otherwise the CPU computed different results from the same inputs. The search repeats both runs from their start
-//!   and compares them more and more densely in the interval, until the last equal point and the first different point
-//!   are one instruction apart.
+//!   and compares them at more points in the interval. It repeats this until the last equal point and the first
+//!   different point are one instruction apart.
 //!
 //! In a world, the state between the machines (the wire, clocks, the round) may differ first. The search then reports
 //! that state and its vtime.
@@ -103,9 +103,9 @@ pub enum Cause {
     },
     /// The CPUs computed different results from the same inputs.
     Execution,
-    /// All machines were equal, but the state between them was not. `differences` then lists the parts of that state
-    /// that differ, and `vtime` is the world's vtime at which the search found them. `icount` and `rip` are the node's
-    /// at that vtime.
+    /// All machines were equal, but the state between them was not. `differences` then lists the differing parts of
+    /// that state. `vtime` is the world's vtime at which the search found them. `icount` and `rip` are the node's at
+    /// that vtime.
     Between,
     /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval.
     NotRepeatable,

@@ -1,7 +1,7 @@
 //! The engine trait, which executes guest instructions. The machine above it handles devices, interrupts and time.
 //!
-//! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices:
-//! an access to an address that is not RAM ends the run, the machine serves the access, and the next `run` finishes the
+//! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices.
+//! An access to an address that is not RAM ends the run. The machine serves the access, and the next `run` finishes the
 //! instruction. It knows no time either. It counts what the world's clock mode counts (retired instructions,
 //! conditional branches or finished exits), and the machine sets the value of its TSC.
 //!

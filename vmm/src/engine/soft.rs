@@ -32,7 +32,7 @@ pub struct SoftEngine {
     /// engine executes nothing more.
     diverged: Option<&'static str>,
     ram: Ram,
-    /// Keeps the mapping alive to which `cpu` points.
+    /// Owns the guest memory to which `cpu` points, so that it stays mapped.
     _memory: Arc<dyn std::any::Any + Send + Sync>,
 }
 

@@ -12,7 +12,7 @@
 //! - SIDT returns the short table. LIDT opens the gates until the engine next loads the registers. Until then, SYSCALL
 //!   is a page fault.
 //! - A jump to [`NOWHERE`] looks like a system call with arbitrary flags.
-//! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too: kvm-intel intercepts #DB
+//! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too. kvm-intel intercepts #DB
 //!   and delivers it itself, which leaves the registers as after a fault of the next instruction.
 //! - AMD processors lose the guest's registers at a shutdown (APM volume 2, 15.14.3).
 //!

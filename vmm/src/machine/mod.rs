@@ -168,7 +168,7 @@ pub struct Machine {
     pool: Pool,
 }
 
-/// Statistics for people. Nothing in Everett decides by them.
+/// Statistics for people. No decision in Everett depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of device accesses by MMIO.

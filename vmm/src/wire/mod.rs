@@ -19,9 +19,9 @@
 //!
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
-//! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames that were
-//! sent before it at the same vtime. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], but not beyond
-//! the next change: it decides all arrivals up to its vtime.
+//! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames of the same
+//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to its vtime. This vtime may be ahead of
+//! later calls to [`Wire::send`] by [`Wire::lookahead_ns`], but must not be beyond the next change.
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that

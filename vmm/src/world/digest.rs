@@ -9,7 +9,7 @@ impl World {
         self.breakdown().total()
     }
 
-    /// Returns the digests of each node's machine and of its clock and power, then those of the wire, the round and
+    /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, the round and
     /// Everett's endpoint.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();

@@ -11,9 +11,9 @@
 //! latency. A frame that a node sends in the round therefore cannot reach another node before the horizon.
 //!
 //! At the start of a round, the world gives each node the frames that arrive before the horizon. A node takes a frame
-//! when the node's time reaches the frame's arrival. At the end of the round, the world puts the frames that were sent
-//! before the horizon on the wire, sorted by vtime, then node, then order of sending. The owner of the world (a session
-//! or a test) acts between rounds.
+//! when the node's time reaches the frame's arrival. At the end of the round, the frames that were sent before the
+//! horizon go onto the wire. They are sorted by vtime, then node, then order of sending. The owner of the world (a
+//! session or a test) acts between rounds.
 //!
 //! **Invariants.**
 //! - Rounds are invisible. A stop adds a round, but every frame is still sent and taken at the same vtime in the same
@@ -47,8 +47,8 @@ pub use node::{Node, NodeState};
 struct Round {
     /// World's vtime that every running node has reached.
     now: u64,
-    /// Frames that nodes have sent and that are not on the wire yet: the world's vtime of sending, the node's number
-    /// and the bytes, sorted by vtime and node. The maximum sending rate of a card
+    /// Frames that are sent and not on the wire yet, sorted by vtime and node. Each has the world's vtime of sending,
+    /// the node's number and the bytes. The maximum sending rate of a card
     /// ([`FRAMES_PER_MS_MAX`](crate::virtio::net::FRAMES_PER_MS_MAX)) bounds them.
     sent: Vec<(u64, u8, Vec<u8>)>,
 }

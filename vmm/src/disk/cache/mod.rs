@@ -1,11 +1,12 @@
 //! The volatile write cache: the versions of a sector that a power loss may leave behind.
 //!
 //! The disk's content has the newest version of each sector. The cache is a log of the content that sectors had
-//! *before* each write that no flush has covered, in the order of completion. The versions of a sector are thus the
-//! `before`s of its records, of which the first is the durable one, and the content itself. A flush drops the front of
-//! the log, up to the last write that it covers. The `before` of the next record of a sector is then the result of the
-//! last covered write. Destaging (writing the oldest versions back when the cache is full) drops one record at a time.
-//! The log needs no index, because sectors are looked up only at a power loss.
+//! *before* each write that no flush has covered, in the order of completion. Each record of the log has this content
+//! in its field `before`. The versions of a sector are thus the `before`s of its records and the current content. The
+//! first of them is the durable version. A flush drops the front of the log, up to the last write that it covers. The
+//! `before` of the next record of a sector is then the result of the last covered write. Destaging (writing the oldest
+//! versions back when the cache is full) drops one record at a time. The log needs no index, because sectors are looked
+//! up only at a power loss.
 //!
 //! - `fifo`: a queue that clones share; `record`: a record of the log; `stored`: the form in files
 //!

@@ -15,8 +15,7 @@ pub enum LogError {
     /// The number of writes exceeds [`WRITES_MAX`].
     #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
-    /// The write number of a record is lower than that of the record before it, or is not below the next write's
-    /// number.
+    /// A record's write number is lower than the previous record's, or not lower than the number of the next write.
     #[error("version {record} has write number {write}; it must be at least {after} and less than {before}")]
     Order {
         /// Index of the record.

@@ -1,9 +1,8 @@
 //! Effect of a power loss on unflushed versions of sectors, and effect of a power loss or reset on requests in flight.
 //!
-//! A drive writes its cache back in any order. After a power loss, a sector may therefore hold any of its versions
-//! since the last covering flush: the durable version, each value that a completed write gave it, and the value of a
-//! request in flight, which the drive may have begun. Of a request in flight, any subset of sectors may *land*, i.e.
-//! reach the disk.
+//! A drive writes its cache back in any order. After a power loss, a sector may therefore hold the durable version, the
+//! content of any completed write since the last covering flush, or the content of a request in flight. The drive may
+//! have written any subset of the sectors of a request in flight; these sectors *land*.
 //!
 //! A fair coin for each sector would be legal but useless: if there are many sectors, always about half would be lost.
 //! So each power loss first draws a [`LossMode`]. Each mode chooses one of the sector's versions for each sector, so
@@ -82,7 +81,7 @@ impl LossMode {
 pub struct PowerLoss {
     /// Mode that was drawn. `None` if no write was unflushed or in flight; nothing was drawn then.
     pub mode: Option<LossMode>,
-    /// Number of sectors of which a completed write made a version that differs from the durable one.
+    /// Number of sectors that a completed write changed after their durable version.
     pub unflushed: u64,
     /// Number of these sectors that lost their newest completed version and hold an older one.
     pub lost_newest: u64,

@@ -84,7 +84,7 @@ pub struct Counting {
     pub margin: u64,
 }
 
-/// Parts of which an engine consists. Few hosts can provide all of them.
+/// Parts of an engine. Few hosts can provide all of them.
 #[derive(Debug)]
 pub struct Parts {
     /// The virtual CPU and its memory.

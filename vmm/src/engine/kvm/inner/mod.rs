@@ -70,7 +70,7 @@ pub(super) struct Inner {
     /// How the host disturbed the run. If set, everything executed since the state was last replaced must be discarded.
     disturbed: Option<String>,
     stats: KvmStats,
-    /// Keeps the guest memory alive to which `memory` points.
+    /// Owns the guest memory to which `memory` points, so that it stays mapped.
     _ram: Arc<dyn Any + Send + Sync>,
 }
 
