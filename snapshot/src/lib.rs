@@ -14,8 +14,8 @@
 //! the moments to keep.
 //!
 //! **Invariants.**
-//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. When a page is freed,
-//!   which images share pages, and what the store evicts never affects any content.
+//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. It never depends on when
+//!   a page is freed, which images share pages, or what the store evicts.
 //! - A page of zeroes is never stored and has no hash. Equal hashes (BLAKE3) mean equal pages.
 //! - All types are `Send` and `Sync`.
 //! - Files are hostile until they are verified. Damage ends in an error that names the file, never in a panic.

@@ -85,7 +85,7 @@ impl<'a> Temporary<'a> {
     pub(crate) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
         self.file.set_len(bytes).map_err(FileError::io(self.target, "write"))
     }
-    /// Returns the final path, which errors name.
+    /// Returns the final path, for error messages.
     pub(crate) fn target(&self) -> &'a Path {
         self.target
     }

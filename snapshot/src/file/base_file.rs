@@ -26,7 +26,8 @@ const KIND: &str = "base";
 /// Offset of the digest in the file. The bitmap of pages begins at `HEAD_BYTES`.
 const DIGEST_AT: usize = 40;
 const HEAD_BYTES: usize = 72;
-/// Maximum size of the compressed bitmap in bytes. zstd enlarges incompressible data by far less than this.
+/// Maximum size of the compressed bitmap in bytes. Even for incompressible data, zstd's output is far smaller than
+/// this.
 const PRESENCE_STORED_MAX: usize = 2 * (BASE_PAGES_MAX / 8) as usize;
 /// Maximum number of pages per write call.
 const RUN_PAGES: usize = 256;

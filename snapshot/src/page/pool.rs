@@ -158,7 +158,7 @@ impl PageRef {
     pub fn hash(&self) -> PageHash {
         self.0.hash
     }
-    /// True if both refer to the same page. In one pool, equal contents always do.
+    /// True if both refer to the same page. In one pool, equal contents share one page.
     #[inline]
     pub fn ptr_eq(&self, other: &PageRef) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,8 +1,8 @@
 //! The tree of a store's keys (the lineage) with costs and values, and the queue of values that can be evicted.
 //!
 //! Only some keys have a value. The value *above* a value belongs to the nearest ancestor that has one. The values
-//! *below* a value are those that it is above. Each value stores how many bytes it has beyond the value above it, and
-//! how many more it would count if the value above were evicted.
+//! *below* a value are the values that have it above them. Each value stores how many bytes it has beyond the value
+//! above it, and how many more it would count if the value above were evicted.
 //!
 //! **Invariants.**
 //! - The queue holds exactly the values whose eviction frees bytes, each with the freed bytes and the cost of deriving

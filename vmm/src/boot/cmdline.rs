@@ -21,15 +21,14 @@ pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi pan
 
 /// Addition to the command line in clock modes `exit` and `branch`.
 ///
-/// In these modes the TSC stands still between exits. A kernel that waits for the TSC would wait forever, or until some
-/// other event is due.
+/// In these modes the TSC stands still while the guest computes. A kernel that waits for the TSC would wait forever, or
+/// until some other event is due.
 ///
 /// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). The HPET then supplies the time, and
 ///   delays are loops;
 /// - `lpj=`: number of delay loops per tick. Devices are ready at once, so a small number suffices;
 /// - `nolapic_timer`: the HPET supplies the ticks. Without a TSC the kernel would measure the LAPIC timer against ticks
-///   in a loop without exits. The ticks would come late in clock mode `branch`, and never in `exit`. in a loop without
-///   exits: ticks would come late in clock mode `branch`, and never in `exit`.
+///   in a loop without exits. The ticks would come late in clock mode `branch`, and never in `exit`.
 pub const EXIT_CMDLINE: &str = "clearcpuid=4 lpj=4096 nolapic_timer";
 
 /// Returns a command line in the kernel's form: zero-terminated.

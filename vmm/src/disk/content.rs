@@ -114,8 +114,8 @@ impl Content {
         self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
     }
 
-    /// Returns the current content of a part of a block, which stays unchanged when the block changes. Shares a whole
-    /// block, and copies a part.
+    /// Returns the current content of a part of a block. Later writes do not change the returned content. A whole block
+    /// is shared and not copied.
     pub(super) fn before(&self, block: u64, at: usize, len: usize) -> Before {
         if len == BLOCK as usize {
             match (self.recent.get(&block), self.stored.get(block)) {

@@ -194,7 +194,7 @@ pub fn first_difference<S: Subject, X>(
             Some(pair.world_ns(node, a.into_iter().chain(b).min_by_key(|e| e.vtime)?))
         });
         match first_part(make, equal)? {
-            // A difference between the machines may be the cause of the different input.
+            // The different state between the machines may have caused the node's different input.
             Some(Part::Between(divergence)) if seen.is_none_or(|seen| divergence.vtime <= seen) => {
                 return Ok(Some(divergence));
             }

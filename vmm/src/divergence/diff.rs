@@ -6,7 +6,7 @@ use crate::disk::{BLOCK, Disk};
 use crate::layout::PAGE;
 use crate::machine::Machine;
 
-/// Maximum number of pages or blocks in the list.
+/// Maximum number of differing pages or blocks that are listed.
 const NAMED_MAX: usize = 32;
 
 /// A difference between two machines.

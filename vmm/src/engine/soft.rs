@@ -39,8 +39,7 @@ pub struct SoftEngine {
 impl SoftEngine {
     /// Creates a CPU on guest memory that is one region from address 0.
     ///
-    /// # Panics
-    /// Panics if the memory has another shape. Machines create it in this shape.
+    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn new<B>(memory: Arc<GuestMemoryMmap<B>>, caches: CacheConfig) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -52,8 +51,7 @@ impl SoftEngine {
     /// Creates a CPU that shares decoded and translated code with other CPUs. The caller must run only one of them at a
     /// time.
     ///
-    /// # Panics
-    /// Panics if the memory is not one region from address 0. Machines create it in this shape.
+    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn sharing<B>(memory: Arc<GuestMemoryMmap<B>>, code: &Code) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,

@@ -6,7 +6,6 @@
 //! The counted perf event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on
 //! AMD Zen. Zen counts exactly only after the host's administrator has set bit 54 of MSR 0xc0011020. `everett doctor`
 //! runs guests to find the event that counts exactly on this host; it does not look at the processor's name.
-//! doctor` runs guests to find out which event counts on this host; the processor's name is not used.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

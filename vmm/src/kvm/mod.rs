@@ -15,7 +15,7 @@
 //! **Invariants.**
 //! - No request fails silently: each error number becomes a [`KvmError`] that names the request.
 //! - KVM emulates no interrupt controller and no timer. The machine handles interrupts, HLT and time.
-//! - A [`Vm`] keeps the guest memory alive that it has given to KVM.
+//! - A [`Vm`] shares ownership of the guest memory that KVM uses.
 
 pub mod counter;
 pub mod cpuid;

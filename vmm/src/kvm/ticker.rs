@@ -84,7 +84,7 @@ impl Ticker {
     }
 }
 
-/// Signal to the thread that created the alarm, at times that each use sets.
+/// Signal to the thread that created the alarm. Each use sets the times of the signal.
 #[derive(Debug)]
 pub struct Alarm {
     timer: Timer,

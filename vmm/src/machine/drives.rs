@@ -20,7 +20,7 @@ impl Machine {
         &self.disks
     }
 
-    /// Returns a disk for operations from outside, or `None` if there are fewer disks.
+    /// Returns disk number `index` for operations from outside, or `None` if there are fewer disks.
     pub fn disk_mut(&mut self, index: usize) -> Option<&mut Disk> {
         self.disks.get_mut(index)
     }

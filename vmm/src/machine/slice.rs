@@ -6,8 +6,8 @@
 //! machine stops it for the event. A stop that the caller requests (a horizon, a digest, a moment) is at an exact
 //! branch, too. The machine dispatches no events there, because the stop must not change the execution.
 //!
-//! **Invariant.** When a machine dispatches events is a function of its state, which includes [`Slice`]. The stops of
-//! its runs have no influence.
+//! **Invariant.** The machine's state, which includes [`Slice`], determines when the machine dispatches events. The
+//! stops of its runs have no influence.
 
 use serde::{Deserialize, Serialize};
 

@@ -254,7 +254,8 @@ impl Transport {
     }
 }
 
-/// Returns the half of a 64-bit feature word that the register for selection chooses.
+/// Returns the 32-bit half of a feature word that a select register chooses: 0 for the lower half, 1 for the upper
+/// half.
 fn half(word: u64, select: u32) -> u32 {
     match select {
         0 => word as u32,

@@ -29,8 +29,8 @@ pub const QUEUE_BYTES_MAX: u32 = 16 << 20;
 pub struct PortConfig {
     /// The node's name: letters, digits, dots, dashes and underscores.
     pub name: String,
-    /// MAC address of the node's card. Captures show it, and two cards must not have the same. The switch does not use
-    /// it, but learns addresses from frames.
+    /// MAC address of the node's card. Captures show this address, and no two cards may share one. The switch does not
+    /// use it: the switch learns addresses from frames.
     pub mac: [u8; 6],
 }
 

@@ -82,12 +82,13 @@ struct Departure {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InFlight {
     directions: Vec<Direction>,
-    /// Items on their way, by vtime of arrival and sequence number.
+    /// Items on their way. The key is the vtime of arrival and the sequence number.
     way: BTreeMap<(u64, u64), Item>,
-    /// Length of each item that counts for the bounds, by vtime of arrival and sequence number.
+    /// Length of each item that counts for the bounds. The key is the vtime of arrival and the sequence number.
     counted: BTreeMap<(u64, u64), u32>,
     counted_bytes: u64,
-    /// Frames that count for the queues, by the vtime at which they leave the queue, and sequence number.
+    /// Frames that still occupy a queue. The key is the vtime at which the frame leaves the queue, and its sequence
+    /// number.
     departures: BTreeMap<(u64, u64), Departure>,
     /// Items that faults hold at their sender's end.
     pub(super) held_back: Held,

@@ -20,7 +20,7 @@ use super::summary::Summary;
 
 /// Latency from which a frame is a TIMEOUT, in nanoseconds. It is Linux's TCP_RTO_MIN.
 pub const TIMEOUT_NS: u64 = 200_000_000;
-/// Maximum number of steps that wait for an observer. Later steps are lost and counted.
+/// Maximum number of logged steps that wait for an observer. Later steps are lost and counted.
 pub const STEPS_MAX: usize = 100_000;
 
 /// Outcome of a frame.

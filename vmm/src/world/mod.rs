@@ -150,7 +150,6 @@ impl World {
     /// Creates a world at vtime 0 of machines that have just been switched on. The machines' cards get the wire's first
     /// ports, in this order. The ports that `wire` already has come after them, for [`World::plug`]. `seed` is the boot
     /// seed.
-    /// [`World::plug`]. `seed` is the boot seed.
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.

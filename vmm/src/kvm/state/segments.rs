@@ -12,8 +12,8 @@ use kvm_bindings::kvm_segment;
 const LDT: u16 = 2;
 /// Access right of a segment that is present.
 const PRESENT: u16 = 1 << 7;
-/// Limit that KVM gets for an LDTR that was not loaded since reset, to mark it. As with a limit of zero, no descriptor
-/// fits. No guest can read the limit.
+/// Limit that marks an LDTR in KVM as not loaded since reset. The table is too short for a descriptor, as with a limit
+/// of zero. No guest can read the limit.
 const UNLOADED_LIMIT: u32 = 6;
 
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {

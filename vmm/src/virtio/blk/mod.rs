@@ -8,9 +8,6 @@
 //! - `request`: one request; `power`: power loss and reset with requests in flight
 //!
 //! Elsewhere: faults, and which volatile writes survive a power loss ([`crate::disk`]).
-//! - `request`: one request; `power`: loss of power and reset with requests in flight
-//!
-//! Not here: which volatile writes survive, and faults ([`crate::disk`]).
 
 mod power;
 mod request;

@@ -54,7 +54,6 @@ pub(super) struct Inner {
     dead: Option<Dead>,
     /// TSC offset that the guest has written. KVM does not store this offset, because its own one is relative to the
     /// host's TSC.
-    /// host's TSC.
     tsc_offset: u64,
     tsc: TscAnchor,
     /// True directly after an exit of the guest, where the guest may take an interrupt. Entering the guest or taking an
@@ -228,7 +227,7 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // This call also clears the holder's alarm, so it comes even after a failed entry.
+        // This call also clears the holder's alarm, so it must follow a failed entry, too.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
