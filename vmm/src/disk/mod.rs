@@ -84,7 +84,7 @@ pub enum DiskError {
         bytes: u64,
     },
     /// The size is not a multiple of the logical sector size.
-    #[error("a disk of {bytes} bytes has no whole sectors of {sector} bytes")]
+    #[error("a disk of {bytes} bytes is not a whole number of sectors of {sector} bytes")]
     Sectors {
         /// Size of the disk in bytes.
         bytes: u64,

@@ -115,7 +115,7 @@ impl Lockstep {
         let mut written = std::mem::take(&mut self.written);
         written.extend(self.cpu.take_dirty_pages());
         if !written.iter().eq(pages) {
-            return Err("translated code wrote other pages than interpreted code".to_owned());
+            return Err("translated and interpreted code wrote different pages".to_owned());
         }
         Ok(())
     }
@@ -125,14 +125,14 @@ impl Lockstep {
     /// Compares the watchpoint hits of both CPUs.
     pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
         if self.cpu.take_hits() != theirs {
-            return Err("translated code hit other watchpoints than interpreted code".to_owned());
+            return Err("translated and interpreted code hit different watchpoints".to_owned());
         }
         Ok(())
     }
     /// Compares the new branch edges of both CPUs.
     pub(super) fn edges(&mut self, theirs: &[Edge]) -> Result<(), String> {
         if self.cpu.take_edges() != theirs {
-            return Err("translated code recorded other edges than interpreted code".to_owned());
+            return Err("translated and interpreted code recorded different edges".to_owned());
         }
         Ok(())
     }

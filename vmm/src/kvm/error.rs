@@ -14,7 +14,7 @@ pub enum KvmError {
     #[error("/dev/kvm: permission denied; membership in the group that owns it (often kvm) is needed")]
     Denied,
     /// The interface is not version 12, the only one since 2007.
-    #[error("/dev/kvm has API version {0}, and 12 is the only one known")]
+    #[error("/dev/kvm has API version {0}; Everett needs version 12")]
     Version(i32),
     /// A required capability is missing.
     #[error("this host's KVM lacks {0}")]

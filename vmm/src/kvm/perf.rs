@@ -8,7 +8,7 @@ use std::os::fd::FromRawFd;
 /// Beginning of `struct perf_event_attr` (PERF_ATTR_SIZE_VER0 of include/uapi/linux/perf_event.h).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs, reason = "they are the kernel's")]
+#[allow(missing_docs, reason = "the kernel documents these fields")]
 pub struct Attributes {
     pub type_: u32,
     /// Filled in by [`open`].

@@ -15,7 +15,7 @@ use super::vcpu::Vcpu;
 use super::vm::Vm;
 
 /// Virtual CPU and its memory, with functions of [`Vcpu`] and [`Vm`].
-#[allow(clippy::missing_errors_doc, reason = "the host refuses, in each case")]
+#[allow(clippy::missing_errors_doc, reason = "each function returns an error if the host refuses")]
 pub trait Processor: Debug + Send {
     /// True if the CPU itself delivers exceptions, interrupts and system calls. If false, exceptions and system calls
     /// end a run with [`KvmExit::Shutdown`] before they take effect, and [`Processor::interrupt`] is an error.

@@ -79,7 +79,10 @@ fn sizes_and_files_are_checked() {
     let error = Disk::open(Path::new("/nonexistent/disk"), None).unwrap_err();
     assert_eq!(error.to_string(), "cannot open disk image /nonexistent/disk");
     let odd = Disk::zeroed(4096 + 512).unwrap().with_sectors(SectorSize::Bytes4096);
-    assert_eq!(odd.unwrap_err().to_string(), "a disk of 4608 bytes has no whole sectors of 4096 bytes");
+    assert_eq!(
+        odd.unwrap_err().to_string(),
+        "a disk of 4608 bytes is not a whole number of sectors of 4096 bytes"
+    );
     assert_eq!(Disk::zeroed(8192).unwrap().with_sectors(SectorSize::Bytes4096).unwrap().len(), 8192);
 }
 
