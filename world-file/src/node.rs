@@ -25,7 +25,7 @@ pub(super) const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
 /// Maximum number of entries in `files`.
 const FILES_MAX: usize = 256;
 /// First bytes of a program: an interpreter line or the ELF magic.
-const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
+const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", &everett_elf::MAGIC];
 /// Mode bits of a program.
 const PROGRAM_MODE: u32 = 0o755;
 /// Largest value of a file's mode bits.

@@ -1,7 +1,7 @@
 //! Kernels: from a distribution's file to the `vmlinux` that a machine boots, and its modules.
 //!
 //! - [`bzimage`]: extraction of the ELF from a bzImage.
-//! - [`elf`]: parsing of ELF, as far as needed to check a kernel and to read a module's dependencies.
+//! - [`elf`]: the check that an ELF file is for the machines.
 //! - [`modules`]: the modules that a machine needs, in the order in which they are loaded.
 //!
 //! Not here: downloading of kernels ([`crate::apt`]).
@@ -80,7 +80,7 @@ pub fn read_vmlinux(path: &Path) -> Result<Vec<u8>, Error> {
 /// Returns an error if the data is not a kernel for x86-64.
 pub fn vmlinux(bytes: Vec<u8>, name: &str) -> Result<Vec<u8>, Error> {
     let path = || name.to_owned();
-    let image = if elf::is_elf(&bytes) {
+    let image = if everett_elf::is_elf(&bytes) {
         bytes
     } else if bzimage::is_bzimage(&bytes) {
         bzimage::unpack(&bytes).map_err(|source| Error::BzImage { path: path(), source })?

@@ -6,7 +6,7 @@
 //! - `unit`: systemd's units, and listening ports; `installed`: machines with a package's own unit
 //! - `machines`: the nodes of images, packages and programs; `composed`: what a compose file lacks
 //! - `common`: tables that all drafts have; `text`: strings and lists of TOML
-//! - `elf`: headers of programs; `error`: errors
+//! - `elf`: the check that machines can run a program; `error`: errors
 //!
 //! Not here: writing the file, and asking an image what it says about itself.
 //!
