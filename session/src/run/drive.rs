@@ -16,35 +16,45 @@ const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
 
-/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
+/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise. By default it ignores everything.
 pub trait Watch {
     /// Receives an event.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn event(&mut self, event: &Event) -> anyhow::Result<()>;
+    fn event(&mut self, _event: &Event) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives bytes that a node wrote to its serial console.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
+    fn console(&mut self, _node: usize, _bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the deliveries and drops of frames, and the frames themselves if the world captures them.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
+    fn wire(&mut self, _steps: &[Step], _frames: &[Captured]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the trail's next point.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    fn point(&mut self, _vtime_ns: u64, _digest: Digest) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// Reports progress of a timeline that is not ready yet.
     fn booting(&mut self, _timeline: &mut Timeline) {}
-    /// Reports progress: `instructions` have been executed, and `since_ready_ns` of vtime have passed since *ready* (0
-    /// before it). Returns false to end the timeline.
-    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
+    /// Reports progress: the vtime that has passed since *ready*, in nanoseconds (0 before it), and the number of executed
+    /// instructions. Returns false to end the timeline.
+    fn at(&mut self, _since_ready_ns: u64, _instructions: u64) -> bool {
+        true
+    }
 }
 
 /// End of a timeline.
@@ -165,18 +175,6 @@ mod tests {
                 self.0.push(text.clone());
             }
             Ok(())
-        }
-        fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn at(&mut self, _: u64, _: u64) -> bool {
-            true
         }
     }
 

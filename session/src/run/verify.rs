@@ -17,8 +17,6 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::wire::log::Step;
-use everett_vmm::world::Captured;
 
 use crate::machines::EngineOptions;
 use crate::run::drive::{Ended, Watch, drive};
@@ -291,14 +289,6 @@ impl Watch for Comparer<'_> {
         if self.run == 0 {
             self.shared.state().report.events.push(event.clone());
         }
-        Ok(())
-    }
-
-    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
 

@@ -305,12 +305,7 @@ impl Workers for Stack {
     }
 }
 
-impl Watch for Stack {
-    fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
-        None
-    }
-}
+impl Watch for Stack {}
 
 fn aim(branches: u64) -> Aim<Novelty> {
     let (strategy, in_flight) = (Novelty::default(), NonZero::new(header().in_flight).unwrap());
