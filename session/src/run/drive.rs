@@ -197,6 +197,13 @@ mod tests {
         timeline
     }
 
+    /// Runs to the end. Returns the findings.
+    fn found(timeline: &mut Timeline) -> Vec<String> {
+        let mut findings = Findings::default();
+        assert_eq!(drive(timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        findings.0
+    }
+
     #[test]
     fn a_world_with_a_broken_conversation_runs_on() {
         let mut timeline = halting(state::tests::broken());
@@ -209,9 +216,7 @@ mod tests {
     fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
         let mut timeline = halting(state::tests::beginning());
         timeline.with_conversation(refused_file());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
-        assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
+        assert_eq!(found(&mut timeline), ["files: cannot write /etc/x: no user"]);
 
         let mut timeline = not_begun();
         timeline.with_conversation(refused_file());
@@ -232,10 +237,8 @@ mod tests {
     #[test]
     fn a_check_that_hangs_with_its_machine_is_given_up() {
         let mut timeline = halting(state::tests::driven());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
         // The next point of the trail after 11 seconds.
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
@@ -244,20 +247,16 @@ mod tests {
     #[test]
     fn checks_wait_for_a_restart() {
         let mut timeline = halting(state::tests::restarting());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 120 s after the workload ended: its service server is being restarted";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 
     /// The guest never answers the request to seed its random numbers.
     #[test]
     fn a_guest_that_never_begins_is_given_up() {
         let mut timeline = halting(state::tests::beginning());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
                     started";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 }

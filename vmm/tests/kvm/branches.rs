@@ -23,7 +23,7 @@ use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 use crate::beside::Beside;
-use crate::lockstep::tick;
+use crate::lockstep::ticking_host;
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
@@ -166,8 +166,7 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
 }
 
 fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
     let (mut swaps, mut interrupts) = (0, 0);
     for seed in 0..guests() / 10 {

@@ -8,7 +8,7 @@ use everett_vmm::machine::{End, Moment};
 use everett_vmm::{Digest, Machine, Stop, Until};
 use libtest_mimic::Trial;
 
-use crate::lockstep::{Gates, kvm_engine_on, tick};
+use crate::lockstep::{Gates, kvm_engine_on, ticking_host};
 use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
 use crate::trials::{Ran, trial};
 
@@ -62,8 +62,7 @@ fn noted(machine: &Machine) -> u64 {
 }
 
 fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut machine = kvm(&host);
     let (bytes, digest) = finish(&mut machine);
     assert_eq!((bytes, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
@@ -74,8 +73,7 @@ fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
 }
 
 fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let pool = Pool::default();
     let mut machine = kvm(&host);
     let (_, expected) = finish(&mut kvm(&host));
