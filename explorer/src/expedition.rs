@@ -49,10 +49,10 @@ pub trait Workers {
     fn call_off(&mut self);
 }
 
-/// Observer of an exploration, which may also end it.
+/// Observer of an exploration, which may also end it. By default it ignores everything.
 pub trait Watch {
     /// Called for each new finding. The record comes without its coverage delta, trail and marks.
-    fn found(&mut self, record: &Record, hit: &Hit);
+    fn found(&mut self, _: &Record, _: &Hit) {}
     /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
     /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
@@ -60,7 +60,9 @@ pub trait Watch {
     /// be missing.
     fn look(&mut self, _: &Tree, _: &Merged) {}
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
-    fn at(&mut self, progress: &SearchProgress) -> Option<Why>;
+    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
+        None
+    }
 }
 
 /// Progress of an exploration.

@@ -13,8 +13,11 @@ mod power;
 mod queues;
 mod sound;
 mod summary;
+mod transcript;
 
 use everett_fault::{Distribution, Group, Links, NetworkFault};
+
+use transcript::{check, check_taught};
 
 use super::log::{Step, StepKind, Why};
 use super::*;
