@@ -5,7 +5,8 @@ use super::harness::{check, check_every_count};
 use super::image::*;
 use everett_assembler::*;
 
-/// Stores to the operand of the next instruction, which is at `next` and at RDI. It then moves 7 to EBX, and not 1.
+/// Stores to the operand of the next instruction, which is at `next` and at RDI. The instruction then moves 7 to EBX,
+/// instead of 1.
 fn overwritten(a: &mut Assembler, next: Label) -> Result<(), Error> {
     a.mov(byte_ptr(rdi + 1), 7)?;
     a.set_label(next)?;
@@ -40,7 +41,7 @@ fn a_store_through_another_mapping_takes_effect() {
 #[test]
 fn code_can_be_written_and_called_again_and_again() {
     let mut g = Guest::new();
-    // A function on another page that is rewritten before each call: mov eax, n; ret.
+    // A function on another page, which the guest rewrites before each call: mov eax, n; ret.
     g.code(DATA, |a| {
         a.mov(eax, 0)?;
         a.ret()
@@ -76,7 +77,7 @@ fn data_next_to_code_can_be_written() {
 fn an_instruction_on_two_pages_can_change_on_either() {
     for (offset, first) in [(1u64, true), (4, false)] {
         let mut g = Guest::new();
-        // mov ebx, imm32 with its immediate split by the page's end.
+        // mov ebx, imm32, whose immediate continues on the next page.
         let at = DATA + 0x1000 - 3;
         g.code(at, |a| {
             a.mov(ebx, 0)?;
@@ -100,7 +101,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
     let at = ELSEWHERE + 0x1000 - 3;
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
-    // mov ebx, imm32: opcode and two bytes of the immediate on the first page.
+    // mov ebx, imm32: its opcode and two bytes of its immediate are on the first page.
     g.bytes(DATA + 0xffd, &[0xbb, 0x11, 0x11]);
     for (page, value) in [(0x1000, 0x22), (0x2000, 0x33)] {
         g.bytes(DATA + page, &[value, value, 0xc3]);
@@ -115,8 +116,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
         a.mov(qword_ptr(rsi), rax)?;
         a.call(rdi)?;
         a.mov(r13, rbx)?;
-        // The second page is unmapped: the fetch of the instruction's second part faults, with the second page's
-        // address.
+        // The second page is unmapped. The fetch of the instruction's second part faults at an address on this page.
         a.mov(qword_ptr(rsi), 0)?;
         a.call(rdi)
     });

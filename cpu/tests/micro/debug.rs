@@ -42,7 +42,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
     g.state.gpr[1] = 3;
     g.state.gpr[7] = DATA;
     g.state.rflags |= TF;
-    // Three iterations, then HLT. The trap after HLT ends the halt, so the guest continues here.
+    // REP repeats three times, then HLT halts. The trap after HLT ends the halt, so the guest continues here.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;
@@ -178,7 +178,7 @@ fn a_data_breakpoint_traps_after_the_access() {
     let mut g = Guest::new();
     g.state.dr[1] = DATA + 8;
     g.state.dr[2] = DATA + 0x20;
-    // DR1: four bytes, stores. DR2: one byte, loads and stores.
+    // DR1 watches stores to four bytes. DR2 watches loads and stores of one byte.
     g.state.dr7 = 0x400 | 2 << 2 | 2 << 4 | 0b1101 << 20 | 0b0011 << 24;
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
@@ -194,8 +194,8 @@ fn a_data_breakpoint_traps_after_the_access() {
     assert_eq!(check(&g).state.dr6 & 0xf, 1 << 2);
 }
 
-/// Returns the records of a guest that enables breakpoint 1 on `DATA + 8` with the given R/W and LEN, and then
-/// executes `access` with RDI pointing there.
+/// Returns the records of a guest that enables breakpoint 1 on `DATA + 8` with the given R/W and LEN, and then executes
+/// `access` with RDI pointing to `DATA + 8`.
 fn watched(
     kind: u64,
     len: u64,

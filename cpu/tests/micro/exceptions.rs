@@ -18,7 +18,7 @@ fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
     let r = out.log()[0];
     assert_eq!((r.vector, r.error, r.cs, r.ss), (6, 0, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(r.rsp, STACK - 3);
-    // Five words: SS, RSP, RFLAGS, CS, RIP.
+    // The frame has five words: SS, RSP, RFLAGS, CS, RIP.
     assert_eq!(r.frame, ((STACK - 3) & !15) - 40);
     assert_eq!(r.rflags & RF, RF);
     assert_eq!(out.state.gpr[4], STACK - 3, "IRETQ restores RSP");
@@ -158,7 +158,7 @@ fn a_stack_that_is_not_canonical_is_a_stack_fault() {
     let mut g = Guest::new();
     g.handler_stack(6, 0x9000_0000_0000);
     g.code(CODE, |a| a.ud2());
-    // #UD is benign, so #SS replaces it, with EXT set.
+    // #UD is a benign exception, so #SS replaces it, with EXT set.
     assert_eq!(check(&g).vectors(), [(12, 1)]);
 }
 

@@ -17,7 +17,7 @@ enum Access {
     Fetch,
 }
 
-/// One access under one set of rules.
+/// One access, and the paging bits and control bits that apply to it.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     entry: u64,
@@ -30,8 +30,7 @@ struct Case {
 }
 
 impl Case {
-    /// Returns the page fault's error code by the rules of SDM vol. 3A, 4.6.1 and 4.7, or `None` if the access is
-    /// allowed.
+    /// Returns the page fault's error code by the rules of SDM vol. 3A, 4.6.1 and 4.7. `None` if the access is allowed.
     fn expected(self) -> Option<u64> {
         let has = |bit| self.entry & bit != 0;
         let allowed = match (self.ring, self.access) {
@@ -150,7 +149,7 @@ fn without_nxe_the_nx_bit_is_reserved_and_fetches_are_not_reported() {
     let mut g = prepare(&base, case);
     g.state.efer &= !EFER_NXE;
     assert_eq!(check(&g).vectors(), [(14, 8 | 4 | 1)]);
-    // With SMEP, the fetch bit is reported even without NXE.
+    // With SMEP, the CPU reports the fetch bit even without NXE.
     g.state.cr4 |= CR4_SMEP;
     assert_eq!(check(&g).vectors(), [(14, 16 | 8 | 4 | 1)]);
 }
@@ -160,7 +159,8 @@ fn reserved_bits_fault_at_every_level() {
     let base = Guest::new();
     let case =
         Case { entry: P | W, ring: 0, access: Access::Write, wp: true, smep: false, smap: false, ac: false };
-    // Physical addresses have 39 bits, so bits 39-51 are reserved in all entries, and so is PS in the PML4.
+    // Physical addresses have 39 bits, so bits 39-51 are reserved in all entries. Bit PS of a PML4 entry is reserved,
+    // too.
     for (level, bit) in [(1, 39), (2, 39), (3, 45), (4, 51), (4, 7)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
@@ -168,7 +168,7 @@ fn reserved_bits_fault_at_every_level() {
         g.put(at, entry);
         assert_eq!(check(&g).vectors(), [(14, 8 | 2 | 1)], "level {level}, bit {bit}");
     }
-    // A large page must be aligned. Bit 12 is not part of the address: it is PAT.
+    // A large page must be aligned. Bit 12 is PAT, and no part of the address.
     for (level, bit, fine) in [(2, 12, true), (2, 13, false), (2, 20, false), (3, 12, true), (3, 29, false)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
@@ -297,7 +297,7 @@ fn addresses_that_are_not_canonical_fault_by_segment() {
         a.mov(rsp, rax)?;
         a.push(rax)
     });
-    // The handler cannot use this stack either.
+    // The handler of #SS cannot use this stack, so it gets another one.
     g.handler_stack(12, IST1);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }
@@ -328,8 +328,8 @@ fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_regardless_of_ac
     });
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, ELSEWHERE);
-    // The handler's code segment is in the same table, so the delivery faults, too: first a double fault, then a triple
-    // fault.
+    // The handler's code segment is in the same table, so the delivery faults, too. A double fault follows, and then a
+    // triple fault.
     assert_eq!(check(&g).end, super::harness::End::Shutdown);
 }
 

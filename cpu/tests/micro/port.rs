@@ -1,4 +1,4 @@
-//! Accesses to ports and to memory that is not RAM: each request is made exactly once, and its answer is used
+//! Accesses to ports and to memory that is not RAM. The CPU makes each request exactly once, and uses its answer
 //! correctly.
 
 use everett_assembler::*;
@@ -54,7 +54,7 @@ fn in_merges_by_width_and_out_truncates() {
 
 #[test]
 fn the_io_bitmap_and_iopl_decide_in_ring_3() {
-    // Ports 0x70-0x73 are allowed. The map starts after the TSS.
+    // Ring 3 may access ports 0x70-0x73. The I/O permission map starts after the TSS.
     let cases = [
         ("byte inside", 0x70, 1, 0, 0x200, true),
         ("dword inside", 0x70, 4, 0, 0x200, true),

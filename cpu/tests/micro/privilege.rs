@@ -1,4 +1,5 @@
-//! Instructions that are forbidden in ring 3, instructions that the model lacks, and the flags that POPF can change.
+//! Instructions that are forbidden in ring 3, instructions that the CPU model lacks, and the flags that POPF can
+//! change.
 
 use super::harness::check;
 use super::image::*;

@@ -1,4 +1,4 @@
-//! Control registers, MSRs, CPUID and the TSC: allowed and observed values.
+//! Control registers, MSRs, CPUID and the TSC: values that can be written, and values that a guest reads.
 
 use everett_assembler::*;
 use everett_cpu::state::seg;
@@ -274,7 +274,7 @@ fn bases_written_as_msrs_take_effect_at_once() {
 
 #[test]
 fn the_tsc_counts_instructions_and_can_be_set() {
-    // The harness's TSC is 1000 + count * 3 / 2.
+    // The harness sets the TSC to 1000 + count * 3 / 2.
     let mut g = Guest::in_ring_0(|a| {
         a.nop()?;
         a.nop()?;

@@ -1,4 +1,5 @@
-//! Page tables that change under a running guest, without INVLPG. Results must be those of a CPU without a TLB.
+//! Page tables that change under a running guest, without INVLPG. The results must be the same as on a CPU without a
+//! TLB.
 
 use super::harness::{check, stale_translations_show};
 use super::image::*;
@@ -115,11 +116,11 @@ fn a_stale_translation_would_be_noticed() {
     assert!(stale_translations_show(&g), "a cleared accessed bit");
 }
 
-/// Stores of all kinds change the entry. After each, the page must be unmapped.
+/// Stores of all kinds change the entry. After each store, the page must be unmapped.
 #[test]
 fn every_kind_of_store_to_an_entry_takes_effect() {
     type Store = fn(&mut Assembler) -> Result<(), Error>;
-    // RDI is the entry's address, RDX its new value, which is not present.
+    // RDI has the entry's address. RDX has its new value, which is not present.
     let stores: [(&str, Store); 12] = [
         ("byte", |a| a.mov(byte_ptr(rdi), dl)),
         ("word", |a| a.mov(word_ptr(rdi), dx)),
@@ -265,9 +266,9 @@ fn another_cr3_is_another_address_space() {
     assert_eq!((out.state.gpr[0], out.state.gpr[3], out.state.gpr[1]), (0x1111, 0x2222, 0x1111));
 }
 
-/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. There is no expected
-/// result: only the ways of running it are compared. With tiny or flushed caches the CPU acts almost like one without a
-/// TLB.
+/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. The test has no expected
+/// result. It only compares the ways of running the guest. With tiny or flushed caches the CPU acts almost like one
+/// without a TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {
@@ -288,11 +289,11 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
             a.set_label(again)?;
-            // Draw the next random number.
+            // Draws the next random number.
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;
-            // In 7 of 16 rounds: flip P, W, A, D or an address bit of one of eight entries.
+            // In 7 of 16 rounds, flips P, W, A, D or an address bit of one of eight entries.
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
             a.mov(edx, ecx)?;
@@ -304,7 +305,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rsi, DATA + 0x10000)?;
             a.mov(rax, qword_ptr(rsi + rax * 8))?;
             a.xor(qword_ptr(rdi), rax)?;
-            // Read a word of one of the eight pages, fold it into the random number, and add to another word.
+            // Reads a word of one of the eight pages, folds it into the random number, and adds to another word.
             a.mov(edx, ecx)?;
             a.shr(edx, 7)?;
             a.and(edx, 0x7ff8)?;
@@ -321,7 +322,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
             g.put(DATA + 0x10000 + 8 * i as u64, flip);
         }
-        // Page faults are not recorded, because the log would overflow. Instead, the handler adds CR2 to R8.
+        // The log would overflow if the handler recorded page faults. Instead, the handler adds CR2 to R8.
         g.code(0x7800, |a| {
             a.add(rsp, 8)?;
             a.push(rax)?;

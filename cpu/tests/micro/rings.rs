@@ -36,7 +36,7 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
     assert_eq!((s.gpr[8], s.gpr[10], s.gpr[12]), (after, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(s.gpr[9] & 0x0001_0601, IF | 0x401);
     assert_eq!(s.gpr[3] & 0x0001_0601, 1);
-    // The gate that ends the guest was entered from ring 3, so it pushed ring 3's selectors.
+    // Ring 3 entered the gate that ends the guest, so the gate pushed the selectors of ring 3.
     assert_eq!(out.word(RING0_STACK - 8), u64::from(USER_SS));
     assert_eq!(out.word(RING0_STACK - 32), u64::from(USER_CS));
     assert_eq!(out.word(RING0_STACK - 24) & 0x0001_0601, IF | 0x401, "SYSRET restores RFLAGS from R11");
@@ -103,8 +103,8 @@ fn ways_into_32_bit_code_end_the_run() {
 #[test]
 fn sysenter_and_sysexit_do_what_the_msrs_say() {
     let mut g = Guest::new();
-    // SYSEXIT sets CS and SS to SYSENTER_CS plus 32 and plus 40. It does not read their descriptors, so SS need not be
-    // a stack segment.
+    // SYSEXIT sets CS and SS to SYSENTER_CS plus 32 and plus 40. It does not read the descriptors, so SS need not be a
+    // stack segment.
     g.state.msrs.sysenter_cs = u64::from(KERNEL_CS);
     g.state.msrs.sysenter_esp = STACK;
     g.state.msrs.sysenter_eip = CODE;
@@ -141,7 +141,7 @@ fn sysenter_without_a_segment_faults() {
     assert_eq!(check(&g).vectors(), [(13, 0)]);
 }
 
-/// Pushes the words of a frame. Uses RAX.
+/// Emits code that pushes the words of a frame. Uses RAX.
 fn push_all(a: &mut Assembler, frame: [u64; 5]) -> Result<(), Error> {
     for word in frame {
         a.mov(rax, word)?;
@@ -155,8 +155,8 @@ fn flags_to_rbx(a: &mut Assembler) -> Result<(), Error> {
     a.pop(rbx)
 }
 
-/// Returns a guest that pushes a frame and executes IRETQ. Words of the frame, from the highest address down: SS, RSP,
-/// RFLAGS, CS, RIP.
+/// Returns a guest that pushes a frame and executes IRETQ. The frame's words, from the highest address down, are SS,
+/// RSP, RFLAGS, CS and RIP.
 fn iretq(frame: [u64; 5]) -> Guest {
     let mut g = Guest::in_ring_0(|a| {
         push_all(a, frame)?;
@@ -257,7 +257,7 @@ fn iretq_in_ring_3_keeps_if_and_iopl() {
 fn iretd_and_iretw_pop_narrow_frames() {
     for (size, opcode) in [(4u64, &[0xcf][..]), (2, &[0x66, 0xcf][..])] {
         let mut g = Guest::new();
-        // A 16-bit RIP reaches only the first 64 KiB.
+        // A 16-bit RIP only reaches the first 64 KiB.
         let target = 0x7e00;
         g.code(target, |a| a.hlt());
         let frame = [target, u64::from(KERNEL_CS), 0x0003, 0x7000, u64::from(KERNEL_SS)];
@@ -281,7 +281,7 @@ fn far_returns_go_to_the_same_ring_or_outward() {
         a.db(&[0x48, 0xcb])?; // RETFQ
         a.set_label(same)?;
         a.mov(rbx, rsp)?;
-        // To ring 3, with 16 bytes released on both stacks.
+        // Returns to ring 3, and releases 16 bytes on both stacks.
         a.push(i32::from(USER_SS))?;
         a.mov(rax, USER_STACK - 0x100)?;
         a.push(rax)?;

@@ -250,7 +250,7 @@ fn an_ldt_holds_descriptors_too() {
     assert_eq!((out.state.gpr[12], out.state.ldtr.base), (u64::from(LDT_SELECTOR), DATA));
     assert_eq!(out.state.seg[seg::GS].base, 0x12_3456);
     assert_eq!(out.vectors(), [(13, 16 | 4)], "beyond the LDT's limit");
-    // With a null LDTR, every selector of the LDT is invalid.
+    // If the LDTR is null, every selector of the LDT is invalid.
     g.code(CODE, |a| {
         a.xor(eax, eax)?;
         a.lldt(ax)?;
@@ -267,7 +267,7 @@ fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
         a.mov(ds, eax)
     });
     g.state.gdtr.limit = 0xffff;
-    // The page after the GDT is mapped, but the page after its new address ELSEWHERE is not.
+    // The page after the GDT is mapped. At its new address ELSEWHERE, the page after it is unmapped.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

@@ -1,5 +1,5 @@
-//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU,
-//! whatever values that processor leaves in undefined status flags.
+//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU.
+//! The values that the processor leaves in undefined status flags do not matter.
 
 use everett_cpu::CpuState;
 use everett_vmm::ClockMode;
@@ -17,11 +17,11 @@ use crate::wander::{self, Also};
 
 /// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
-/// Number of digests after which a guest is stopped, e.g. one whose timer never lets it finish.
+/// Maximum number of digests of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
 /// Returns the number of exits or branches between two digests. The number of branches is larger than the margin that
-/// the soft CPU executes before an exact stop, so the other processor executes a part of each step.
+/// the soft CPU executes before an exact stop. The other processor therefore executes a part of each step.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }
@@ -35,7 +35,7 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// Runs a guest to its end, with a digest after each few exits or branches.
+/// Runs a guest to its end, with a digest every [`step`].
 fn run(clock: ClockMode, code: &[u8], engine: impl Fn(&Ram) -> Result<AnyEngine, MachineError>) -> Seen {
     let (config, _folder) = config_in(clock, code);
     let mut machine = Machine::new(config, |ram| engine(ram)).expect("a machine");

@@ -1,4 +1,4 @@
-//! In clock mode `exit`, machines on either engine, and machines that alternate between both, have the same trail.
+//! Clock mode `exit`: machines on the soft engine, on the kvm engine and on both by turns have the same trail.
 
 use everett_vmm::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
@@ -15,12 +15,12 @@ use crate::trail::{Bench, EngineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander;
 
-/// Number of guests, if `KVM_PROGRAMS` is not set; half of them have closed gates.
+/// Number of guests, if `KVM_PROGRAMS` is not set. Half of them have closed gates.
 const GUESTS: u64 = 300;
 /// Digests are seven exits apart.
 const PACE: Pace = Pace { step: |_| 7, swap: |rng| rng.below(12), counts_max: 700, looks_max: 100 };
 
-/// Engine that executes.
+/// Engine that executes a machine.
 enum On<'h> {
     Soft,
     Kvm(&'h Host, Gates),

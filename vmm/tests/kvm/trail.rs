@@ -26,11 +26,11 @@ pub(crate) struct Bench {
 
 /// Counts at which a machine is observed and changes its engine.
 pub(crate) struct Pace {
-    /// Returns the distance to the next digest, by the number of digests before it.
+    /// Returns the distance to the next digest. The argument is the number of earlier digests.
     pub(crate) step: fn(u64) -> u64,
     /// Draws the distance to the next change of the engine.
     pub(crate) swap: fn(&mut Rng) -> u64,
-    /// Count from which on a guest is stopped, e.g. one whose timer never lets it finish.
+    /// Maximum count of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
     pub(crate) counts_max: u64,
     /// Maximum number of digests of a guest.
     pub(crate) looks_max: u64,
@@ -49,8 +49,8 @@ impl Bench {
         Machine::from_moment(config, moment, |ram| on.engine(ram)).expect("a machine")
     }
 
-    /// Runs to the end with digests at fixed counts. With `swaps`, a machine on the next engine continues at random
-    /// counts.
+    /// Runs to the end with digests at fixed counts. If `swaps` is present, the machine changes to the next engine at
+    /// random counts.
     pub(crate) fn trail(&self, pace: &Pace, engines: &[impl EngineMaker], mut swaps: Option<Rng>) -> Trail {
         let mut machine = self.machine(&engines[0]);
         let (mut trail, mut swapped, mut disturbed) = (String::new(), 0, 0);
@@ -103,7 +103,7 @@ pub(crate) struct Trail {
     pub(crate) swapped: u64,
     /// Number of repeated runs.
     pub(crate) disturbed: u64,
-    /// Number of interrupts that it took.
+    /// Number of interrupts that the machine took.
     pub(crate) interrupts: u64,
 }
 

@@ -35,7 +35,7 @@ fn guest(f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (Guest, Memory)
     (g, memory)
 }
 
-/// Runs to HLT. Answers each read with a different value.
+/// Runs to HLT. Answers each read with another value.
 fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
     let mut exits = Vec::new();
     loop {

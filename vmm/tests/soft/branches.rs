@@ -1,5 +1,5 @@
-//! Clock mode `branch` on the soft CPU: time is counted in branches, stops are exact, and due events wait for an
-//! exit, but only for a limited time.
+//! Clock mode `branch` on the soft CPU: branches drive the virtual time, stops are exact, and due events wait for an
+//! exit for a limited time.
 
 use everett_assembler::*;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
@@ -11,14 +11,14 @@ use crate::guest::{
     DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, plain_in, spin, store, timer,
 };
 
-/// Time of a branch, in nanoseconds.
+/// Vtime of a branch, in nanoseconds.
 const BRANCH_NS: u64 = BRANCH_INSTRUCTIONS;
 fn machine(code: &[u8]) -> Machine {
     let (config, _folder) = config_in(ClockMode::Branch, code);
     Machine::new(config, |ram| Ok(plain_in(ClockMode::Branch, ram))).unwrap()
 }
 
-/// Runs to the end. Returns the count there.
+/// Runs to the end. Returns the final count.
 fn finish(machine: &mut Machine) -> u64 {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     machine.icount()
@@ -63,8 +63,8 @@ fn a_stop_is_directly_after_its_branch() {
     assert_eq!(machine.icount(), 1000);
 }
 
-/// Runs a guest that starts a timer at count 0 and then executes `body`. The timer expires once. Returns the count and
-/// the vtime of each interrupt.
+/// Runs a guest that starts a timer of `ns` nanoseconds at count 0 and then executes `body`. The timer expires once.
+/// Returns the count and the vtime of each interrupt that the guest took.
 fn taken(ns: u32, body: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Vec<(u64, u64)> {
     let code = assemble(|a| {
         let handler = a.create_label();
@@ -85,7 +85,7 @@ fn taken(ns: u32, body: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Vec
 
 #[test]
 fn due_events_wait_for_an_exit_but_not_for_long() {
-    // The guest has an exit before the event has waited for `LATE_NS`.
+    // The guest has an exit before the event has waited for `LATE_NS`, and takes the interrupt after the exit.
     let at_exit = taken(1000, |a| {
         a.sti()?;
         spin(a, 100_000)?;
@@ -93,14 +93,14 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(at_exit, [(100_000, 100_000 * BRANCH_NS)]);
-    // The guest has no exit, and is stopped when the event has waited for `LATE_NS`.
+    // The guest has no exit, so the machine stops it when the event has waited for `LATE_NS`.
     let late = taken(1000, |a| {
         a.sti()?;
         spin(a, 3_000_000)
     });
     let count = (1000 + LATE_NS).div_ceil(BRANCH_NS);
     assert_eq!(late, [(count, count * BRANCH_NS)]);
-    // The first exit is before the timer expires, the second after it.
+    // The first exit is before the timer expires. The guest takes the interrupt after the second exit.
     let second = taken(5000, |a| {
         a.sti()?;
         spin(a, 600)?;
@@ -109,8 +109,7 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         out(a, UART, u32::from(b'.'))
     });
     assert_eq!(second, [(700, 700 * BRANCH_NS)]);
-    // An interrupt that is blocked is taken as soon as possible: not directly after STI, but after the instruction
-    // that follows it.
+    // While interrupts are off, the interrupt waits. The guest takes it after the instruction that follows STI.
     let window = taken(1000, |a| {
         spin(a, 2000)?;
         out(a, UART, u32::from(b'.'))?;
@@ -119,7 +118,7 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
-    // The same without an exit: the guest is stopped for the event while its interrupts are still off.
+    // The same guest without an exit: the machine stops it for the event while its interrupts are still off.
     let window = taken(1000, |a| {
         spin(a, 3_000_000)?;
         a.sti()?;
@@ -173,7 +172,7 @@ fn a_handler_sees_when_its_interrupt_was_taken() {
         store(a, LAPIC + 0x320, 0x40)?;
         store(a, LAPIC + 0x380, 1000)?;
         spin(a, 2000)?;
-        // The interrupt is due and waits for STI.
+        // The interrupt is due here, but the guest takes it only after STI.
         out(a, UART, u32::from(b'.'))?;
         spin(a, 300)?;
         a.sti()?;

@@ -1,5 +1,5 @@
-//! What holds in each clock mode: caches, stops, observers and moments change nothing, and a guest that makes no progress is
-//! ended.
+//! Tests that hold in each clock mode: caches, stops, observers and moments change nothing, and a machine ends if its
+//! guest makes no progress.
 
 use everett_assembler::*;
 use everett_cpu::{CacheConfig, Watchpoint};
@@ -48,7 +48,7 @@ tests! {
         a_guest_without_progress_is_ended_at_one_place;
 }
 
-/// Caches with which blocks are translated early.
+/// Caches for tests. The CPU translates blocks early.
 const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1024,
@@ -57,7 +57,7 @@ const CACHES: CacheConfig = CacheConfig {
     branches: false,
 };
 
-/// Returns a machine to whose CPU `prepare` is applied before the CPU gets its first state.
+/// Returns a machine. Before its CPU gets its first state, `prepare` changes the CPU.
 fn machine_with(
     clock: ClockMode,
     code: &[u8],
@@ -83,7 +83,7 @@ fn from_moment(clock: ClockMode, code: &[u8], moment: &Moment) -> Machine {
     Machine::from_moment(config, moment, |ram| Ok(plain_in(clock, ram))).unwrap()
 }
 
-/// Returns a guest that is busy for long enough in this clock mode.
+/// Returns a guest that computes, waits and takes interrupts in this clock mode.
 fn busy(clock: ClockMode) -> Vec<u8> {
     if clock == ClockMode::Branch { computing() } else { exits::busy() }
 }
@@ -148,7 +148,7 @@ fn waiting() -> Vec<u8> {
     })
 }
 
-/// Place at which a guest has ended.
+/// State in which a guest has ended.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     icount: u64,
@@ -217,7 +217,8 @@ fn a_moment_of_a_waiting_guest_continues_identically(clock: ClockMode) {
     travel(clock, &code, &expected, |machine| Until::vtime(machine.vtime() + 7_000));
 }
 
-/// Runs to the end, and continues in a new machine from a moment after each `leg`. Returns the moments.
+/// Runs to the end. After each leg (`leg` returns its end), a new machine continues from a moment of the previous one.
+/// Returns the moments.
 fn travel(
     clock: ClockMode,
     code: &[u8],
@@ -242,7 +243,7 @@ fn travel(
 fn earlier_stops_do_not_change_a_digest(clock: ClockMode) {
     let every = if clock == ClockMode::Exit { 2 * EXIT_INSTRUCTIONS } else { 5_000 };
     for code in [waiting(), busy(clock)] {
-        // Returns the digest at each multiple of `every`, with `stops` further stops before each.
+        // Returns the digest at each multiple of `every`, with `stops` further stops before each digest.
         let digests = |stops: u64| {
             let (mut machine, mut digests) = (machine(clock, &code), Vec::new());
             for place in 1..100 {
@@ -263,7 +264,7 @@ fn earlier_stops_do_not_change_a_digest(clock: ClockMode) {
 }
 
 fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
-    // One exit and ten branches, and then nothing that either clock mode counts.
+    // The guest has one exit and ten branches, and then a loop that neither clock mode counts.
     let code = assemble(|a| {
         let forever = a.create_label();
         out(a, UART, u32::from(b'.'))?;
@@ -285,7 +286,8 @@ fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
         while machine.end().is_none() {
             machine.run(&Until::icount(machine.icount().saturating_add(step)));
         }
-        // In clock mode `branch`, where the guest is behind its last branch depends on the stops, and no digest covers it.
+        // In clock mode `branch`, stops decide where the guest is after its last branch, so digests leave out its
+        // registers.
         let cpu = (clock == ClockMode::Exit).then(|| machine.cpu());
         (machine.end().cloned(), machine.icount(), cpu, machine.digest())
     };

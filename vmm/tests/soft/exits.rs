@@ -1,4 +1,5 @@
-//! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only after exits.
+//! Clock mode `exit` on the soft CPU: only exits advance the virtual time, and interrupts and stops come only after
+//! exits.
 
 use everett_assembler::*;
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
@@ -7,7 +8,7 @@ use everett_vmm::{ClockMode, Machine, Stop, Until};
 
 use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, plain_in, timer};
 
-/// Time of an exit, in nanoseconds.
+/// Vtime of an exit, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
 fn machine(code: &[u8]) -> Machine {
@@ -55,7 +56,7 @@ pub(crate) fn busy() -> Vec<u8> {
     })
 }
 
-/// Runs to the end. Returns the count and the vtime there.
+/// Runs to the end. Returns the final count and vtime.
 fn finish(machine: &mut Machine) -> (u64, u64) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     (machine.icount(), machine.vtime())
@@ -72,7 +73,7 @@ fn time_passes_and_interrupts_are_taken_only_at_exits() {
     let mut machine = machine(&busy());
     let (exits, vtime) = finish(&mut machine);
     let ticks = machine.cpu().gpr[15];
-    // Four exits of the timer's setup, the dots, an EOI for each tick, HLT.
+    // The guest has four exits for the setup of the timer, one for each dot, one for the EOI of each tick, and HLT.
     assert_eq!((exits, vtime), (4 + 200 + ticks + 1, exits * EXIT_NS));
     assert!(ticks > 50 && machine.stats().interrupts >= ticks, "the timer ticked {ticks} times");
     assert_eq!((word(&machine, DATA + 0x180), word(&machine, DATA + 0x188)), (0, 0));

@@ -1,8 +1,8 @@
-//! Golden trails: a world of three small guests whose digests are literals here, in each clock mode.
+//! Golden trails: the digests of a world of three small guests, in each clock mode, are literals in this file.
 //!
-//! Every host that runs the tests must produce these digests: they pin the CPU, devices, disks, the wire, faults,
-//! random streams and forks across hosts. Every parameter that has a default elsewhere is explicit here. A change
-//! that is meant to change trails needs a new machine version; the assertion prints the new values, to be copied into
+//! Every host that runs the tests must produce these digests. They fix the behaviour of the CPU, devices, disks, the
+//! wire, faults, random streams and forks on all hosts. Every parameter that has a default elsewhere is explicit here.
+//! If you change trails on purpose, choose a new machine version, and copy the values that the assertion prints into
 //! [`GOLDEN`].
 
 use everett_assembler::*;
@@ -42,13 +42,13 @@ const END: u64 = 8 * MS;
 /// Maximum distance between two digests, in nanoseconds of vtime.
 const STEP: u64 = MS / 2;
 
-/// Slots of the devices.
+/// Slots of the virtio devices.
 const RNG: u64 = 1;
 const DISK: u64 = 2;
 const CARD: u64 = 3;
-/// Number of prepared disk requests, which the guest makes in turn, again and again.
+/// Number of prepared disk requests. The guest makes them in turn, again and again.
 const REQUESTS: u16 = 40;
-/// Guest-physical address of the script: the stores with which the guest sets up its devices, in order.
+/// Guest-physical address of the script: the stores with which the guest initialises its devices, in order.
 const SCRIPT: u64 = 0x140_0000;
 const BUFFERS: u64 = 0x130_0000;
 const FRAME: u64 = 0x138_0000;
@@ -155,7 +155,7 @@ fn lay(ram: &Ram, number: u8) {
     for i in 0..STORAGE.size {
         STORAGE.entry(ram, i, 3 * (i % REQUESTS));
     }
-    // VIRTIO_BLK_F_FLUSH, so that the disk has a cache.
+    // The driver negotiates VIRTIO_BLK_F_FLUSH, so the disk has a write cache.
     let stores =
         [bring_up(&[&RANDOM], 0), bring_up(&[&STORAGE], 1 << 9), bring_up(&[&RECEIVE, &TRANSMIT], 0)];
     for (i, (address, value)) in stores.concat().into_iter().enumerate() {
@@ -171,8 +171,8 @@ fn publish(a: &mut Assembler, queue: &Queue) -> Result<(), Error> {
     store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
 }
 
-/// Returns a guest that sets up its devices and then works in rounds: it computes, writes to its disk, reads entropy,
-/// sends a frame with its results so far, and sleeps until the next tick.
+/// Returns a guest that initialises its devices and then works in rounds: it computes, writes to its disk, reads
+/// entropy, sends a frame with its results so far, and sleeps until the next tick.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (handler, round, inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -218,7 +218,7 @@ fn guest() -> Vec<u8> {
         publish(a, &STORAGE)?;
         publish(a, &RANDOM)?;
         publish(a, &TRANSMIT)?;
-        // As many buffers as were used are made available again.
+        // Makes as many receive buffers available as the card has used.
         a.mov(rbx, RECEIVE.used())?;
         a.movzx(eax, word_ptr(rbx + 2))?;
         a.add(eax, i32::from(RECEIVE.size))?;
@@ -254,7 +254,7 @@ fn node(clock: ClockMode, number: u8) -> Machine {
     machine
 }
 
-/// Streams of the faults, and a hash of all digests so far.
+/// The world, the streams of its faults, and a hash of all digests so far.
 #[derive(Clone)]
 struct Past {
     faults: Streams,
@@ -280,7 +280,7 @@ impl Course {
         Course { world, first, past: Past { faults, trail: blake3::Hasher::new() } }
     }
 
-    /// Runs to a vtime, with a digest at every step.
+    /// Runs to a vtime, and takes a digest at every step.
     fn run(&mut self, to: u64) {
         while self.world.vtime() < to {
             let vtime = (self.world.vtime() / STEP * STEP + STEP).min(to);
@@ -315,7 +315,7 @@ impl Course {
         losses[0].lost_anything()
     }
 
-    /// Runs everything up to the fork.
+    /// Runs up to the fork.
     fn begin(&mut self) {
         self.run(600_007);
         let links = Links::all;
@@ -346,7 +346,7 @@ impl Course {
         self.run(FORK);
     }
 
-    /// Runs everything from the fork on, and returns the hash of the digests.
+    /// Runs from the fork to the end. Returns the hash of the digests.
     fn finish(&mut self, child: Option<u64>) -> String {
         if let Some(child) = child {
             let lineage = Lineage::new(SEED).child(FORK, child);

@@ -1,4 +1,5 @@
-//! The host on a world's wire: nodes receive its frames, and its traffic does not depend on where a run is cut.
+//! Everett's endpoint on a world's wire: nodes receive its frames, and its traffic does not depend on the stops of a
+//! run.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,8 +30,8 @@ fn world() -> World {
     World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
 }
 
-/// Runs a world in which the host sends ARP requests for an address that no node has. The run is also cut at these
-/// vtimes.
+/// Runs a world in which Everett's endpoint sends ARP requests for an address that no node has. The run also stops at
+/// the vtimes `cuts`.
 fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
     let mut world = world();
     world.capture(true);
