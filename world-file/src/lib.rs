@@ -46,6 +46,7 @@ use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
 use everett_explorer::property::PropertyConfig;
 use everett_explorer::property::limits::PROPERTIES_MAX;
+use everett_image_origin::ImageOrigin;
 use everett_input::file::{self as input, Reason};
 use everett_vmm::clock::ClockMode;
 use serde::Serialize;
@@ -53,7 +54,7 @@ use serde::Serialize;
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
 pub use compose::listed;
 pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, STOP_GRACE_NS, Tmpfs, Ulimit};
-pub use container::{Build, ContainerImage};
+pub use container::parse_image;
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
 pub use image::{ImageConfig, Root};
@@ -422,7 +423,7 @@ fn nodes(top: &Table<'_>, image: &ImageConfig) -> Result<Vec<Node>, Error> {
 }
 
 /// Reads `images`: images to take instead of those that the compose file names.
-fn images(item: &Item<'_>) -> Result<BTreeMap<String, ContainerImage>, Error> {
+fn images(item: &Item<'_>) -> Result<BTreeMap<String, ImageOrigin>, Error> {
     let entries: Vec<_> = item.table()?.entries().collect();
     entries.into_iter().map(|(name, item)| Ok((name, container::read(&item)?))).collect()
 }

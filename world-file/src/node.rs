@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use everett_image_origin::ImageOrigin;
 use serde::Serialize;
 
 use super::command::{Service, services, user_name};
 use super::composed::Composed;
-use super::container::{self, ContainerImage};
+use super::container;
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk, Filesystem};
 use super::error::Error;
@@ -50,7 +51,7 @@ pub struct Node {
     pub packages: Vec<String>,
     /// Container image that is the root filesystem. The image's digest covers its content and its configuration.
     #[serde(skip)]
-    pub image: Option<ContainerImage>,
+    pub image: Option<ImageOrigin>,
     /// Size in bytes of the disk with the volumes of the container image; `None` without an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes_bytes: Option<u64>,

@@ -402,22 +402,22 @@ fn images_are_named_by_path_or_transport() {
         ("docker-archive:a.tar", None),
         ("oci-archive:a.tar:x/y:7", Some("x/y:7")),
     ] {
-        let ContainerImage::Archive { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        let ImageOrigin::Archive { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
         assert!(ends(&path, "a.tar", &found, tag), "{text}");
     }
     for (text, tag) in [("layout", None), ("oci:layout", None), ("oci:layout:latest", Some("latest"))] {
-        let ContainerImage::Layout { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        let ImageOrigin::Layout { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
         assert!(ends(&path, "layout", &found, tag), "{text}");
     }
-    assert_eq!(image("docker-daemon:redis:7"), Ok(ContainerImage::Docker("redis:7".to_owned())));
+    assert_eq!(image("docker-daemon:redis:7"), Ok(ImageOrigin::Docker("redis:7".to_owned())));
     assert_eq!(
         image("containers-storage:localhost/x@sha256:00"),
-        Ok(ContainerImage::Podman("localhost/x@sha256:00".to_owned()))
+        Ok(ImageOrigin::Podman("localhost/x@sha256:00".to_owned()))
     );
     let registry = "docker://quay.io/x/y:1";
-    assert_eq!(image(registry), Ok(ContainerImage::Registry("quay.io/x/y:1".to_owned())));
+    assert_eq!(image(registry), Ok(ImageOrigin::Registry("quay.io/x/y:1".to_owned())));
     for name in ["redis", "redis:7", "x/y", "localhost:5000/x/y:1"] {
-        assert_eq!(image(name), Ok(ContainerImage::Named(name.to_owned())));
+        assert_eq!(image(name), Ok(ImageOrigin::Named(name.to_owned())));
     }
     let error = |text: &str| image(text).unwrap_err();
     assert!(error("b.tar").contains("no such file"));

@@ -1,14 +1,14 @@
 //! Container images as root filesystems.
 //!
-//! [`get`] turns a [`Source`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
+//! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
 //! configuration. The modules, from the outside in:
 //!
-//! - this file: sources, the stages of a request, what the cache keeps. [`error`]: errors.
+//! - this file: the stages of a request, what the cache keeps. [`error`]: errors.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
 //! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
 //! - [`manifest`]: the choice of a manifest. [`resolved_image`]: what it names. [`documents`]: their JSON.
-//! - [`blobs`]: what every source can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
+//! - [`blobs`]: what every source of blobs can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
 //!   `store` (docker's and podman's own images), `registry`.
 //!
 //! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
@@ -35,8 +35,7 @@ mod resolved_image;
 mod root;
 mod store;
 
-use std::path::PathBuf;
-
+use everett_image_origin::ImageOrigin;
 use everett_remote::Access;
 
 use crate::cache::{self, Cache, Entry, Key};
@@ -50,68 +49,6 @@ pub use root::{RootDisk, RootPart};
 
 /// Maximum length of a configuration, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
-
-/// Origin of a container image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// A folder in the OCI image layout.
-    Layout {
-        /// Path of the folder.
-        path: PathBuf,
-        /// Name of the image in the layout; not needed if there is one image only.
-        tag: Option<String>,
-    },
-    /// An archive that `docker save`, `podman save` or `skopeo copy` wrote, in either format, compressed or not.
-    Archive {
-        /// Path of the file.
-        path: PathBuf,
-        /// Name of the image in the archive; not needed if there is one image only.
-        tag: Option<String>,
-    },
-    /// An image of the local Docker daemon, by name or ID.
-    Docker(String),
-    /// An image of the local podman, by name or ID.
-    Podman(String),
-    /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
-    Registry(String),
-    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. An image that is
-    /// locked came from a registry, and is always taken from there.
-    Named(String),
-    /// An image that the local Docker or podman builds.
-    Built(Build),
-}
-
-/// Instructions for building an image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Build {
-    /// Folder with the sources.
-    pub context: PathBuf,
-    /// Path of the Dockerfile; `None` for the one in the context.
-    pub file: Option<PathBuf>,
-    /// Build arguments; one without a value is taken from the environment.
-    pub arguments: Vec<(String, Option<String>)>,
-    /// Stage at which the build ends.
-    pub target: Option<String>,
-    /// Name that the image gets.
-    pub name: String,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let with_tag = |f: &mut std::fmt::Formatter<'_>, path: &PathBuf, tag: &Option<String>| {
-            write!(f, "{}", path.display())?;
-            tag.as_ref().map_or(Ok(()), |tag| write!(f, ":{tag}"))
-        };
-        match self {
-            Source::Layout { path, tag } | Source::Archive { path, tag } => with_tag(f, path, tag),
-            Source::Docker(name) => write!(f, "docker-daemon:{name}"),
-            Source::Podman(name) => write!(f, "containers-storage:{name}"),
-            Source::Registry(name) => write!(f, "docker://{name}"),
-            Source::Named(name) => f.write_str(name),
-            Source::Built(build) => write!(f, "{} (built from {})", build.name, build.context.display()),
-        }
-    }
-}
 
 /// A container image that machines can boot.
 #[derive(Debug, Clone)]
@@ -180,36 +117,36 @@ fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
     ImageConfig::parse(&text)
 }
 
-/// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
+/// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds since
 /// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before. Registries are
 /// asked through `access`.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
 pub fn get(
-    source: &Source,
+    origin: &ImageOrigin,
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
     access: &dyn Access,
     progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Error> {
-    let named = |problem: Problem| Error { image: source.to_string(), problem };
-    made(source, locked, time_s, cache, access, progress).map_err(named)
+    let named = |problem: Problem| Error { image: origin.to_string(), problem };
+    made(origin, locked, time_s, cache, access, progress).map_err(named)
 }
 
-/// Returns the configuration of a source's image, without its layers if the source can leave them out. Docker and podman
+/// Returns the configuration of an origin's image, without its layers if the origin can leave them out. Docker and podman
 /// copy the whole image.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn config_of(source: &Source, cache: &Cache, access: &dyn Access) -> Result<ImageConfig, Error> {
-    let named = |problem: Problem| Error { image: source.to_string(), problem };
-    Opened::new(source, None, access).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
+pub fn config_of(origin: &ImageOrigin, cache: &Cache, access: &dyn Access) -> Result<ImageConfig, Error> {
+    let named = |problem: Problem| Error { image: origin.to_string(), problem };
+    Opened::new(origin, None, access).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
 }
 
 fn made(
-    source: &Source,
+    origin: &ImageOrigin,
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
@@ -217,7 +154,7 @@ fn made(
     progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Problem> {
     progress.at(Stage::Image, 0, 0);
-    let mut opened = Opened::new(source, locked, access)?;
+    let mut opened = Opened::new(origin, locked, access)?;
     let (config_entry, config) = opened.config_read(cache)?;
     let mut layers = Vec::new();
     let total = config.diff_ids.len() as u64;
@@ -237,10 +174,10 @@ fn made(
     Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
-/// A source, opened as far as was necessary.
+/// An origin, opened as far as was necessary.
 struct Opened {
-    source: Source,
-    /// Key of the configuration in the cache. A source without one is always read.
+    origin: ImageOrigin,
+    /// Key of the configuration in the cache. An origin without one is always read.
     key: Option<Key>,
     found: Option<(Box<dyn Blobs>, ResolvedImage)>,
     /// The registry, before the image is looked for in it.
@@ -250,24 +187,24 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(source: &Source, locked: Option<&str>, access: &dyn Access) -> Result<Self, Problem> {
+    fn new(origin: &ImageOrigin, locked: Option<&str>, access: &dyn Access) -> Result<Self, Problem> {
         let mut opened =
-            Opened { source: source.clone(), key: None, found: None, registry: None, pinned: None };
-        if let Source::Named(name) = source {
+            Opened { origin: origin.clone(), key: None, found: None, registry: None, pinned: None };
+        if let ImageOrigin::Named(name) = origin {
             opened.choose(name, locked.is_some());
         }
-        if let Source::Built(build) = source {
-            opened.source = match store::build(build)? {
-                store::Program::Docker => Source::Docker(build.name.clone()),
-                store::Program::Podman => Source::Podman(build.name.clone()),
+        if let ImageOrigin::Built(build) = origin {
+            opened.origin = match store::build(build)? {
+                store::Program::Docker => ImageOrigin::Docker(build.name.clone()),
+                store::Program::Podman => ImageOrigin::Podman(build.name.clone()),
             };
         }
-        opened.key = match &opened.source {
-            Source::Layout { .. } | Source::Built(_) => None,
-            Source::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
-            Source::Docker(name) => Some(store::key(store::Program::Docker, name)?),
-            Source::Podman(name) => Some(store::key(store::Program::Podman, name)?),
-            Source::Registry(name) | Source::Named(name) => {
+        opened.key = match &opened.origin {
+            ImageOrigin::Layout { .. } | ImageOrigin::Built(_) => None,
+            ImageOrigin::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
+            ImageOrigin::Docker(name) => Some(store::key(store::Program::Docker, name)?),
+            ImageOrigin::Podman(name) => Some(store::key(store::Program::Podman, name)?),
+            ImageOrigin::Registry(name) | ImageOrigin::Named(name) => {
                 let mut reference = registry::Reference::parse(name)?;
                 if let (None, Some(locked)) = (&reference.digest, locked) {
                     reference.digest = Some(locked.parse()?);
@@ -283,17 +220,17 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Chooses the source of a plain name: a local store that has it, unless the lock says that it came from a registry.
+    /// Chooses the origin of a plain name: a local store that has it, unless the lock says that it came from a registry.
     fn choose(&mut self, name: &str, is_locked: bool) {
         if is_locked {
             return;
         }
-        for (program, source) in [
-            (store::Program::Docker, Source::Docker(name.to_owned())),
-            (store::Program::Podman, Source::Podman(name.to_owned())),
+        for (program, origin) in [
+            (store::Program::Docker, ImageOrigin::Docker(name.to_owned())),
+            (store::Program::Podman, ImageOrigin::Podman(name.to_owned())),
         ] {
             if store::key(program, name).is_ok() {
-                self.source = source;
+                self.origin = origin;
                 return;
             }
         }
@@ -335,14 +272,18 @@ impl Opened {
 
     fn found(&mut self, cache: &Cache) -> Result<&mut (Box<dyn Blobs>, ResolvedImage), Problem> {
         if self.found.is_none() {
-            let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.source {
-                Source::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),
-                Source::Archive { path, tag } => {
+            let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.origin {
+                ImageOrigin::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),
+                ImageOrigin::Archive { path, tag } => {
                     (Box::new(archive::Archive::open(path, cache)?), tag.as_deref())
                 }
-                Source::Docker(name) => (Box::new(store::save(store::Program::Docker, name, cache)?), None),
-                Source::Podman(name) => (Box::new(store::save(store::Program::Podman, name, cache)?), None),
-                Source::Registry(_) | Source::Named(_) | Source::Built(_) => {
+                ImageOrigin::Docker(name) => {
+                    (Box::new(store::save(store::Program::Docker, name, cache)?), None)
+                }
+                ImageOrigin::Podman(name) => {
+                    (Box::new(store::save(store::Program::Podman, name, cache)?), None)
+                }
+                ImageOrigin::Registry(_) | ImageOrigin::Named(_) | ImageOrigin::Built(_) => {
                     (Box::new(self.registry.take().ok_or(Problem::NoImage)?), None)
                 }
             };

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use everett_explorer::run::Header;
 use everett_finding_file::{Content, Manifest, Source, write};
 use everett_guest_image::Cache;
+use everett_image_origin::{ImageBuild, ImageOrigin};
+use everett_world_file::World;
 use everett_world_file::seal::{Blob, Inputs, Named, Seal, SealedContainer, SealedImages, SealedPath};
-use everett_world_file::{Build, ContainerImage, World};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -338,18 +339,18 @@ fn parts_that_only_this_host_has_are_named() {
         part(&world)
     };
     let name = || "it".to_owned();
-    assert_eq!(image(ContainerImage::Registry(name())), None);
-    assert_eq!(image(ContainerImage::Named("locked".to_owned())), None);
+    assert_eq!(image(ImageOrigin::Registry(name())), None);
+    assert_eq!(image(ImageOrigin::Named("locked".to_owned())), None);
     let store = Some("the image it of its local store".to_owned());
-    assert_eq!(image(ContainerImage::Named(name())), store);
-    assert_eq!(image(ContainerImage::Docker(name())), store);
-    assert_eq!(image(ContainerImage::Podman(name())), store);
+    assert_eq!(image(ImageOrigin::Named(name())), store);
+    assert_eq!(image(ImageOrigin::Docker(name())), store);
+    assert_eq!(image(ImageOrigin::Podman(name())), store);
     let file = Some("the image /i".to_owned());
-    assert_eq!(image(ContainerImage::Layout { path: "/i".into(), tag: None }), file);
-    assert_eq!(image(ContainerImage::Archive { path: "/i".into(), tag: None }), file);
+    assert_eq!(image(ImageOrigin::Layout { path: "/i".into(), tag: None }), file);
+    assert_eq!(image(ImageOrigin::Archive { path: "/i".into(), tag: None }), file);
     let context = "/sources".into();
-    let build = Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
-    assert_eq!(image(ContainerImage::Built(build)), Some("the image it, which it builds".to_owned()));
+    let build = ImageBuild { context, file: None, arguments: Vec::new(), target: None, name: name() };
+    assert_eq!(image(ImageOrigin::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
 /// Returns a seal with one file for everything.

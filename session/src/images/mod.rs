@@ -15,17 +15,18 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use everett_guest_image::cache::Entry;
 use everett_guest_image::lock::{Lock, LockedImage};
-use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
+use everett_guest_image::oci::{self, ContainerImage};
 use everett_guest_image::{
     BuildProgress, Cache, ImageSpec, KernelSource, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
 use everett_host::interrupt::Interrupt;
 use everett_host::time::{Stopwatch, unix_s};
+use everett_image_origin::ImageOrigin;
 use everett_input::units::{show_bytes, show_duration_ns};
 use everett_remote::Access;
 use everett_world_file::init::ImageFacts;
 use everett_world_file::seal::SealedImages;
-use everett_world_file::{ContainerImage, Node, Root, World};
+use everett_world_file::{Node, Root, World};
 use tempfile::NamedTempFile;
 
 use crate::guest::containers::{self, NodeImage};
@@ -158,7 +159,7 @@ struct Containers {
 /// A container image with its nodes.
 pub(crate) struct Made {
     pub(crate) name: String,
-    pub(crate) image: ContainerOf,
+    pub(crate) image: ContainerImage,
     pub(crate) nodes: Vec<String>,
 }
 
@@ -176,26 +177,25 @@ impl Containers {
             return Ok(containers);
         }
         let lock = lock.map(Lock::read).transpose()?.flatten();
-        let mut known: BTreeMap<&ContainerImage, usize> = BTreeMap::new();
+        let mut known: BTreeMap<&ImageOrigin, usize> = BTreeMap::new();
         for node in &world.nodes {
-            let Some(wanted) = &node.image else { continue };
+            let Some(origin) = &node.image else { continue };
             let at = || format!("{}: node \"{}\"", world.file.display(), node.name);
-            let number = match known.get(wanted) {
+            let number = match known.get(origin) {
                 Some(number) => *number,
                 None => {
-                    let source = source(wanted);
-                    let name = source.to_string();
+                    let name = origin.to_string();
                     let locked = lock.as_ref().and_then(|lock| lock.image(&name));
                     if world.seal.is_some() {
-                        sealed::check_source(&source, locked.is_some()).with_context(at)?;
+                        sealed::check_origin(origin, locked.is_some()).with_context(at)?;
                     }
-                    let image = oci::get(&source, locked, world.epoch_unix_s, cache, access, progress)
+                    let image = oci::get(origin, locked, world.epoch_unix_s, cache, access, progress)
                         .with_context(at)?;
                     let pinned = image.pinned.clone();
                     let pinned = pinned.map(|digest| LockedImage { name: name.clone(), digest });
                     containers.pinned.extend(pinned);
                     containers.made.push(Made { name, image, nodes: Vec::new() });
-                    known.insert(wanted, containers.made.len() - 1);
+                    known.insert(origin, containers.made.len() - 1);
                     containers.made.len() - 1
                 }
             };
@@ -215,7 +215,7 @@ impl Containers {
 }
 
 /// Returns a container image as the image of a node.
-fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<NodeImage> {
+fn node_image(name: &str, image: &ContainerImage, node: &Node) -> anyhow::Result<NodeImage> {
     let node_image = NodeImage {
         name: name.to_owned(),
         disk: image.disk.clone(),
@@ -235,30 +235,11 @@ fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<No
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn facts(image: &ContainerImage, access: &dyn Access) -> anyhow::Result<ImageFacts> {
+pub fn facts(origin: &ImageOrigin, access: &dyn Access) -> anyhow::Result<ImageFacts> {
     let cache = Cache::of_user()?;
     let _gate = cache.enter()?;
-    let config = oci::config_of(&source(image), &cache, access)?;
+    let config = oci::config_of(origin, &cache, access)?;
     Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
-}
-
-/// Returns the source of a node's image.
-fn source(image: &ContainerImage) -> oci::Source {
-    match image.clone() {
-        ContainerImage::Layout { path, tag } => oci::Source::Layout { path, tag },
-        ContainerImage::Archive { path, tag } => oci::Source::Archive { path, tag },
-        ContainerImage::Docker(name) => oci::Source::Docker(name),
-        ContainerImage::Podman(name) => oci::Source::Podman(name),
-        ContainerImage::Registry(name) => oci::Source::Registry(name),
-        ContainerImage::Named(name) => oci::Source::Named(name),
-        ContainerImage::Built(build) => oci::Source::Built(oci::Build {
-            context: build.context,
-            file: build.file,
-            arguments: build.arguments,
-            target: build.target,
-            name: build.name,
-        }),
-    }
 }
 
 fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<Image> {

@@ -12,8 +12,9 @@ use anyhow::{Context, anyhow, bail};
 use everett_guest_image::cache::Entry;
 use everett_guest_image::image;
 use everett_guest_image::lock::Lock;
-use everett_guest_image::oci::{self, ContainerImage, ImageFiles};
+use everett_guest_image::oci::{ContainerImage, ImageFiles};
 use everett_guest_image::{Cache, apt};
+use everett_image_origin::ImageOrigin;
 use everett_input::file as input;
 use everett_world_file::World;
 use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages};
@@ -128,12 +129,12 @@ fn digest_of(file: &mut File) -> std::io::Result<String> {
 
 /// Refuses an image that a sealed world without images would take from its host: building it would run commands of a
 /// stranger.
-pub(super) fn check_source(source: &oci::Source, is_locked: bool) -> anyhow::Result<()> {
-    match source {
-        oci::Source::Registry(_) => Ok(()),
-        oci::Source::Named(_) if is_locked => Ok(()),
+pub(super) fn check_origin(origin: &ImageOrigin, is_locked: bool) -> anyhow::Result<()> {
+    match origin {
+        ImageOrigin::Registry(_) => Ok(()),
+        ImageOrigin::Named(_) if is_locked => Ok(()),
         _ => bail!(
-            "the image {source} is not of a registry, and is not taken from this host for a finding file; export it with \
+            "the image {origin} is not of a registry, and is not taken from this host for a finding file; export it with \
              --with-images"
         ),
     }
@@ -157,6 +158,8 @@ pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use everett_image_origin::ImageBuild;
 
     use super::*;
 
@@ -235,21 +238,21 @@ mod tests {
     #[test]
     fn images_of_the_host_are_not_taken_for_a_finding_file() {
         let name = || "it".to_owned();
-        check_source(&oci::Source::Registry(name()), false).unwrap();
-        check_source(&oci::Source::Named(name()), true).unwrap();
+        check_origin(&ImageOrigin::Registry(name()), false).unwrap();
+        check_origin(&ImageOrigin::Named(name()), true).unwrap();
         let context = "/sources".into();
-        let build = oci::Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
-        for source in [
-            oci::Source::Named(name()),
-            oci::Source::Docker(name()),
-            oci::Source::Podman(name()),
-            oci::Source::Layout { path: "/i".into(), tag: None },
-            oci::Source::Archive { path: "/i".into(), tag: None },
-            oci::Source::Built(build.clone()),
+        let build = ImageBuild { context, file: None, arguments: Vec::new(), target: None, name: name() };
+        for origin in [
+            ImageOrigin::Named(name()),
+            ImageOrigin::Docker(name()),
+            ImageOrigin::Podman(name()),
+            ImageOrigin::Layout { path: "/i".into(), tag: None },
+            ImageOrigin::Archive { path: "/i".into(), tag: None },
+            ImageOrigin::Built(build.clone()),
         ] {
-            let error = check_source(&source, false).unwrap_err().to_string();
+            let error = check_origin(&origin, false).unwrap_err().to_string();
             assert!(error.contains("is not taken from this host for a finding file"), "{error}");
         }
-        assert!(check_source(&oci::Source::Built(build), true).is_err(), "a lock does not make a build safe");
+        assert!(check_origin(&ImageOrigin::Built(build), true).is_err(), "a lock does not make a build safe");
     }
 }

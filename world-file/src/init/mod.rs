@@ -28,7 +28,9 @@ mod unit;
 
 use std::path::{Path, PathBuf};
 
-use crate::{ContainerImage, World};
+use everett_image_origin::ImageOrigin;
+
+use crate::World;
 
 pub use elf::ElfError;
 pub use error::Error;
@@ -72,7 +74,7 @@ pub enum Machines {
     /// Machines with a container image.
     Image {
         /// The image.
-        image: ContainerImage,
+        image: ImageOrigin,
         /// The image in the operator's words.
         text: String,
         /// What it says about its process.
