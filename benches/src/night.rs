@@ -18,6 +18,7 @@ use everett_explorer::run::{
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
 use everett_input::units::write_duration_ns;
+use everett_streams::Seed;
 
 use crate::host::resident_bytes;
 
@@ -51,7 +52,7 @@ pub fn header(strategy: StrategyKind) -> Header {
         image: "0".to_owned(),
         world_file: "scripted.toml".to_owned(),
         world: serde_json::json!({}),
-        seed: 1,
+        seed: Seed::new(1),
         strategy: StrategyName(strategy.name().to_owned()),
         in_flight: IN_FLIGHT,
         root_ns: ROOT_NS,
@@ -131,7 +132,7 @@ impl Scripted {
         branches: u64,
     ) -> Result<Outcome, ExpeditionError<String>> {
         let aim = Aim {
-            seed: 1,
+            seed: Seed::new(1),
             root_ns: ROOT_NS,
             in_flight: NonZero::new(IN_FLIGHT).unwrap_or(NonZero::<u32>::MIN),
             strategy: strategy.strategy(),

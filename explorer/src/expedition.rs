@@ -8,6 +8,8 @@
 use std::collections::BTreeSet;
 use std::num::NonZero;
 
+use everett_streams::Seed;
+
 use crate::coverage::Dictionary;
 use crate::run::limits::FINDINGS_MAX;
 use crate::run::{Hit, Journal, MergeInput, Merged, Record, RecordProblem, RunError, Stray, Why};
@@ -83,7 +85,7 @@ pub struct SearchProgress {
 #[derive(Debug)]
 pub struct Aim<S> {
     /// Seed of all choices.
-    pub seed: u64,
+    pub seed: Seed,
     /// Time of the root moment, in nanoseconds of vtime.
     pub root_ns: u64,
     /// K, the number of branches that may be chosen before the first one's result is known.

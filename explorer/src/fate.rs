@@ -6,7 +6,7 @@
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
 use everett_fault::PPM;
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{Lineage, Owner, Purpose, Seed, Streams};
 
 use crate::config::ExploreConfig;
 use crate::plan::draw::numbers::below;
@@ -26,7 +26,7 @@ pub struct Fates<'w> {
     /// Names of the world, i.e. the possible targets of faults.
     pub names: &'w Names,
     /// Seed of the exploration.
-    pub seed: u64,
+    pub seed: Seed,
     /// Virtual time of the root moment, in nanoseconds.
     pub root_ns: u64,
 }
@@ -116,7 +116,7 @@ mod tests {
             let strategy = if pct { StrategyKind::Pct } else { StrategyKind::Novelty };
             let explore = ExploreConfig { horizon: Span::s(60), swarm, strategy, ..ExploreConfig::default() };
             let (faults, names) = (FaultConfig::default(), names());
-            let fates = Fates { explore: &explore, faults: &faults, names: &names, seed, root_ns: ROOT_NS };
+            let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(seed), root_ns: ROOT_NS };
             let path = path(&children, explore.segment.0);
             let (plan, parent) = (fates.plan(&path), fates.plan(&path.parent().unwrap()));
             let from_ns = (children.len() as u64 - 1) * explore.segment.0;
@@ -135,11 +135,15 @@ mod tests {
     fn children_of_a_moment_have_different_faults() {
         let explore = ExploreConfig { horizon: Span::s(60), ..ExploreConfig::default() };
         let (faults, names) = (FaultConfig::default(), names());
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let fates =
+            Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(1), root_ns: ROOT_NS };
         let plan = |children: &[u64]| fates.plan(&path(children, explore.segment.0));
         assert_ne!(plan(&[1]), plan(&[2]));
         assert_ne!(plan(&[1, 1]), plan(&[1, 2]));
-        assert_ne!(plan(&[1, 1]), Fates { seed: 2, ..fates }.plan(&path(&[1, 1], explore.segment.0)));
+        assert_ne!(
+            plan(&[1, 1]),
+            Fates { seed: Seed::new(2), ..fates }.plan(&path(&[1, 1], explore.segment.0))
+        );
         let kinds = |children: &[u64]| {
             let entries = plan(children).entries().to_vec();
             let kind = |entry: crate::plan::Entry| match entry.what {
@@ -156,7 +160,8 @@ mod tests {
     fn branches_end_on_the_grid_and_at_the_horizon() {
         let explore = ExploreConfig { horizon: Span::s(5), ..ExploreConfig::default() };
         let (faults, names) = (FaultConfig::default(), names());
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let fates =
+            Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(1), root_ns: ROOT_NS };
         let end = |children: &[u64]| fates.end(&path(children, explore.segment.0)).unwrap();
         assert_eq!((end(&[1]).at_ns, end(&[1]).open), (ROOT_NS + 2_000_000_000, true));
         assert_eq!(end(&[1, 1, 1]), End { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });

@@ -2,6 +2,7 @@
 //! the others.
 //!
 //! - this file: [`Lineage`] and [`Streams`]
+//! - `seed`: [`Seed`] and [`BootSeed`], from which lineages are derived; `key`: the keys of streams
 //! - `owner`: the owners of streams
 //! - `purpose`: the purposes of streams
 //! - `encode`: the derivation of keys
@@ -16,42 +17,46 @@
 //! draws from these streams only.
 
 mod encode;
+mod key;
 mod owner;
 mod position;
 mod purpose;
+mod seed;
 
 use std::collections::BTreeMap;
 
 use chacha20::ChaCha20Rng;
-use chacha20::rand_core::{Rng, SeedableRng};
+use chacha20::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use encode::{Encoder, context};
+use key::Key;
 pub use owner::{Owner, OwnerKind};
 use position::Stream;
 pub use purpose::{LinkDraw, Purpose};
+pub use seed::{BootSeed, Seed};
 
 /// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led
 /// to it. A boot's root is a function of the boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lineage([u8; 32]);
+pub struct Lineage(Key);
 
 impl Lineage {
     /// Returns the lineage of a timeline without forks.
     #[must_use]
-    pub fn new(seed: u64) -> Lineage {
-        Lineage::of_seed(context::SEED, seed)
+    pub fn new(seed: Seed) -> Lineage {
+        Lineage::of_number(context::SEED, seed.number())
     }
 
     /// Returns the lineage of boots, from power-on to *ready*, at the first start and after a power loss.
     #[must_use]
-    pub fn boot(seed: u64) -> Lineage {
-        Lineage::of_seed(context::BOOT, seed)
+    pub fn boot(seed: BootSeed) -> Lineage {
+        Lineage::of_number(context::BOOT, seed.number())
     }
 
-    fn of_seed(context: &str, seed: u64) -> Lineage {
+    fn of_number(context: &str, number: u64) -> Lineage {
         let mut encoder = Encoder::new(context);
-        encoder.part(&seed.to_le_bytes());
+        encoder.part(&number.to_le_bytes());
         Lineage(encoder.key())
     }
 
@@ -59,7 +64,7 @@ impl Lineage {
     #[must_use]
     pub fn child(&self, vtime_ns: u64, child: u64) -> Lineage {
         let mut encoder = Encoder::new(context::CHILD);
-        encoder.part(&self.0);
+        encoder.part(self.0.as_bytes());
         encoder.part(&vtime_ns.to_le_bytes());
         encoder.part(&child.to_le_bytes());
         Lineage(encoder.key())
@@ -69,7 +74,7 @@ impl Lineage {
 /// Streams of one owner. After a fork, the child has new streams, from its own lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
-    key: [u8; 32],
+    key: Key,
     open: BTreeMap<Purpose, Stream>,
 }
 
@@ -78,7 +83,7 @@ impl Streams {
     #[must_use]
     pub fn new(lineage: &Lineage, owner: Owner<'_>) -> Streams {
         let mut encoder = Encoder::new(context::OWNER);
-        encoder.part(&lineage.0);
+        encoder.part(lineage.0.as_bytes());
         owner.encode(&mut encoder);
         Streams { key: encoder.key(), open: BTreeMap::new() }
     }
@@ -88,9 +93,9 @@ impl Streams {
         let key = &self.key;
         let stream = self.open.entry(purpose).or_insert_with(|| {
             let mut encoder = Encoder::new(context::PURPOSE);
-            encoder.part(key);
+            encoder.part(key.as_bytes());
             purpose.encode(&mut encoder);
-            Stream(ChaCha20Rng::from_seed(encoder.key()))
+            Stream(encoder.key().stream())
         });
         &mut stream.0
     }
@@ -103,6 +108,11 @@ impl Streams {
     /// Draws a 64-bit number.
     pub fn next_u64(&mut self, purpose: Purpose) -> u64 {
         self.get(purpose).next_u64()
+    }
+
+    /// Draws the boot seed of a machine that starts again.
+    pub fn next_boot_seed(&mut self, purpose: Purpose) -> BootSeed {
+        BootSeed::new(self.next_u64(purpose))
     }
 }
 

@@ -66,6 +66,7 @@ pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Item, Source, Table};
+use everett_streams::{BootSeed, Seed};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -77,7 +78,7 @@ pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
 /// Default seed under which machines boot. One boot serves all timelines.
-pub const BOOT_SEED: u64 = 0;
+pub const BOOT_SEED: BootSeed = BootSeed::new(0);
 
 /// Default number of times in a row that a service may end in the same way before *ready*. Then the boot fails.
 pub const START_LIMIT: u32 = 5;
@@ -128,9 +129,9 @@ pub struct World {
     pub clock: Clock,
     /// Seed to use if the command line gives none. It is not part of the world's identity, but stated beside it.
     #[serde(skip)]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// Seed under which machines boot, up to *ready*.
-    pub boot_seed: u64,
+    pub boot_seed: BootSeed,
     /// The boot fails if a service ends this many times in a row in the same way before *ready* and nothing else changes;
     /// 0 for no limit. This affects only whether a boot fails, not the state of a world that becomes ready.
     #[serde(skip)]
@@ -330,8 +331,8 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
             }
         },
     };
-    let seed = top.get("seed").map(|item| item.u64()).transpose()?;
-    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.unwrap_or(BOOT_SEED);
+    let seed = top.get("seed").map(|item| item.u64()).transpose()?.map(Seed::new);
+    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.map_or(BOOT_SEED, BootSeed::new);
     let start_limit = match top.get("start_limit") {
         None => START_LIMIT,
         Some(item) => u32::try_from(item.u64()?).unwrap_or(u32::MAX),

@@ -51,7 +51,7 @@ fn node_error(lines: &str) -> String {
 fn a_full_world() {
     let world = read_text(GOOD).unwrap();
     assert_eq!(world.epoch_unix_s, 1_767_225_600);
-    assert_eq!((world.seed, world.boot_seed), (Some(7), 3));
+    assert_eq!((world.seed, world.boot_seed), (Some(Seed::new(7)), BootSeed::new(3)));
     assert_eq!(world.image.cmdline, "quiet");
     let Root::Packages { suite, packages } = &world.image.root else { panic!("{:?}", world.image.root) };
     assert_eq!((suite.as_str(), packages.len()), ("bookworm", 2));
@@ -132,7 +132,7 @@ fn a_small_world_has_defaults() {
     assert_eq!(world.nodes[0].memory_bytes, node::MEMORY_BYTES_DEFAULT);
     assert_eq!(world.nodes[0].services[0].name, "sleep");
     assert_eq!(world.clock, Clock::Insn);
-    assert_eq!((world.seed, world.boot_seed), (None, 0));
+    assert_eq!((world.seed, world.boot_seed), (None, BootSeed::new(0)));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use everett_session::explore::resource_use::Quarter;
 use everett_session::explore::worker_pool::Before;
 use everett_session::machines::engines::Engine;
 use everett_session::world::identity::check_version;
+use everett_streams::Seed;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
 
@@ -45,7 +46,7 @@ pub struct Args {
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// The run directory [default: run in the current folder]
     #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
     pub output: PathBuf,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use everett_explorer::run::{Header, Journal, Merged, Reading, Why};
+use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -55,7 +56,7 @@ impl Lab {
             machine_version: "1".to_owned(),
             identity: identity.to_owned(),
             world_file: self.path("w.toml").display().to_string(),
-            seed: 7,
+            seed: Seed::new(7),
             root_ns: 1_000,
             segment_ns: 2_000_000_000,
             horizon_ns: 30_000_000_000,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use everett_explorer::run::{Header, Hit, Journal, Reading, Why};
+use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ fn header() -> Header {
     Header {
         identity: "0".to_owned(),
         world_file: "/nowhere/w.toml".to_owned(),
-        seed: 7,
+        seed: Seed::new(7),
         root_ns: 1_000,
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,

@@ -22,6 +22,7 @@ use everett_session::run::booted::{self, Wanted as Parts};
 use everett_session::run::launch::Launcher;
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
+use everett_streams::Seed;
 use everett_vmm::leak::Leak;
 
 use crate::support::{everett_in, image, launcher_of, shown};
@@ -109,7 +110,7 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;
-    Setting::new(launcher, &booted, points, digest, 3).expect("a setting")
+    Setting::new(launcher, &booted, points, digest, Seed::new(3)).expect("a setting")
 }
 
 struct Nobody;

@@ -21,6 +21,7 @@ use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
 use everett_session::world::timeline::restart_point::RestartPoint;
 use everett_session::world::timeline::{Faults, Timeline};
+use everett_streams::Seed;
 use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::Step;
 use everett_vmm::world::Captured;
@@ -144,7 +145,7 @@ pub(crate) fn run_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
 /// Returns a job of `runs` runs of the test world under a seed.
 pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32) -> Job {
     let jobs = NonZero::new(2).expect("not zero");
-    Job { launcher: launcher(options), seed, duration_ns, runs, jobs }
+    Job { launcher: launcher(options), seed: Seed::new(seed), duration_ns, runs, jobs }
 }
 
 /// Runs a shell script on the machine; returns the stop and the events.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use everett_streams::Lineage;
+use everett_streams::{Lineage, Seed};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of forks in a path.
@@ -67,7 +67,7 @@ impl Path {
 
     /// Returns the lineage of the timeline at the path's end, for a root moment that began under `seed`.
     #[must_use]
-    pub fn lineage(&self, seed: u64) -> Lineage {
+    pub fn lineage(&self, seed: Seed) -> Lineage {
         self.0.iter().fold(Lineage::new(seed), |lineage, fork| lineage.child(fork.vtime_ns, fork.child))
     }
 

@@ -10,6 +10,7 @@ use everett_explorer::run::{
     Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, Span,
     StrategyName, Why,
 };
+use everett_streams::Seed;
 use serde_json::json;
 
 use crate::data::{Data, Different, Edges, Recordings, Run, Sources};
@@ -34,7 +35,7 @@ pub(super) fn header(word: &str) -> Header {
                 { "name": "fail-over", "sometimes": "switch" },
             ],
         }),
-        seed: 7,
+        seed: Seed::new(7),
         strategy: StrategyName("novelty".to_owned()),
         in_flight: 8,
         root_ns: ROOT_NS,

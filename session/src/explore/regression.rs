@@ -15,6 +15,7 @@ use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Fork, Path};
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::path_runner::Route;
@@ -41,7 +42,7 @@ pub struct Regression {
     /// Digest of its trail; a replay has the same digest as long as world and image are unchanged.
     pub trail: String,
     /// Seed.
-    pub seed: u64,
+    pub seed: Seed,
     /// Path of the timeline: its forks.
     pub path: Path,
     /// Length of the workload after *ready*, in nanoseconds of vtime.
@@ -287,7 +288,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
-        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(1);
+        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(Seed::new(1));
         let mut explored = load();
         explored.explore.strategy = StrategyKind::Pct;
         explored.explore.checks = Some(500_000);
@@ -343,7 +344,7 @@ mod tests {
             world: "w.toml".into(),
             timeline: "e3:0:0/".to_owned(),
             trail: String::new(),
-            seed: 0,
+            seed: Seed::default(),
             path: Path::default(),
             for_ns: 1,
             checked: true,

@@ -118,6 +118,8 @@ fn lost(loss: &Loss) -> String {
 
 #[cfg(test)]
 mod tests {
+    use everett_streams::Seed;
+
     use super::*;
 
     fn plain(what: What) -> String {
@@ -141,7 +143,7 @@ mod tests {
         let finding = What::Finding { property: "agent failure".to_owned(), text: "gone".to_owned() };
         assert_eq!(plain(finding), "   1.500000000 FOUND        gone");
         assert_eq!(
-            plain(What::Begin { seed: 7 }),
+            plain(What::Begin { seed: Seed::new(7) }),
             "   1.500000000 world        the timeline begins under seed 7"
         );
         let assertion = |hit, condition| {

@@ -15,6 +15,7 @@ use std::thread;
 use everett_cpu::CacheConfig;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::wire::log::Step;
@@ -39,7 +40,7 @@ pub struct Job {
     /// Launcher from which every run starts.
     pub launcher: Launcher,
     /// Seed of all runs.
-    pub seed: u64,
+    pub seed: Seed,
     /// Nanoseconds of vtime from *ready* to the checks.
     pub duration_ns: u64,
     /// Number of runs.

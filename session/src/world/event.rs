@@ -2,6 +2,7 @@
 
 use everett_cpu::Hit;
 use everett_protocol::{Exit, Stream};
+use everett_streams::Seed;
 use everett_vmm::disk::PowerLoss;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,7 @@ pub enum What {
     /// The timeline begins under a seed: from here on, everything that Everett and the guest draw follows from it.
     Begin {
         /// The seed.
-        seed: u64,
+        seed: Seed,
     },
     /// A driver, a check or a test command was started.
     Start {

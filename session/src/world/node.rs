@@ -11,7 +11,7 @@ use everett_fault::Distribution;
 use everett_input::units::show_duration_ns;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
-use everett_streams::Purpose;
+use everett_streams::{Purpose, Seed};
 use everett_vmm::machine::End;
 use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
@@ -46,7 +46,7 @@ pub(super) struct Place {
     pub boot_until_ns: Option<u64>,
     /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed
     /// again.
-    pub begun: Option<u64>,
+    pub begun: Option<Seed>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds; `None` until the clock was set.
     pub wall_ns: Option<i64>,
     /// Units whose thread priorities are redrawn from time to time.
@@ -160,7 +160,7 @@ impl NodeSession {
     }
 
     /// Begins the timeline under `seed`.
-    pub(super) fn begin(&mut self, node: &mut Node, seed: u64) {
+    pub(super) fn begin(&mut self, node: &mut Node, seed: Seed) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);

@@ -79,7 +79,7 @@ pub struct MomentInfo {
     pub label: String,
     /// vtime since boot, in nanoseconds.
     pub vtime: u64,
-    /// Seed of the timeline.
+    /// Number of the timeline's seed or, before the timeline begins, of its boot seed.
     pub seed: u64,
     /// Identifier of the machines that the moment was taken of. The caller makes and compares it.
     pub key: [u8; 32],

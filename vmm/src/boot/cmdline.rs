@@ -14,7 +14,7 @@ use crate::layout::CMDLINE_BYTES_MAX;
 ///   another HZ).
 /// - `mitigations=off cryptomgr.notests=1`: these cost time and have no effect in a simulated CPU; most instructions
 ///   of a stock boot are crypto self-tests. A later argument can switch both back on.
-/// - `random.trust_bootloader=on`: the boot seed comes from the world's entropy stream and initialises the kernel's
+/// - `random.trust_bootloader=on`: the kernel's seed comes from the world's entropy stream and initialises the kernel's
 ///   generator.
 /// - `pci=off`: this machine has no PCI, so configuration ports are not probed for it.
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \

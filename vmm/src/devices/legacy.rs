@@ -4,7 +4,7 @@
 //! HPET, too, because it has no way to find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms
 //! that are not hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of two
 //! PICs; neither ever interrupts. A kernel without a TSC also uses a PIT's count to randomise its address space. The
-//! PIT exists and stands still; the kernel mixes in the boot seed as well.
+//! PIT exists and stands still; the kernel mixes in its seed as well.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The driver's side of a transport, for tests: sets up queues in RAM and makes well-formed or malformed chains
 //! available.
 
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -24,7 +24,7 @@ pub(super) const INDIRECT: u16 = 4;
 
 /// Returns the random streams with which a rig starts.
 pub(super) fn streams() -> Streams {
-    Streams::new(&Lineage::new(1), Owner::Node("test"))
+    Streams::new(&Lineage::new(Seed::new(1)), Owner::Node("test"))
 }
 
 /// Machine around one transport.

@@ -57,7 +57,7 @@ pub use config::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, ConfigError, LATENCY_NS_MIN, LinkConfig, LinkOverride, NAME_BYTES_MAX,
     NO_LINK, PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
 };
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Streams};
 use in_flight::InFlight;
 pub use in_flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
 use link::Item;
@@ -114,16 +114,16 @@ impl PartialEq for Wire {
 impl Eq for Wire {}
 
 impl Wire {
-    /// Creates a wire on which nothing has happened. All ports have power. `seed` is the boot seed.
+    /// Creates a wire on which nothing has happened. All ports have power.
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid.
-    pub fn new(config: WireConfig, seed: u64) -> Result<Wire, ConfigError> {
+    pub fn new(config: WireConfig, boot_seed: BootSeed) -> Result<Wire, ConfigError> {
         let topology = Topology::try_from(config)?;
         let flight = InFlight::new(topology.directions());
         let state = State {
             topology,
-            streams: Streams::new(&Lineage::boot(seed), Owner::Wire),
+            streams: Streams::new(&Lineage::boot(boot_seed), Owner::Wire),
             last: (0, 0),
             now: 0,
             next_frame: 0,

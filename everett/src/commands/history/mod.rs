@@ -154,7 +154,7 @@ fn of_header(header: &Header, folder: &Path) -> anyhow::Result<Run> {
         folder: absolute(folder)?,
         world: header.world_file.clone(),
         identity: header.identity.clone(),
-        seed: header.seed,
+        seed: header.seed.number(),
         strategy: header.strategy.0.clone(),
         engine: header.engine.clone(),
         exact: header.exact,
@@ -205,7 +205,7 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
 /// True if a run's folder still holds that exploration, and not another one or none.
 fn is_there(run: &Run) -> bool {
     Header::read(Path::new(&run.folder))
-        .is_ok_and(|header| header.identity == run.identity && header.seed == run.seed)
+        .is_ok_and(|header| header.identity == run.identity && header.seed.number() == run.seed)
 }
 
 /// Returns the numbers of findings by status, as a clause. Empty if there are none.

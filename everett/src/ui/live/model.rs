@@ -10,6 +10,7 @@ use everett_explorer::search::subtrees::Subtree;
 use everett_input::text::one_line;
 use everett_session::explore::expedition::Progress;
 use everett_session::explore::working::Activity;
+use everett_streams::Seed;
 
 use super::series::Series;
 
@@ -29,7 +30,7 @@ pub(super) const SUBTREES_MAX: usize = 200;
 pub(super) struct About {
     /// Name of the world's file or folder.
     pub(super) world: String,
-    pub(super) seed: u64,
+    pub(super) seed: Seed,
     pub(super) strategy: String,
     /// Run directory.
     pub(super) run: String,

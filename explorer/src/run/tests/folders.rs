@@ -1,5 +1,7 @@
 //! Run directories: creating, ending and resuming them.
 
+use everett_streams::Seed;
+
 use super::*;
 
 #[test]
@@ -63,7 +65,7 @@ fn another_exploration_is_refused_and_untouched() {
     let mut torn = fs::read(branches(run.path())).unwrap();
     torn.pop();
     fs::write(branches(run.path()), &torn).unwrap();
-    let other = Header { seed: 8, ..header() };
+    let other = Header { seed: Seed::new(8), ..header() };
     let error = Journal::resume(run.path(), &other).unwrap_err();
     assert_eq!(
         message(&error, run.path()),

@@ -204,6 +204,7 @@ mod tests {
     use everett_explorer::config::ExploreConfig;
     use everett_explorer::plan::draw::FaultConfig;
     use everett_explorer::plan::{Names, NodeNames};
+    use everett_streams::Seed;
 
     use super::*;
 
@@ -215,7 +216,13 @@ mod tests {
         let (explore, faults) = (ExploreConfig::default(), FaultConfig::default());
         let node = |name: &str| (name.to_owned(), NodeNames { disks: 1, ..NodeNames::default() });
         let names: Names = ["a", "b", "c"].map(node).into_iter().collect();
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 7, root_ns: SECOND_NS };
+        let fates = Fates {
+            explore: &explore,
+            faults: &faults,
+            names: &names,
+            seed: Seed::new(7),
+            root_ns: SECOND_NS,
+        };
         let child = |path: Path, s: u64| path.child(Fork { vtime_ns: s * SECOND_NS, child: 1 }).unwrap();
         let path = child(child(Path::default(), 1), 5);
         let at_ns = 4 * SECOND_NS;

@@ -3,6 +3,7 @@
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{self as protocol, Bytes, Exit, LineSplitter, Operation};
+use everett_streams::Seed;
 
 use super::state::{ConversationState, DriverState, Progress};
 use super::state_error::StateError;
@@ -24,7 +25,7 @@ impl Conversation {
 
     /// Begins a timeline under `seed`; the guest's random numbers are seeded with `entropy`. No effect unless the
     /// services are ready and the timeline has not begun yet.
-    pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
+    pub fn begin(&mut self, seed: Seed, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
             self.at.seed = Some(seed);

@@ -29,6 +29,7 @@ use everett_explorer::property::builtin;
 use everett_protocol::{
     self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{Said, Word};
@@ -157,7 +158,7 @@ impl Conversation {
 
     /// Returns the seed under which it has begun, if it has.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.at.seed
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
+use everett_streams::Seed;
 
 use super::*;
 use crate::guest::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
@@ -130,7 +131,7 @@ impl Script {
     pub(super) fn up(&mut self) -> u64 {
         self.mounted();
         self.ready();
-        self.host.begin(9, vec![6; 64], self.vtime_ns);
+        self.host.begin(Seed::new(9), vec![6; 64], self.vtime_ns);
         let reseed = self.requests();
         let [Request { id, op: Operation::Reseed { entropy } }] = &reseed[..] else { panic!("{reseed:?}") };
         assert_eq!(entropy.0, [6; 64]);
@@ -265,7 +266,7 @@ fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     let mut script = Script::new();
     script.mounted();
     script.ready();
-    script.host.begin(1, vec![5; 64], 1);
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
     let reseed = script.requests();
     assert_eq!(refused(&mut script, reseed[0].id), broken("random numbers: no disk"));
     let mut script = Script::new();
@@ -399,12 +400,12 @@ fn drivers_that_do_not_end_are_named() {
 fn join_and_begin_have_effect_once_and_in_their_phase() {
     let mut script = Script::new();
     script.host.join(vec![5; 64], 1);
-    script.host.begin(1, vec![5; 64], 1);
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
     assert_eq!(script.requests(), []);
     script.up();
     script.host.join(vec![5; 64], 1);
-    script.host.begin(1, vec![5; 64], 1);
-    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(9)));
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
+    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(Seed::new(9))));
 }
 
 #[test]

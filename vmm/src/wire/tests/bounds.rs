@@ -2,6 +2,7 @@
 
 use everett_fault::PartitionMode;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
+use everett_streams::BootSeed;
 
 use super::config::Topology;
 use super::*;
@@ -64,7 +65,7 @@ fn frames_have_a_length() {
 #[test]
 fn invalid_configurations_are_refused() {
     let good = config(2, Distribution::Constant(LATENCY_NS_MIN));
-    assert!(Wire::new(good.clone(), 0).is_ok());
+    assert!(Wire::new(good.clone(), BootSeed::new(0)).is_ok());
     let why = |change: &dyn Fn(&mut WireConfig)| {
         let mut config = good.clone();
         change(&mut config);
@@ -99,17 +100,17 @@ fn invalid_configurations_are_refused() {
     // The two directions of one pair may be configured as two links.
     let mut config = good.clone();
     config.overrides = vec![link("n0", "n1", false), link("n1", "n0", false)];
-    assert!(Wire::new(config, 0).is_ok());
+    assert!(Wire::new(config, BootSeed::new(0)).is_ok());
 }
 
 /// Between deliveries, nodes run for at most the least latency of any link.
 #[test]
 fn the_lookahead_is_the_least_latency_of_any_link() {
     let mut config = config(3, Distribution::Constant(70_000));
-    assert_eq!(Wire::new(config.clone(), 0).unwrap().lookahead_ns(), 70_000);
+    assert_eq!(Wire::new(config.clone(), BootSeed::new(0)).unwrap().lookahead_ns(), 70_000);
     let link = LinkConfig { latency: Distribution::Uniform(5_000, 90_000), ..LinkConfig::default() };
     config.overrides = vec![LinkOverride { from: "n0".into(), to: "n1".into(), both_ways: true, link }];
-    assert_eq!(Wire::new(config, 0).unwrap().lookahead_ns(), 5_000);
+    assert_eq!(Wire::new(config, BootSeed::new(0)).unwrap().lookahead_ns(), 5_000);
 }
 
 /// A wire with the maximum number of ports, and one with none.

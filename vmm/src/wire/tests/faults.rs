@@ -2,6 +2,7 @@
 
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use everett_fault::{PPM, PartitionMode};
+use everett_streams::BootSeed;
 
 use super::*;
 
@@ -145,7 +146,7 @@ fn bandwidth_bounds_throughput() {
     config.link.bits_per_s = 8_000_000;
     config.link.queue_bytes = 10_000;
     for (least, fault) in [(8_000_000, 20_000_000), (2_000_000, 2_000_000)] {
-        let mut wire = Wire::new(config.clone(), 1).unwrap();
+        let mut wire = Wire::new(config.clone(), BootSeed::new(1)).unwrap();
         wire.apply(3, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 64_000_000 }, 0).unwrap();
         wire.apply(5, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: fault }, 0).unwrap();
         // 100 bytes each 20 us are 40 Mbit/s.
@@ -262,7 +263,7 @@ fn a_partition_stops_frames_that_are_in_the_queue() {
         (PartitionMode::Hold, vec![(0, 100 * MS), (1, 10 * S + 100 * MS), (2, 10 * S + 200 * MS)]),
         (PartitionMode::Drop, vec![(0, 100 * MS)]),
     ] {
-        let mut wire = Wire::new(config.clone(), 1).unwrap();
+        let mut wire = Wire::new(config.clone(), BootSeed::new(1)).unwrap();
         stream(&mut wire, 0, 3, 1);
         wire.apply(1, &NetworkFault::Partition { links: Links::all(), mode }, 150 * MS).unwrap();
         wire.heal(1, 10 * S);

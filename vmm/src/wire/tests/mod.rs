@@ -15,6 +15,7 @@ mod sound;
 mod summary;
 
 use everett_fault::{Distribution, Group, Links, NetworkFault};
+use everett_streams::BootSeed;
 
 use super::log::{Step, StepKind, Why};
 use super::*;
@@ -42,7 +43,7 @@ fn config(ports: u8, latency: Distribution) -> WireConfig {
 }
 
 fn wire(ports: u8, latency: Distribution) -> Wire {
-    Wire::new(config(ports, latency), 1).unwrap()
+    Wire::new(config(ports, latency), BootSeed::new(1)).unwrap()
 }
 
 /// Returns a frame of `len` bytes that carries `tag`.

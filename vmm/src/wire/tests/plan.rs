@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use everett_fault::PartitionMode;
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::*;
@@ -93,7 +94,7 @@ pub(super) fn plan(faults: Faults) -> impl Strategy<Value = Plan> {
 pub(super) fn plan_wire() -> Wire {
     let mut config = config(PORTS, Distribution::Uniform(10_000, 100_000));
     (config.link.bits_per_s, config.link.queue_bytes) = (500_000_000, 6_000);
-    Wire::new(config, 5).unwrap()
+    Wire::new(config, BootSeed::new(5)).unwrap()
 }
 
 pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {

@@ -1,5 +1,7 @@
 //! Nodes lose power and get it back.
 
+use everett_streams::BootSeed;
+
 use super::*;
 
 const LATENCY: u64 = 200_000;
@@ -8,7 +10,7 @@ const LATENCY: u64 = 200_000;
 fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     let mut config = config(2, Distribution::Constant(LATENCY));
     config.link.bits_per_s = 8_000_000;
-    let mut wire = Wire::new(config, 1).unwrap();
+    let mut wire = Wire::new(config, BootSeed::new(1)).unwrap();
     // 100 bytes take 100 us: two frames have left the card, the third is half sent.
     stream(&mut wire, 0, 5, 1);
     wire.detach(0, 250_000);

@@ -1,5 +1,6 @@
 //! Queues, order, and exact arrival times of frames.
 
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::*;
@@ -35,7 +36,7 @@ proptest! {
     ) {
         let mut config = config(2, Distribution::Constant(LATENCY));
         (config.link.bits_per_s, config.link.queue_bytes) = (bits_per_s, queue_bytes);
-        let mut wire = Wire::new(config, 1).unwrap();
+        let mut wire = Wire::new(config, BootSeed::new(1)).unwrap();
         let mut at = 0;
         let frames: Vec<(u64, usize)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
         let stop = stop.index(frames.len());
@@ -96,7 +97,7 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
     };
     // The second frame is half sent. It leaves when it would have left without the fault; the others take ten times
     // as long.
-    let mut wire = Wire::new(slow(), 1).unwrap();
+    let mut wire = Wire::new(slow(), BootSeed::new(1)).unwrap();
     send(&mut wire);
     let fault = NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };
     wire.apply(1, &fault, 3 * MS / 2).unwrap();
@@ -151,7 +152,7 @@ fn links_may_differ() {
         link: link(ns),
     };
     config.overrides = vec![other("n0", "n1", false, 2 * MS), other("n2", "n1", true, 3_000)];
-    let mut wire = Wire::new(config, 1).unwrap();
+    let mut wire = Wire::new(config, BootSeed::new(1)).unwrap();
     assert_eq!(wire.lookahead_ns(), 3_000);
     for port in 0..3 {
         wire.send(port, 0, frame(BROADCAST, mac(port), 60, port.into()));

@@ -3,7 +3,7 @@
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
 use everett_fault::{Distribution, Fault, Group, Links, NetworkFault, NodeFault};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -134,7 +134,7 @@ proptest! {
     ) {
         let names = world(count);
         let config = if default { FaultConfig::default() } else { busy(every, quiet) };
-        let drawn = draw(&config, &names, horizon, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan;
+        let drawn = draw(&config, &names, horizon, &mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Plan)).plan;
         let crowded = drawn.entries().iter().cloned().chain((0..crowd).map(|_| latency(0, None)));
         let plan = Plan::new(crowded.collect(), &names).unwrap_or(drawn);
         let more = entries(&names, &PctConfig::default(), from, horizon, &mut ChaCha20Rng::seed_from_u64(seed));

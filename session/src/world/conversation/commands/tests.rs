@@ -1,6 +1,7 @@
 //! Conversations with a scripted agent that has a test template.
 
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
+use everett_streams::Seed;
 
 use super::*;
 use crate::guest::agent_script::Plan;
@@ -34,7 +35,7 @@ fn up() -> Script {
     let mut script = script();
     let list = listing(&mut script);
     assert_eq!(script.answer(list, names()), []);
-    script.host.begin(9, vec![6; 64], script.vtime_ns);
+    script.host.begin(Seed::new(9), vec![6; 64], script.vtime_ns);
     let reseed = script.requests();
     assert!(!script.host.takes_commands());
     script.answer(reseed[0].id, Reply::Done);

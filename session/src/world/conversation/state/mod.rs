@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLine, Reply, Response};
+use everett_streams::Seed;
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,7 @@ pub(super) struct Progress {
     /// Running commands of the template.
     pub(super) runs: Vec<TestRun>,
     /// Seed under which it began.
-    pub(super) seed: Option<u64>,
+    pub(super) seed: Option<Seed>,
     /// vtime at which the services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
     /// vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the end of the

@@ -2,6 +2,7 @@
 
 use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Response, Stream, Unit};
 use everett_protocol::{encode_message, encode_output};
+use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::super::restarts::{Restart, Stage};
@@ -184,7 +185,7 @@ impl Run {
             Step::Garbage(bytes) => (Port::Control, bytes.clone()),
             Step::Write(bytes) => (Port::History, bytes.clone()),
             Step::Join => return self.host.join(vec![1; 64], self.vtime_ns),
-            Step::Begin(seed) => return self.host.begin(*seed, vec![2; 64], self.vtime_ns),
+            Step::Begin(seed) => return self.host.begin(Seed::new(*seed), vec![2; 64], self.vtime_ns),
             Step::End => return self.host.end(self.vtime_ns),
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);

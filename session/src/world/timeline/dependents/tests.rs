@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everett_explorer::plan::{self as fault_plan, Names, NodeNames};
+use everett_streams::{BootSeed, Seed};
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
 use everett_vmm::machine::{CardConfig, Until};
@@ -39,7 +40,7 @@ fn timeline(after: [Vec<After>; 3]) -> Timeline {
         config.cards.push(CardConfig { mac, wire: Wire::Attached });
         EngineOptions::default().machine(config).unwrap()
     };
-    let world = World::new(NODES.map(machine).into(), WireConfig::default(), 0).unwrap();
+    let world = World::new(NODES.map(machine).into(), WireConfig::default(), BootSeed::new(0)).unwrap();
     let stop = Stop { grace_ns: 10 * MS, ..plan().stop };
     let plans = NODES.into_iter().zip(after);
     let plans = plans.map(|(node, after)| Plan { node: node.to_owned(), after, stop, ..plan() });
@@ -48,7 +49,7 @@ fn timeline(after: [Vec<After>; 3]) -> Timeline {
     for session in &mut timeline.nodes {
         session.conversation.restore(driven()).unwrap();
     }
-    timeline.course.begun = Some(3);
+    timeline.course.begun = Some(Seed::new(3));
     timeline.course.stage = Stage::Running { root: 0 };
     timeline
 }

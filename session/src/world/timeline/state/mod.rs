@@ -11,7 +11,7 @@ use std::sync::Arc;
 use everett_explorer::plan::limits::LINES_MAX;
 use everett_explorer::search::{Fork, Path};
 use everett_protocol::{self as protocol, Exec, Operation, Request};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Seed, Streams};
 use everett_vmm::Trail;
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
@@ -37,9 +37,9 @@ pub(super) struct Course {
     pub trail: Trail,
     pub stage: Stage,
     /// Seed under which the timeline will begin when it is ready; `None` once it has begun.
-    pub begin_with: Option<u64>,
+    pub begin_with: Option<Seed>,
     /// Seed under which the timeline has begun.
-    pub begun: Option<u64>,
+    pub begun: Option<Seed>,
     /// Forks that the timeline has taken.
     pub path: Path,
     /// Fork at the root moment, if the timeline will begin as a child of it.
@@ -74,7 +74,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
-            host: Streams::new(&Lineage::boot(0), Owner::Host),
+            host: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
             quiet: Vec::new(),
             restarts: Vec::new(),
         }
@@ -200,7 +200,7 @@ pub struct SessionState {
 impl SessionState {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.course.begun.or(self.course.begin_with)
     }
 

@@ -1,5 +1,6 @@
 //! Stored sessions, valid and damaged. That storing changes nothing is tested with guests (`everett/tests/guest`).
 
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use proptest::prelude::*;
 
@@ -39,14 +40,14 @@ fn course() -> Course {
         trail: trail(TRAIL_INTERVAL_NS, &[0, 100_000_000, 200_000_001]),
         stage: Stage::Running { root: 150_000_000 },
         begin_with: None,
-        begun: Some(9),
+        begun: Some(Seed::new(9)),
         duration_ns: Some(5),
         path: "150000000.3".parse().unwrap(),
         fork_with: None,
         command: Some(plan().checks[0].exec.clone()),
         faults: None,
         commands: None,
-        host: Streams::new(&Lineage::new(9), Owner::Host),
+        host: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
         quiet: Vec::new(),
         restarts: vec![(300_000_000, 0)],
     }
@@ -111,7 +112,7 @@ fn states_that_do_not_fit_are_refused() {
         Course { stage: Stage::Checking { root: 1, next: 2, at: 3, started: false }, ..course() },
         Course { stage: Stage::Booting, ..course() },
         Course { begun: None, ..course() },
-        Course { begin_with: Some(1), ..course() },
+        Course { begin_with: Some(Seed::new(1)), ..course() },
         Course { restarts: vec![(1, 1)], ..course() },
         Course { restarts: vec![(1, 0), (2, 0)], ..course() },
         Course { restarts: vec![(2, 0), (1, 0)], ..course() },
