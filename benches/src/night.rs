@@ -10,10 +10,10 @@ use std::path::Path;
 
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
 use everett_explorer::expedition::{
-    Aim, ExpeditionError, Job, Outcome, SearchProgress, Watch, Workers, explore,
+    Aim, ExpeditionError, Job, SearchOutcome, SearchProgress, Watch, Workers, explore,
 };
 use everett_explorer::run::{
-    Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName, Why,
+    EndReason, Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName,
 };
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
@@ -130,7 +130,7 @@ impl Scripted {
         journal: Option<&mut Journal>,
         strategy: StrategyKind,
         branches: u64,
-    ) -> Result<Outcome, ExpeditionError<String>> {
+    ) -> Result<SearchOutcome, ExpeditionError<String>> {
         let aim = Aim {
             seed: Seed::new(1),
             root_ns: ROOT_NS,
@@ -182,7 +182,7 @@ struct Nobody;
 
 impl Watch for Nobody {
     fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
+    fn at(&mut self, _: &SearchProgress) -> Option<EndReason> {
         None
     }
 }

@@ -33,7 +33,7 @@ pub struct Fates<'w> {
 
 /// End of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct BranchEnd {
     /// Virtual time of the end, in nanoseconds.
     pub at_ns: u64,
     /// True if other branches can start at the end, i.e. it lies before the horizon.
@@ -70,14 +70,14 @@ impl Fates<'_> {
 
     /// Returns the end of a path's last branch, or `None` for the root moment's empty path.
     #[must_use]
-    pub fn end(&self, path: &Path) -> Option<End> {
+    pub fn end(&self, path: &Path) -> Option<BranchEnd> {
         let last = path.forks().last()?;
         let horizon_ns = self.root_ns.saturating_add(self.explore.horizon.0);
         let at_ns = last.vtime_ns.saturating_add(self.explore.segment.0).min(horizon_ns);
         let open = at_ns < horizon_ns;
         let mut streams = Streams::new(&path.lineage(self.seed), Owner::Fates);
         let drawn = below(streams.get(Purpose::Checks), u64::from(PPM)) < u64::from(self.explore.checks());
-        Some(End { at_ns, open, checked: drawn || !open })
+        Some(BranchEnd { at_ns, open, checked: drawn || !open })
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
         );
         let kinds = |children: &[u64]| {
             let entries = plan(children).entries().to_vec();
-            let kind = |entry: crate::plan::Entry| match entry.what {
+            let kind = |entry: crate::plan::PlanEntry| match entry.what {
                 crate::plan::What::Fault(fault) => Some(fault.kind()),
                 _ => None,
             };
@@ -164,7 +164,7 @@ mod tests {
             Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(1), root_ns: ROOT_NS };
         let end = |children: &[u64]| fates.end(&path(children, explore.segment.0)).unwrap();
         assert_eq!((end(&[1]).at_ns, end(&[1]).open), (ROOT_NS + 2_000_000_000, true));
-        assert_eq!(end(&[1, 1, 1]), End { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });
+        assert_eq!(end(&[1, 1, 1]), BranchEnd { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });
         assert_eq!(fates.end(&Path::default()), None);
         let checked = (1..=800).filter(|&child| end(&[child]).checked).count();
         assert!((60..140).contains(&checked), "one in eight is followed by checks: {checked} of 800");

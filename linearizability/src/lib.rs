@@ -53,7 +53,7 @@ mod window;
 pub use cause::ViolationGroup;
 pub use check::{Budget, check};
 pub use evidence::{Evidence, Limit, Verdict};
-pub use line::Line;
+pub use line::HistoryLine;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};
 pub use problem::{Problem, Problems, Wrong};

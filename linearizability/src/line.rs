@@ -12,7 +12,7 @@ use super::problem::Wrong;
 
 /// A line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct HistoryLine {
     /// Time at which it was written, in nanoseconds of vtime.
     pub vtime_ns: u64,
     /// Node on which it was written.

@@ -4,7 +4,7 @@
 //! sees. Everything is bounded. When a port's buffer is full the run loop stops
 //! ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than lose a byte.
 
-use everett_cpu::Hit;
+use everett_cpu::WatchpointHit;
 use serde::{Deserialize, Serialize};
 
 /// Number of ports of the virtio console.
@@ -55,7 +55,7 @@ pub enum NoteEvent {
         value: Option<u64>,
     },
     /// The guest accessed bytes that a watchpoint covers.
-    Access(Hit),
+    Access(WatchpointHit),
     /// A virtio device needs a reset because of what its driver did.
     Device {
         /// The device's slot.
@@ -211,7 +211,7 @@ impl Output {
         }
     }
 
-    pub(crate) fn access(&mut self, vtime: u64, hit: Hit) {
+    pub(crate) fn access(&mut self, vtime: u64, hit: WatchpointHit) {
         self.note(vtime, NoteEvent::Access(hit));
     }
 

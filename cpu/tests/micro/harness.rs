@@ -1,7 +1,9 @@
 //! Runs a guest in every way that must not affect the result.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
+use everett_cpu::{
+    CacheConfig, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
+};
 
 use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
@@ -23,7 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) ram: Vec<u8>,
     pub(crate) requests: Vec<Request>,
     /// Accesses to the watchpoints, if they were set.
-    pub(crate) hits: Option<Vec<Hit>>,
+    pub(crate) hits: Option<Vec<WatchpointHit>>,
     /// Edges in the order of their first occurrence. `None` if the state moved between CPUs or edges were not
     /// recorded.
     pub(crate) edges: Option<Vec<Edge>>,

@@ -17,7 +17,7 @@ use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
 use everett_session::output::show;
 use everett_session::world::event::{Event, What};
 use everett_streams::Seed;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use serde::Serialize;
 
 use super::exploration::Run;
@@ -264,7 +264,7 @@ impl Watch for Tape {
         self.0.event(event);
     }
 
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         self.0.message(step);
     }
 }

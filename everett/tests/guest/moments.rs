@@ -3,7 +3,7 @@
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
-use everett_session::guest::agent_script::Plan;
+use everett_session::guest::agent_script::AgentScript;
 use everett_session::images::steps::{self, Attend};
 use everett_session::run::launch::Launcher;
 use everett_session::world::conversation::Phase;
@@ -44,11 +44,11 @@ fn shell(script: &str) -> Operation {
     Operation::Exec(exec(&["sh", "-c", script]))
 }
 
-fn mount(plan: &Plan) -> Operation {
+fn mount(plan: &AgentScript) -> Operation {
     Operation::Mount(plan.mount.clone())
 }
 
-fn join(plan: &Plan, entropy: u8) -> Operation {
+fn join(plan: &AgentScript, entropy: u8) -> Operation {
     Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
 use everett_remote_client::Online;
-use everett_session::images::{self, Image};
+use everett_session::images::{self, WorldImage};
 use everett_session::machines::EngineOptions;
 use everett_session::output::progress::Quiet;
 use everett_session::run::booted::{self, Booted, Wanted};
@@ -23,7 +23,7 @@ use everett_session::world::timeline::restart_point::RestartPoint;
 use everett_session::world::timeline::{Faults, Timeline};
 use everett_streams::Seed;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 use everett_vmm::{Digest, Trail};
 use everett_world_file as world_file;
@@ -38,8 +38,8 @@ pub(crate) fn world_file() -> PathBuf {
 }
 
 /// Returns the image of the test world. The first caller builds it.
-pub(crate) fn image() -> &'static Image {
-    static IMAGE: OnceLock<Image> = OnceLock::new();
+pub(crate) fn image() -> &'static WorldImage {
+    static IMAGE: OnceLock<WorldImage> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let world = world_file::load(&world_file()).expect("the test world");
         images::get(&Quiet, &world, &Online, &Interrupt::default()).expect("the image of the test world")
@@ -117,7 +117,7 @@ impl Watch for Keeper {
     fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
         Ok(())
     }
-    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
+    fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
     fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {

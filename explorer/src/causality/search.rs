@@ -8,7 +8,7 @@
 //!
 //! The finding itself is known, so it counts as [`ANCHOR`] futures that showed it.
 //!
-//! **Stated error.** A posterior stays valid wherever one stops. If the search ends with [`Why::Named`], the probability
+//! **Stated error.** A posterior stays valid wherever one stops. If the search ends with [`CausalityEnd::Named`], the probability
 //! that a single jump lies elsewhere is below the error, averaged over the prior. Tests hold that against simulations.
 //!
 //! **Invariant.** A batch depends only on the cuts, the limits and the results of earlier batches.
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::cuts::Cuts;
 use super::likelihood::{Evidence, rises};
 use super::log2::{exp2, log2};
-use super::result::{Count, Why};
+use super::result::{CausalityEnd, Count};
 
 /// Maximum number of futures of a search.
 pub const FUTURES_MAX: u64 = 100_000;
@@ -174,9 +174,9 @@ impl Search {
     }
 
     /// Returns the reason for the end, if the search has ended by itself.
-    pub fn over(&mut self) -> Option<Why> {
+    pub fn over(&mut self) -> Option<CausalityEnd> {
         if self.futures >= self.limits.futures {
-            return Some(Why::Futures);
+            return Some(CausalityEnd::Futures);
         }
         if self.counts.is_empty() {
             return None;
@@ -187,7 +187,7 @@ impl Search {
         let root = self.count(0);
         let is_likely = root.futures >= ROOT_MIN && 10 * root.shown >= 9 * root.futures;
         if is_likely || u128::from(posterior.none) * PPM >= posterior.total() * sure && many(0) {
-            return Some(Why::Flat);
+            return Some(CausalityEnd::Flat);
         }
         let named = posterior.gaps.iter().any(|gap| {
             u128::from(gap.mass) * PPM >= posterior.total() * sure
@@ -195,13 +195,13 @@ impl Search {
                 && many(gap.from)
                 && gap.to.is_none_or(many)
         });
-        named.then_some(Why::Named)
+        named.then_some(CausalityEnd::Named)
     }
 
     /// Returns the smallest interval that contains the jump with the wanted probability. `None` if it is not certain
     /// enough that there is a jump.
     pub fn found(&mut self) -> Option<JumpInterval> {
-        if self.over() == Some(Why::Flat) {
+        if self.over() == Some(CausalityEnd::Flat) {
             return None;
         }
         let posterior = self.posterior();

@@ -4,7 +4,7 @@
 //! is the user's page about it.
 //!
 //! - `limits`: bounds; `names`: names of a world that entries refer to
-//! - `line`: one line, from text to an [`Entry`] and back
+//! - `line`: one line, from text to an [`PlanEntry`] and back
 //! - `check`: checks of a single entry; `quiet_periods` and `conflicts`: checks of entries against each other
 //! - `problem`: errors
 //! - `events`: starts, ends and heals in the order of execution, and a cursor into them
@@ -42,7 +42,7 @@ pub use problem::{PlanError, PlanErrors, Problem};
 
 /// Entry of a plan: a fault, a heal or a quiet period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PlanEntry {
     /// Start, in nanoseconds of vtime after *ready*.
     pub at_ns: u64,
     /// Duration, in nanoseconds. If `None`, a lasting fault ends at the next heal or quiet period, or with the run.
@@ -65,7 +65,7 @@ pub enum What {
 /// Fault plan of a world.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    entries: Vec<Entry>,
+    entries: Vec<PlanEntry>,
 }
 
 impl Plan {
@@ -107,7 +107,7 @@ impl Plan {
     ///
     /// # Errors
     /// Returns all errors of the entries, at most [`limits::ERRORS_MAX`].
-    pub fn new(entries: Vec<Entry>, names: &Names) -> Result<Plan, PlanErrors> {
+    pub fn new(entries: Vec<PlanEntry>, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         for (i, entry) in entries.into_iter().enumerate() {
             if draft.errors.len() > limits::ERRORS_MAX {
@@ -124,7 +124,7 @@ impl Plan {
 
     /// Returns the entries in order. An entry's index is its id.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[PlanEntry] {
         &self.entries
     }
 
@@ -145,7 +145,7 @@ impl Plan {
 #[derive(Default)]
 struct Draft {
     /// Entries that are valid by themselves, with their lines.
-    entries: Vec<(usize, Entry)>,
+    entries: Vec<(usize, PlanEntry)>,
     /// Size of these entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
@@ -159,7 +159,7 @@ impl Draft {
         self.errors.push(PlanError { line, field: field.into(), what });
     }
 
-    fn add(&mut self, line: usize, entry: Option<Entry>, mut faulty: Faulty, names: &Names) {
+    fn add(&mut self, line: usize, entry: Option<PlanEntry>, mut faulty: Faulty, names: &Names) {
         if let Some(entry) = &entry {
             check::entry(entry, names, &mut faulty);
             // An entry that is short enough as written can be too long in canonical form, which must be readable, too.
@@ -180,7 +180,7 @@ impl Draft {
         }
         match entry {
             Some(entry) if good => self.entries.push((line, entry)),
-            Some(Entry { what: What::Fault(_), .. }) => {}
+            Some(PlanEntry { what: What::Fault(_), .. }) => {}
             _ => self.healing_unclear = true,
         }
     }

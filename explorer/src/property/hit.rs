@@ -14,7 +14,7 @@ const SIGNATURE_BYTES: usize = 8;
 /// Violation of a property on a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hit {
+pub struct PropertyHit {
     /// Name of the property.
     pub property: String,
     /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have

@@ -37,7 +37,7 @@ pub mod violation_text;
 pub use config::PropertyConfig;
 pub use event::{Event, What};
 pub use excuse::{Excuses, WATCHDOG_NS};
-pub use hit::Hit;
+pub use hit::PropertyHit;
 pub use judge::Judge;
 pub use kernel::{Trouble, trouble};
 pub use problem::{PropertyError, PropertyProblem};

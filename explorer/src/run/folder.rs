@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::end::End;
+use super::end::ExplorationEnd;
 use super::limits::HEADER_BYTES_MAX;
 use super::names::{END, TEMPORARY};
 use super::problem::RunError;
@@ -47,7 +47,7 @@ pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
 }
 
 /// Reads the end of the run, if it has ended.
-pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
+pub(super) fn read_end(run: &Path) -> Result<Option<ExplorationEnd>, RunError> {
     read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 

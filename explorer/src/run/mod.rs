@@ -71,7 +71,7 @@ mod string_table;
 mod version;
 
 pub use difference::Difference;
-pub use end::{Budget, End, Why};
+pub use end::{Budget, EndReason, ExplorationEnd};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use final_phase::{FinalPhase, Span};

@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::branches::Branches;
-use super::end::End;
+use super::end::ExplorationEnd;
 use super::evidence;
 use super::folder;
 use super::header::Header;
@@ -29,7 +29,7 @@ use crate::coverage::Dictionary;
 pub struct Reading {
     run: PathBuf,
     header: Header,
-    end: Option<End>,
+    end: Option<ExplorationEnd>,
     index: Index,
 }
 
@@ -40,7 +40,7 @@ impl Reading {
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
-        let read = |source, length, header: &Header, _: Option<&End>| {
+        let read = |source, length, header: &Header, _: Option<&ExplorationEnd>| {
             let (index, tail) = Index::of(source, length, header.schema_version, None)?;
             Ok((index, tail, ()))
         };
@@ -114,7 +114,7 @@ impl Reading {
 
     fn with<T>(
         run: &Path,
-        read: impl FnOnce(Source, u64, &Header, Option<&End>) -> Result<(Index, Tail, T), RunError>,
+        read: impl FnOnce(Source, u64, &Header, Option<&ExplorationEnd>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
         // The end is read before the records: a writer that resumes the run removes the end before it adds records.
@@ -140,7 +140,7 @@ impl Reading {
 
     /// Returns the end of the run, if it has ended.
     #[must_use]
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&ExplorationEnd> {
         self.end.as_ref()
     }
 

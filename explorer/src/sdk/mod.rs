@@ -17,7 +17,7 @@ mod problem;
 
 pub use assertion::{Assertion, AssertionKind, Location};
 pub use guidance::{Guidance, Value};
-pub use line::{Line, parse};
+pub use line::{SdkLine, parse};
 pub use problem::Problem;
 
 #[cfg(test)]

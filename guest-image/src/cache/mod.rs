@@ -85,7 +85,7 @@ impl Key {
 
 /// An intact file of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CacheEntry {
     /// Path of the file, which must not be written.
     pub path: PathBuf,
     /// Length in bytes.
@@ -160,7 +160,7 @@ impl Cache {
 
     /// Returns the entry for this key if it exists and is intact.
     #[must_use]
-    pub fn get(&self, name: &str, key: &Key) -> Option<Entry> {
+    pub fn get(&self, name: &str, key: &Key) -> Option<CacheEntry> {
         let (path, record) = self.paths(name, key);
         let record: Record = serde_json::from_slice(&fs::read(record).ok()?).ok()?;
         if fs::metadata(&path).ok()?.len() != record.bytes {
@@ -171,7 +171,7 @@ impl Cache {
             return None;
         }
         usage::touch(&path);
-        Some(Entry { path, bytes, blake3 })
+        Some(CacheEntry { path, bytes, blake3 })
     }
 
     /// Makes the entry for this key anew. `fill` writes its content.
@@ -183,7 +183,7 @@ impl Cache {
         name: &str,
         key: &Key,
         fill: impl FnOnce(&mut File) -> Result<(), E>,
-    ) -> Result<Entry, E> {
+    ) -> Result<CacheEntry, E> {
         let (path, record) = self.paths(name, key);
         let failed = |source: io::Error| Error::of(&path, source);
         let mut file = self.temporary_file()?;
@@ -196,7 +196,7 @@ impl Cache {
         // After a crash between the two renames, the old record does not match the new file: the entry is made again.
         persist(file, &path).map_err(failed)?;
         persist(beside, &record).map_err(failed)?;
-        Ok(Entry { path, bytes, blake3 })
+        Ok(CacheEntry { path, bytes, blake3 })
     }
 
     /// Returns the entry for this key. If it is missing or damaged, `fill` makes it.
@@ -208,7 +208,7 @@ impl Cache {
         name: &str,
         key: &Key,
         fill: impl FnOnce(&mut File) -> Result<(), E>,
-    ) -> Result<Entry, E> {
+    ) -> Result<CacheEntry, E> {
         match self.get(name, key) {
             Some(entry) => Ok(entry),
             None => self.put(name, key, fill),
@@ -217,7 +217,7 @@ impl Cache {
 
     /// Returns the entry with this content, which is given by its BLAKE3 in hexadecimal, if it exists and is intact.
     #[must_use]
-    pub fn content(&self, blake3: &str) -> Option<Entry> {
+    pub fn content(&self, blake3: &str) -> Option<CacheEntry> {
         self.get(CONTENT, &content_key(blake3)).filter(|entry| entry.blake3 == blake3)
     }
 
@@ -226,7 +226,7 @@ impl Cache {
     ///
     /// # Errors
     /// Returns an error if the content has another digest, cannot be read, or cannot be written.
-    pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<Entry, Error> {
+    pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<CacheEntry, Error> {
         if let Some(entry) = self.content(blake3) {
             return Ok(entry);
         }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     /// Makes or finds an entry, and counts in `made` how often it was made.
-    fn entry(cache: &Cache, made: &mut u32) -> super::Entry {
+    fn entry(cache: &Cache, made: &mut u32) -> super::CacheEntry {
         let fill = |file: &mut fs::File| {
             *made += 1;
             file.write_all(b"content").map_err(|source| Error::of("test".as_ref(), source))

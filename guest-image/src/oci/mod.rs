@@ -38,7 +38,7 @@ mod store;
 use everett_image_origin::ImageOrigin;
 use everett_remote::Access;
 
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::progress::{BuildProgress, Stage};
 use blobs::Blobs;
 use config::ImageConfig;
@@ -69,16 +69,16 @@ pub struct ContainerImage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFiles {
     /// The configuration.
-    pub config: Entry,
+    pub config: CacheEntry,
     /// The tables of the root filesystem.
-    pub tables: Entry,
+    pub tables: CacheEntry,
     /// The archives of the layers, the lowest first. A layer may occur twice.
-    pub layers: Vec<Entry>,
+    pub layers: Vec<CacheEntry>,
 }
 
 impl ContainerImage {
     /// Returns the files that the image consists of.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         let ImageFiles { config, tables, layers } = &self.files;
         layers.iter().chain([tables, config])
     }
@@ -106,12 +106,12 @@ impl ContainerImage {
 }
 
 /// Returns the digest of an image.
-fn digest_of(disk: &RootDisk, config: &Entry) -> String {
+fn digest_of(disk: &RootDisk, config: &CacheEntry) -> String {
     let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config.blake3).as_bytes());
     digest.to_hex().to_string()
 }
 
-fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
+fn read_config(entry: &CacheEntry) -> Result<ImageConfig, Problem> {
     let text = everett_input::file::read(&entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
     let text = text.map_err(|source| cache::Error::of(&entry.path, source))?;
     ImageConfig::parse(&text)
@@ -237,7 +237,7 @@ impl Opened {
     }
 
     /// Returns the entry with the configuration.
-    fn config(&mut self, cache: &Cache) -> Result<Entry, Problem> {
+    fn config(&mut self, cache: &Cache) -> Result<CacheEntry, Problem> {
         if let Some(entry) = self.key.as_ref().and_then(|key| cache.get("config", key)) {
             return Ok(entry);
         }
@@ -254,14 +254,19 @@ impl Opened {
     }
 
     /// Returns the entry with the configuration, and the configuration.
-    fn config_read(&mut self, cache: &Cache) -> Result<(Entry, ImageConfig), Problem> {
+    fn config_read(&mut self, cache: &Cache) -> Result<(CacheEntry, ImageConfig), Problem> {
         let entry = self.config(cache)?;
         let config = read_config(&entry)?;
         Ok((entry, config))
     }
 
     /// Unpacks a layer into the cache.
-    fn layer(&mut self, cache: &Cache, number: usize, diff_id: &digest::Digest) -> Result<Entry, Problem> {
+    fn layer(
+        &mut self,
+        cache: &Cache,
+        number: usize,
+        diff_id: &digest::Digest,
+    ) -> Result<CacheEntry, Problem> {
         let (blobs, found) = self.found(cache)?;
         let layer = found
             .layers

@@ -69,6 +69,6 @@ pub fn examine() -> Examination {
 /// Examines only `/dev/kvm`, with enough repetitions to catch a property that holds only most of the time.
 #[must_use]
 pub fn prove() -> Examination {
-    let kvm::Report { findings, unproven, .. } = kvm::examine(Effort::Proof);
+    let kvm::ProbeReport { findings, unproven, .. } = kvm::examine(Effort::Proof);
     Examination { findings, unproven }
 }

@@ -10,7 +10,7 @@ use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
-use everett_explorer::fate::End;
+use everett_explorer::fate::BranchEnd;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
 use everett_explorer::search::strategy::StrategyKind;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path_runner::Route;
 use super::setting::Setting;
-use super::shrink::{Shrunk, Wanted, Why};
+use super::shrink::{ShrinkEnd, Shrunk, Wanted};
 use crate::world::identity::check_timeline;
 
 /// Format version of regression files. Files of other versions are refused.
@@ -94,7 +94,7 @@ impl Regression {
             checks: Some(setting.launcher.world.explore.checks()),
             strategy: Some(setting.launcher.world.explore.strategy),
             plan: lines,
-            minimal: shrunk.why == Why::Minimal,
+            minimal: shrunk.why == ShrinkEnd::Minimal,
             property: shrunk.found.hit.property.clone(),
             text: shrunk.found.hit.text.clone(),
         })
@@ -187,7 +187,7 @@ impl Regression {
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
-        let end = End { at_ns, open: false, checked: self.checked };
+        let end = BranchEnd { at_ns, open: false, checked: self.checked };
         Route { path: from_root(&self.path, setting.root_ns), plan: Some(plan), end: Some(end) }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use everett_explorer::fate::Fates;
 use everett_explorer::plan::Plan;
-use everett_explorer::sdk::{self, Line};
+use everett_explorer::sdk::{self, SdkLine};
 use everett_explorer::search::Path;
 use everett_snapshot::Pool;
 use everett_streams::Seed;
@@ -113,7 +113,9 @@ impl Setting {
         // Violated assertions are left out, too: each timeline reports them again where it begins.
         let events = self.ready.events.iter().filter(|event| match &event.what {
             What::Kernel { .. } => false,
-            What::Sdk { text } => !matches!(sdk::parse(text), Ok(Line::Assertion(one)) if one.is_violated()),
+            What::Sdk { text } => {
+                !matches!(sdk::parse(text), Ok(SdkLine::Assertion(one)) if one.is_violated())
+            }
             _ => true,
         });
         events.for_each(|event| witness.hear(event));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use everett_guest_image::cache::Entry;
+use everett_guest_image::cache::CacheEntry;
 use everett_guest_image::lock::{Lock, LockedImage};
 use everett_guest_image::oci::{self, ContainerImage};
 use everett_guest_image::{
@@ -39,7 +39,7 @@ use crate::world::identity::Identity;
 
 /// An image in the cache.
 #[derive(Debug, Clone)]
-pub struct Image {
+pub struct WorldImage {
     /// Files that machines boot from.
     pub files: BootFiles,
     /// Digest of the whole image, in hexadecimal.
@@ -53,10 +53,10 @@ pub struct Image {
     /// Its files, as the seal of a world names them.
     pub sealed: SealedImages,
     /// Its files.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CacheEntry>,
 }
 
-impl Image {
+impl WorldImage {
     /// Adds the container images of nodes. Without any, nothing changes.
     fn add(&mut self, world: &World, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
         if images.is_empty() {
@@ -99,7 +99,7 @@ pub fn get(
     world: &World,
     access: &dyn Access,
     interrupt: &Interrupt,
-) -> anyhow::Result<Image> {
+) -> anyhow::Result<WorldImage> {
     for note in &world.notes {
         progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
     }
@@ -119,7 +119,7 @@ fn make(
     cache: &Cache,
     access: &dyn Access,
     interrupt: &Interrupt,
-) -> anyhow::Result<Image> {
+) -> anyhow::Result<WorldImage> {
     let mut spec = spec(world);
     let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(cache, interrupt);
@@ -137,7 +137,7 @@ fn make(
         progress.note(&style::paint(style::FAINT, format!("image built in {}", show_duration_ns(ns))))?;
     }
     let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
-    let entries: Vec<&Entry> = entries.into_iter().flatten().chain(containers.entries()).collect();
+    let entries: Vec<&CacheEntry> = entries.into_iter().flatten().chain(containers.entries()).collect();
     let paths: Vec<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
     cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
@@ -207,7 +207,7 @@ impl Containers {
         Ok(containers)
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         // Images share layers.
         let all = self.made.iter().flat_map(|made| made.image.entries());
         all.map(|entry| (&entry.path, entry)).collect::<BTreeMap<_, _>>().into_values()
@@ -242,10 +242,10 @@ pub fn facts(origin: &ImageOrigin, access: &dyn Access) -> anyhow::Result<ImageF
     Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
 }
 
-fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<Image> {
+fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<WorldImage> {
     let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
     let image::BuiltImage { vmlinux, initramfs, root, digest, .. } = built;
-    let entries: Vec<Entry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
+    let entries: Vec<CacheEntry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
     let sealed = sealed::of_boot(&vmlinux, &initramfs, root.as_ref(), packages);
     let root = root.map(|entry| {
@@ -255,7 +255,7 @@ fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<I
     });
     let (kernel, initramfs) = (vmlinux.path, Some(initramfs.path));
     let files = BootFiles { kernel, initramfs, root: root.transpose()?, images: BTreeMap::new() };
-    Ok(Image { files, digest, packages, bytes, lock, sealed, entries })
+    Ok(WorldImage { files, digest, packages, bytes, lock, sealed, entries })
 }
 
 /// Returns the image specification of a world. `world.lock` lies beside `world.toml`.

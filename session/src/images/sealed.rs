@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use everett_guest_image::cache::Entry;
+use everett_guest_image::cache::CacheEntry;
 use everett_guest_image::image;
 use everett_guest_image::lock::Lock;
 use everett_guest_image::oci::{ContainerImage, ImageFiles};
@@ -19,16 +19,16 @@ use everett_input::file as input;
 use everett_world_file::World;
 use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages};
 
-use super::{Image, Made, node_image, of_built};
+use super::{Made, WorldImage, node_image, of_built};
 
 /// Maximum length of a file of an image, in bytes: that of a layer.
 const IMAGE_FILE_BYTES_MAX: u64 = 16 << 30;
 
 /// Returns the seal's description of the files that machines boot from.
 pub(super) fn of_boot(
-    vmlinux: &Entry,
-    initramfs: &Entry,
-    root: Option<&Entry>,
+    vmlinux: &CacheEntry,
+    initramfs: &CacheEntry,
+    root: Option<&CacheEntry>,
     packages: usize,
 ) -> SealedImages {
     let root = root.map(blob);
@@ -47,12 +47,12 @@ pub(super) fn of_container(name: String, files: &ImageFiles, nodes: Vec<String>)
     SealedContainer { name, nodes, config: blob(&files.config), tables: blob(&files.tables), layers }
 }
 
-fn blob(entry: &Entry) -> Blob {
+fn blob(entry: &CacheEntry) -> Blob {
     Blob { blake3: entry.blake3.clone(), bytes: entry.bytes }
 }
 
 /// Returns the image of a sealed world: from the folder beside its world file, or from the cache.
-pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<Image> {
+pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<WorldImage> {
     let gate = cache.enter()?;
     let folder = seal::beside(&world.file).join(IMAGES);
     let find = |blob: &Blob| find(&folder, blob, cache);
@@ -96,7 +96,7 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
 }
 
 /// Returns a file of an image, after a check of its content.
-fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
+fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<CacheEntry> {
     let path = folder.join(&blob.blake3);
     let (mut file, metadata) = match input::open(&path) {
         Ok(opened) => opened,
@@ -118,7 +118,7 @@ fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
     if blake3 != blob.blake3 {
         bail!("{}: its content has changed; import the finding file again", path.display());
     }
-    Ok(Entry { path, bytes: metadata.len(), blake3 })
+    Ok(CacheEntry { path, bytes: metadata.len(), blake3 })
 }
 
 fn digest_of(file: &mut File) -> std::io::Result<String> {
@@ -183,7 +183,7 @@ mod tests {
             Blob { blake3, bytes: named.len() as u64 }
         }
 
-        fn find(&self, blob: &Blob) -> Result<Entry, String> {
+        fn find(&self, blob: &Blob) -> Result<CacheEntry, String> {
             find(&self.folder.path().join(IMAGES), blob, &self.cache).map_err(|error| format!("{error:#}"))
         }
     }

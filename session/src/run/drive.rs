@@ -4,7 +4,7 @@ use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 
 use crate::world::conversation::Phase;
@@ -32,7 +32,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
+    fn wire(&mut self, steps: &[FrameStep], frames: &[Captured]) -> anyhow::Result<()>;
     /// Receives the trail's next point.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ mod tests {
         fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
             Ok(())
         }
-        fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
+        fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
             Ok(())
         }
         fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ use everett_vmm::wire::{ConfigError, LinkConfig, LinkOverride, NO_LINK, WireConf
 use everett_vmm::world as vmm;
 use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
 
-use crate::guest::agent_script::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
+use crate::guest::agent_script::{AgentScript, WorldCheck, data_disk_serial, host_port, world_checks};
 use crate::guest::containers::{self, NodeImage, VOLUMES_SERIAL};
 use crate::machines::memory;
 use crate::machines::{BootFiles, EngineOptions};
@@ -235,7 +235,7 @@ impl Launcher {
 
     /// Returns the agent scripts of the nodes, for [`Timeline::resume`].
     #[must_use]
-    pub fn plans(&self) -> Vec<Plan> {
+    pub fn plans(&self) -> Vec<AgentScript> {
         let plan = |node: &Node| {
             let image = self.image(node);
             let root = if image.is_none() && self.files.root.is_none() {
@@ -247,7 +247,7 @@ impl Launcher {
                     writable_bytes: None,
                 }
             };
-            Plan::new(&self.world, node, root, image)
+            AgentScript::new(&self.world, node, root, image)
         };
         self.nodes().map(plan).collect()
     }

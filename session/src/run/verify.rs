@@ -18,7 +18,7 @@ use everett_host::time::CpuClock;
 use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 
 use crate::machines::EngineOptions;
@@ -85,7 +85,7 @@ pub struct Mismatch {
 
 /// Result of all runs.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Results of the runs that completed, by run number.
     pub runs: Vec<RunResult>,
     /// Events of run 0.
@@ -127,7 +127,11 @@ impl Job {
     ///
     /// # Errors
     /// Returns an error if a run could not be started or failed.
-    pub fn run(&self, interrupt: &Interrupt, progress: &(dyn Fn(u64, u64) + Sync)) -> anyhow::Result<Report> {
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> anyhow::Result<VerifyReport> {
         let shared = Shared {
             state: Mutex::new(State::default()),
             next_run: AtomicU32::new(0),
@@ -223,7 +227,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
 #[derive(Default)]
 struct State {
     points: Vec<(u64, Digest, u32)>,
-    report: Report,
+    report: VerifyReport,
 }
 
 struct Shared<'a> {
@@ -299,7 +303,7 @@ impl Watch for Comparer<'_> {
         Ok(())
     }
 
-    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
+    fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
 

@@ -15,7 +15,7 @@
 //! a guest may run without a counted exit or branch. The bound is measured from the last counted event, so the place
 //! where a run was stopped does not matter.
 
-use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
 
 use super::repeat::goes_on;
 use super::soft::SoftEngine;
@@ -300,7 +300,7 @@ impl Engine for CountingEngine {
     fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
         self.soft.set_watchpoints(points)
     }
-    fn take_hits(&mut self) -> Vec<Hit> {
+    fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.soft.take_hits()
     }
     fn take_edges(&mut self) -> Vec<Edge> {

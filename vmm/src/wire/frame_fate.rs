@@ -17,13 +17,13 @@ use everett_streams::{LinkDraw, Purpose, Streams};
 
 use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
-use super::log::Why;
+use super::log::DropReason;
 
 /// Drawn outcome of a frame on one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FrameFate {
     /// Reason for which it is lost, if it is.
-    pub(super) lost: Option<Why>,
+    pub(super) lost: Option<DropReason>,
     /// Latency of the link, in nanoseconds.
     pub(super) transit: u64,
     /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
@@ -101,7 +101,7 @@ pub(super) fn draw(
             Effect::Duplicate(ppm) => copies += u32::from(draws.happens(LinkDraw::Duplicate, *ppm)),
             Effect::Reorder { ppm, hold } => draws.reorder(LinkDraw::Reorder, &mut fate, *ppm, hold),
             Effect::Corrupt(ppm) => draws.corrupt(LinkDraw::Corrupt, &mut fate, *ppm, bits),
-            Effect::Drop => fate.lost = Some(Why::Partition),
+            Effect::Drop => fate.lost = Some(DropReason::Partition),
             Effect::Hold => held = true,
             Effect::Slow => slow = true,
             // The effect of these depends on the time and is not drawn.
@@ -113,7 +113,7 @@ pub(super) fn draw(
         later(&mut fate, SLOW_NS);
     }
     if lost && fate.lost.is_none() {
-        fate.lost = Some(Why::Loss);
+        fate.lost = Some(DropReason::Loss);
     }
     for _ in 0..copies {
         // The copy travels the link once more, out of order: it arrives after its original, regardless of other frames.

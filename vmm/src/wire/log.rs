@@ -4,7 +4,7 @@
 //!
 //! - DELIVER: it arrives;
 //! - DUPLICATE: an extra copy of it arrives;
-//! - DROP: it never arrives, for the reason in [`Why`];
+//! - DROP: it never arrives, for the reason in [`DropReason`];
 //! - TIMEOUT: it arrives so late that its receiver has stopped waiting, or has not arrived when the log is closed. A
 //!   frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
 //!
@@ -26,7 +26,7 @@ pub const STEPS_MAX: usize = 100_000;
 /// Outcome of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StepKind {
+pub enum FrameStepKind {
     /// It arrived.
     Deliver,
     /// An extra copy of it arrived.
@@ -34,7 +34,7 @@ pub enum StepKind {
     /// It never arrives.
     Drop {
         /// Reason of the loss.
-        why: Why,
+        why: DropReason,
     },
     /// It arrived too late, or had not arrived when the log was closed.
     Timeout,
@@ -43,7 +43,7 @@ pub enum StepKind {
 /// Reason for which a frame never arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum DropReason {
     /// A fault lost it.
     Loss,
     /// A partition dropped it.
@@ -64,9 +64,9 @@ pub enum Why {
 
 /// One move: the outcome of one frame for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct FrameStep {
     /// Outcome.
-    pub kind: StepKind,
+    pub kind: FrameStepKind,
     /// Time of the outcome, in nanoseconds of vtime.
     pub vtime: u64,
     /// Time at which the frame was sent, in nanoseconds of vtime.
@@ -88,12 +88,12 @@ pub struct Step {
 /// Steps that have not been taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    steps: Vec<Step>,
+    steps: Vec<FrameStep>,
     lost: u64,
 }
 
 impl Log {
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: FrameStep) {
         if self.steps.len() < STEPS_MAX {
             self.steps.push(step);
         } else {
@@ -101,7 +101,7 @@ impl Log {
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<Step> {
+    pub(super) fn take(&mut self) -> Vec<FrameStep> {
         let mut steps = std::mem::take(&mut self.steps);
         // Arrivals are logged in advance, before frames that are sent in the meantime.
         steps.sort_by_key(|step| step.vtime);

@@ -61,7 +61,7 @@ use everett_streams::{BootSeed, Lineage, Owner, Streams};
 use in_flight::InFlight;
 pub use in_flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
 use link::Item;
-use log::{Log, Step, StepKind, Why};
+use log::{DropReason, FrameStep, FrameStepKind, Log};
 use summary::Summary;
 use switch::Table;
 pub use switch::{HEADER_BYTES, MACS_PER_PORT_MAX};
@@ -173,7 +173,7 @@ impl Wire {
     }
 
     /// Takes the steps of the log since the last call, in the order of vtime.
-    pub fn take_steps(&mut self) -> Vec<Step> {
+    pub fn take_steps(&mut self) -> Vec<FrameStep> {
         self.log.take()
     }
 
@@ -189,7 +189,7 @@ impl Wire {
         let late = flight.way().map(|(_, item)| item).filter(|item| is_late(item.sent_at, at));
         let open = flight.held_back.iter().chain(flight.held_up.iter()).chain(late).filter(|item| !item.copy);
         for item in open {
-            self.log.push(step(item, at, StepKind::Timeout));
+            self.log.push(step(item, at, FrameStepKind::Timeout));
         }
     }
 
@@ -210,9 +210,9 @@ impl Wire {
     }
 
     /// Logs that an item never arrives. The loss of an extra copy is not logged.
-    fn lose(&mut self, item: &Item, at: u64, why: Why) {
+    fn lose(&mut self, item: &Item, at: u64, why: DropReason) {
         if !item.copy {
-            self.log.push(step(item, at, StepKind::Drop { why }));
+            self.log.push(step(item, at, FrameStepKind::Drop { why }));
         }
     }
 }
@@ -221,8 +221,8 @@ fn is_late(sent_at: u64, at: u64) -> bool {
     at.saturating_sub(sent_at) >= log::TIMEOUT_NS
 }
 
-fn step(item: &Item, vtime: u64, kind: StepKind) -> Step {
-    Step {
+fn step(item: &Item, vtime: u64, kind: FrameStepKind) -> FrameStep {
+    FrameStep {
         kind,
         vtime,
         sent_at: item.sent_at,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use everett_explorer::run::{Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_input::text::one_line;
-use everett_session::explore::expedition::Progress;
+use everett_session::explore::expedition::ExplorationProgress;
 use everett_session::explore::working::Activity;
 use everett_streams::Seed;
 
@@ -120,7 +120,7 @@ pub(super) struct Model {
     pub(super) about: About,
     /// Host time since the start, in seconds.
     pub(super) seconds: f64,
-    pub(super) progress: Progress,
+    pub(super) progress: ExplorationProgress,
     /// Branches that this process ran, over time.
     pub(super) run: Series,
     /// Abstract states, over time.
@@ -226,7 +226,7 @@ impl Model {
     }
 
     /// Takes over the progress at a host time.
-    pub(super) fn at(&mut self, seconds: f64, progress: &Progress) {
+    pub(super) fn at(&mut self, seconds: f64, progress: &ExplorationProgress) {
         self.seconds = seconds;
         self.progress = *progress;
         self.run.add(seconds, progress.search.run);

@@ -4,7 +4,7 @@ use everett_explorer::run::{Evidence, Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_explorer::search::{Fork, Path};
 use everett_session::explore::cpu_time::CpuTime;
-use everett_session::explore::expedition::{Limits, Progress};
+use everett_session::explore::expedition::{ExplorationProgress, Limits};
 use everett_session::explore::working::Activity;
 use everett_snapshot::store::StoreStats;
 use everett_streams::Seed;
@@ -62,7 +62,7 @@ fn model() -> Model {
         depth_max: 10,
         inexact: false,
     });
-    let mut progress = Progress::default();
+    let mut progress = ExplorationProgress::default();
     for second in 0..=120u32 {
         let n = u64::from(second);
         progress.search.branches = n * 5;

@@ -23,7 +23,7 @@ use values::Ns;
 
 use super::names::hint;
 use super::problem::Problem;
-use super::{Entry, What};
+use super::{PlanEntry, What};
 
 /// Value of the field `fault` for a heal.
 const HEAL: &str = "heal";
@@ -32,7 +32,7 @@ const QUIET: &str = "quiet";
 
 /// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None`
 /// if not even the kind of the fault is known.
-pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
+pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
         Ok(other) => {
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
         },
     };
     fields.finish();
-    Some(Entry { at_ns, for_ns, what })
+    Some(PlanEntry { at_ns, for_ns, what })
 }
 
 fn no_fault(name: &str) -> Problem {
@@ -78,7 +78,7 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// Returns the canonical line of an entry, without a line end.
-pub(super) fn write(entry: &Entry) -> String {
+pub(super) fn write(entry: &PlanEntry) -> String {
     let mut fields = vec![("at", Ns(entry.at_ns).write())];
     fields.extend(entry.for_ns.map(|ns| ("for", Ns(ns).write())));
     fields.push(("fault", Json::Text(entry.what.name().to_owned())));

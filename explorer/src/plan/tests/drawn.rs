@@ -88,7 +88,7 @@ fn wild(seed: u64) -> FaultConfig {
     serde_json::from_value(Value::Object(table)).unwrap()
 }
 
-fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
+fn faults(plan: &Plan) -> impl Iterator<Item = (&PlanEntry, &Fault)> {
     plan.entries().iter().filter_map(|entry| match &entry.what {
         What::Fault(fault) => Some((entry, fault)),
         _ => None,
@@ -225,7 +225,7 @@ fn kinds_do_not_affect_each_others_draws() {
                 }
                 let config: FaultConfig = serde_json::from_value(table).unwrap();
                 let after = drawn(&config, &names, 600 * S, seed);
-                let rest = |plan: &Plan| -> Vec<Entry> {
+                let rest = |plan: &Plan| -> Vec<PlanEntry> {
                     let apart = |kind| kind != changed && !(entangled(changed) && entangled(kind));
                     faults(plan)
                         .filter(|(_, fault)| apart(fault.kind()))

@@ -232,7 +232,7 @@ fn a_run_ends_with_whole_records() {
     journal.append(row(4).remove(3)).unwrap_err();
     assert_eq!(disk.len().unwrap(), whole + 100);
     disk.0.lock().unwrap().cut_fails = false;
-    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    journal.finish(&Merged::default().end(EndReason::Stopped, 0)).unwrap();
     assert_eq!(disk.len().unwrap(), whole);
 }
 
@@ -306,7 +306,7 @@ impl Workers for Stack {
 
 impl Watch for Stack {
     fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
+    fn at(&mut self, _: &SearchProgress) -> Option<EndReason> {
         None
     }
 }

@@ -31,7 +31,7 @@ use real::Real;
 
 /// Findings about `/dev/kvm`, and the properties that the exact kvm engine lacks here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ProbeReport {
     /// One finding for each property that was checked.
     pub findings: Vec<Finding>,
     /// Properties that an exact engine needs and this host did not show. Empty if it showed all of them.
@@ -52,7 +52,7 @@ enum Told {
     /// Another guest ended.
     Progress,
     /// All probes are done.
-    Done(Report),
+    Done(ProbeReport),
 }
 
 /// Host that reports the end of each guest to the thread that waits.
@@ -78,7 +78,7 @@ impl<H: Host> Host for Telling<H> {
 
 /// Opens the device and runs the probe guests on it.
 #[must_use]
-pub fn examine(effort: Effort) -> Report {
+pub fn examine(effort: Effort) -> ProbeReport {
     // Guests run on a thread of their own. If the host's kernel never returns from a guest, the caller does not have to
     // wait.
     let (sender, receiver) = channel();
@@ -93,7 +93,7 @@ pub fn examine(effort: Effort) -> Report {
 }
 
 /// Returns the report, or the reason why none came.
-fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
+fn wait(from: &Receiver<Told>, patience: Duration) -> Result<ProbeReport, String> {
     loop {
         match from.recv_timeout(patience) {
             Ok(Told::Progress) => {}
@@ -106,7 +106,7 @@ fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
     }
 }
 
-fn on_this_thread(effort: Effort, to: &Sender<Told>) -> Report {
+fn on_this_thread(effort: Effort, to: &Sender<Told>) -> ProbeReport {
     match Device::open() {
         Ok(device) => probes::all(&mut Telling { host: Real::new(device), to: to.clone() }, effort),
         Err(error @ (KvmError::Absent | KvmError::Denied)) => {
@@ -123,8 +123,8 @@ fn short(error: &KvmError) -> String {
         .map_or_else(|| text.clone(), |rest| rest.trim_start_matches([':', ' ']).to_owned())
 }
 
-fn nothing(why: String) -> Report {
-    Report {
+fn nothing(why: String) -> ProbeReport {
+    ProbeReport {
         findings: vec![Finding::new(DEVICE, Verdict::Note, why)],
         unproven: vec!["a usable /dev/kvm"],
         branches: None,

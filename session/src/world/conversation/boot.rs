@@ -5,7 +5,7 @@ use everett_input::units::show_duration_ns;
 use everett_protocol::{self as protocol, Bytes, Exit, LineSplitter, Operation};
 use everett_streams::Seed;
 
-use super::state::{ConversationState, DriverState, Progress};
+use super::state::{ConversationProgress, ConversationState, DriverState};
 use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
@@ -42,7 +42,7 @@ impl Conversation {
         }
         let mut progress = match mounted {
             Some(state) => state.progress.clone(),
-            None => Progress::new(self.plan.drivers.len()),
+            None => ConversationProgress::new(self.plan.drivers.len()),
         };
         progress.findings = self.at.findings;
         progress.sdk = self.at.sdk.after_restart();
@@ -67,7 +67,7 @@ impl Conversation {
         }
         // Nothing of the workload has happened at a restart point, so one boot serves all workloads.
         let drivers = vec![DriverState::default(); self.plan.drivers.len()];
-        Progress { drivers, ..mounted.progress.clone() }.check(&self.plan)
+        ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }
 
     /// Starts no driver from here on, even after a restart of the machine.

@@ -37,9 +37,9 @@ pub use restarts::Restarted;
 pub use sdk::Quiet;
 
 use super::event::{Event, What};
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use history::HistoryLines;
-use state::Progress;
+use state::ConversationProgress;
 
 /// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
 pub const PENDING_MAX: usize = 4096;
@@ -106,8 +106,8 @@ enum Purpose {
 /// Everett's end of a conversation.
 #[derive(Debug)]
 pub struct Conversation {
-    plan: Plan,
-    at: Progress,
+    plan: AgentScript,
+    at: ConversationProgress,
     control: LineSplitter,
     log: LineSplitter,
     history: HistoryLines,
@@ -126,8 +126,8 @@ pub struct Conversation {
 impl Conversation {
     /// Creates a conversation with an agent that has not sent anything yet.
     #[must_use]
-    pub fn new(plan: Plan) -> Conversation {
-        let at = Progress::new(plan.drivers.len());
+    pub fn new(plan: AgentScript) -> Conversation {
+        let at = ConversationProgress::new(plan.drivers.len());
         Conversation {
             plan,
             at,

@@ -26,8 +26,8 @@ fn exec(program: &str) -> protocol::Exec {
     protocol::Exec { limit_ms: Some(1000), ..protocol::Exec::new(vec![program.to_owned()]) }
 }
 
-pub(crate) fn plan() -> Plan {
-    Plan {
+pub(crate) fn plan() -> AgentScript {
+    AgentScript {
         node: "a".to_owned(),
         mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
         epoch_unix_s: 1000,
@@ -67,7 +67,7 @@ impl Script {
         Script::of(plan())
     }
 
-    pub(super) fn of(plan: Plan) -> Script {
+    pub(super) fn of(plan: AgentScript) -> Script {
         Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
@@ -381,7 +381,7 @@ fn a_boot_past_its_limit_says_how_far_it_came() {
             "one of its services is not ready: redis (tcp port 6379), other (command test -e /x)",
         ),
     ] {
-        let mut script = Script::of(Plan { services, ..plan() });
+        let mut script = Script::of(AgentScript { services, ..plan() });
         script.mounted();
         script.services();
         assert_eq!(found(&mut script), broken(&format!("{why} after a minute")));

@@ -11,7 +11,7 @@ use everett_vmm::machine::{Stop, Until};
 use everett_world_file::After;
 
 use super::boot_watch::BootWatch;
-use super::faults::Progress;
+use super::faults::FaultProgress;
 use super::{NodeSession, Phase, Timeline};
 use crate::world::event::{Event, What};
 use crate::world::timeline::restart_point::RestartPoint;
@@ -270,7 +270,7 @@ impl Timeline {
     pub(super) fn begin_here(&mut self, seed: Seed) -> Result<(), String> {
         self.course.begun = Some(seed);
         let lineage = self.lineage();
-        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(&lineage, faults.digest()));
+        self.course.faults = self.faults.as_ref().map(|faults| FaultProgress::new(&lineage, faults.digest()));
         let vtime_ns = self.vtime();
         self.reporting.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
         self.restart_streams(&lineage);

@@ -21,7 +21,7 @@ fn frames_and_bytes_on_their_way_are_bounded() {
             for i in 0..most + 10 {
                 wire.send(0, i as u64 * 20, frame(mac(1), mac(0), len, i as u32));
             }
-            assert_eq!(drops(&wire.take_steps(), Why::Bound), 10);
+            assert_eq!(drops(&wire.take_steps(), DropReason::Bound), 10);
             assert_eq!(wire.frames_on_way(), most);
             assert_eq!(stored(&wire), wire);
             wire.heal_all(S);
@@ -46,7 +46,7 @@ fn duplicates_are_bounded() {
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
     // The loss of extra copies is not logged.
     let steps = wire.take_steps();
-    assert_eq!(drops(&steps, Why::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
+    assert_eq!(drops(&steps, DropReason::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn frames_have_a_length() {
     for bytes in [vec![], vec![0xff; HEADER_BYTES - 1], long.clone(), vec![0; 1 << 20]] {
         wire.send(0, 0, bytes);
     }
-    assert_eq!(drops(&wire.take_steps(), Why::Length), 4);
+    assert_eq!(drops(&wire.take_steps(), DropReason::Length), 4);
     wire.send(0, 0, vec![0xff; HEADER_BYTES]);
     wire.send(0, 0, long[..FRAME_BYTES_MAX].to_vec());
     assert_eq!(drain(&mut wire, S).len(), 2);

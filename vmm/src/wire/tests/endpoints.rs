@@ -158,7 +158,10 @@ fn tcp_gets_every_byte_across_a_bad_wire() {
         let got = exchange(&mut world, to, &there, &back, 600 * S);
         assert!(got[1] == there && got[0] == back);
         let steps = world.wire.take_steps();
-        assert!(drops(&steps, Why::Loss) > 3 && steps.iter().any(|step| step.kind == StepKind::Duplicate));
+        assert!(
+            drops(&steps, DropReason::Loss) > 3
+                && steps.iter().any(|step| step.kind == FrameStepKind::Duplicate)
+        );
         assert!(steps.iter().any(|step| step.flipped));
     }
 }
@@ -250,7 +253,7 @@ fn tcp_uses_the_bandwidth_of_a_good_wire() {
     let got = exchange(&mut world, ipv4(1).into(), &there, b"ok", 10 * S);
     assert!(got[1] == there && got[0] == b"ok");
     assert!(world.deliveries.iter().all(|delivery| delivery.at < S), "5 MB at 100 Mbit/s take 0.4 s");
-    assert_eq!(drops(&world.wire.take_steps(), Why::QueueFull), 0);
+    assert_eq!(drops(&world.wire.take_steps(), DropReason::QueueFull), 0);
 }
 
 #[test]

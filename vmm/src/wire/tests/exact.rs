@@ -22,7 +22,7 @@ enum Fetch {
     Stored,
 }
 
-fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<Step>, Wire) {
+fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<FrameStep>, Wire) {
     let mut wire = plan_wire();
     let (mut got, mut steps) = (vec![], vec![]);
     for (number, (at, action)) in plan.iter().enumerate() {

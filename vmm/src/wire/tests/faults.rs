@@ -18,7 +18,7 @@ const SENDING: u64 = 1;
 type Arrived = (u32, u64, Vec<u8>);
 
 /// Returns the arrivals at port 1 of a stream under these faults, and the log.
-fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<Step>) {
+fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<FrameStep>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
         wire.apply(id as u64, fault, 0).unwrap();
@@ -53,7 +53,7 @@ fn loss_has_its_probability() {
         let (arrived, steps) = under(&[NetworkFault::Loss { links: Links::all(), ppm }]);
         let lost = FRAMES as usize - arrived.len();
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
-        assert_eq!(drops(&steps, Why::Loss), lost);
+        assert_eq!(drops(&steps, DropReason::Loss), lost);
     }
     // Two faults with a probability of 30 % together lose 51 % of all frames.
     let twice = NetworkFault::Loss { links: Links::all(), ppm: 300_000 };
@@ -67,8 +67,8 @@ fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
     let (arrived, steps) = under(&[NetworkFault::Duplicate { links: Links::all(), ppm }]);
     let copies = arrived.len() - FRAMES as usize;
     assert!(plausible(copies, FRAMES, ppm), "{copies}");
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Duplicate).count(), copies);
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Deliver).count(), FRAMES as usize);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Duplicate).count(), copies);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Deliver).count(), FRAMES as usize);
     for pair in arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         assert_eq!(pair[0].2, pair[1].2);
         assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "one more latency after the original");
@@ -158,7 +158,7 @@ fn bandwidth_bounds_throughput() {
         // The rest was in the queue or on its way.
         let rest = drain(&mut wire, u64::MAX).len();
         assert!(rest.abs_diff(100 + (least * LATENCY / S / 800) as usize) <= 1, "{rest}");
-        assert_eq!(drops(&wire.take_steps(), Why::QueueFull), 50_000 - arrived - rest);
+        assert_eq!(drops(&wire.take_steps(), DropReason::QueueFull), 50_000 - arrived - rest);
     }
 }
 
@@ -184,7 +184,7 @@ fn partitions_drop_hold_or_slow() {
     };
     let (dropped, steps) = run(PartitionMode::Drop);
     assert_eq!(dropped, [(3, 5 * S + LATENCY + SENDING)]);
-    assert_eq!(drops(&steps, Why::Partition), 3);
+    assert_eq!(drops(&steps, DropReason::Partition), 3);
     let after = |frames| 5 * S + LATENCY + frames * SENDING;
     assert_eq!(run(PartitionMode::Hold).0, [(0, after(1)), (1, after(2)), (2, after(3)), (3, after(4))]);
     let slow = |i| i + SLOW_NS + LATENCY + SENDING;
@@ -251,7 +251,7 @@ fn a_frame_that_two_faults_hold_waits_for_both() {
     cut.apply(4, &partition(PartitionMode::Drop), 25).unwrap();
     cut.heal(3, 30);
     assert_eq!((cut.next_delivery(), cut.frames_on_way()), (None, 0));
-    assert_eq!(drops(&cut.take_steps(), Why::Partition), 1);
+    assert_eq!(drops(&cut.take_steps(), DropReason::Partition), 1);
 }
 
 /// In a slow queue, a partition affects the frames that have not left it.

@@ -18,7 +18,7 @@ fn a_late_frame_makes_the_move_timeout() {
         assert_eq!(drain(&mut wire, at + S).len(), 1, "the frame arrives, late or not");
         kinds.extend(wire.take_steps().iter().map(|step| (step.kind, step.vtime - at, step.sent_at - at)));
     }
-    let expected = [(StepKind::Deliver, TIMEOUT_NS - 1, 0), (StepKind::Timeout, TIMEOUT_NS, 0)];
+    let expected = [(FrameStepKind::Deliver, TIMEOUT_NS - 1, 0), (FrameStepKind::Timeout, TIMEOUT_NS, 0)];
     assert_eq!(kinds, expected);
 }
 
@@ -39,11 +39,11 @@ fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
     let end = start + TIMEOUT_NS - 1;
     assert_eq!(
         closed(&mut wire, end),
-        [(StepKind::Timeout, Some(2), end)],
+        [(FrameStepKind::Timeout, Some(2), end)],
         "the frame to n2 is held; the one to n1 may still arrive in time"
     );
     let end = start + TIMEOUT_NS;
-    let both = [(StepKind::Timeout, Some(2), end), (StepKind::Timeout, Some(1), end)];
+    let both = [(FrameStepKind::Timeout, Some(2), end), (FrameStepKind::Timeout, Some(1), end)];
     assert_eq!(closed(&mut wire, end), both);
     assert_eq!(wire, before);
 }

@@ -17,7 +17,7 @@ mod summary;
 use everett_fault::{Distribution, Group, Links, NetworkFault};
 use everett_streams::BootSeed;
 
-use super::log::{Step, StepKind, Why};
+use super::log::{DropReason, FrameStep, FrameStepKind};
 use super::*;
 
 /// Nanoseconds in a millisecond.
@@ -91,8 +91,8 @@ fn one_way(from: &str, to: &str) -> Links {
     Links { from: group(&[from]), to: group(&[to]), both_ways: false }
 }
 
-fn drops(steps: &[Step], why: Why) -> usize {
-    steps.iter().filter(|step| step.kind == StepKind::Drop { why }).count()
+fn drops(steps: &[FrameStep], why: DropReason) -> usize {
+    steps.iter().filter(|step| step.kind == FrameStepKind::Drop { why }).count()
 }
 
 fn stored(wire: &Wire) -> Wire {

@@ -68,7 +68,10 @@ fn a_frame_to_the_port_of_its_sender_goes_nowhere() {
     wire.send(1, start, frame(mac(1), mac(9), 60, 0));
     assert_eq!(wire.next_delivery(), None);
     let steps = wire.take_steps();
-    assert_eq!((steps.len(), steps[0].kind, steps[0].to), (1, StepKind::Drop { why: Why::Own }, None));
+    assert_eq!(
+        (steps.len(), steps[0].kind, steps[0].to),
+        (1, FrameStepKind::Drop { why: DropReason::Own }, None)
+    );
 }
 
 /// One node cannot fill the table for the others.

@@ -27,7 +27,7 @@ fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     let steps = wire.take_steps();
     let lost: Vec<(u64, u64, Option<u8>)> = steps
         .iter()
-        .filter(|step| step.kind == StepKind::Drop { why: Why::Detached })
+        .filter(|step| step.kind == FrameStepKind::Drop { why: DropReason::Detached })
         .map(|step| (step.frame, step.vtime, step.to))
         .collect();
     assert_eq!(
@@ -57,7 +57,10 @@ fn frames_that_arrive_at_a_node_without_power_are_lost() {
     assert_eq!(drain(&mut wire, S), []);
     let steps = wire.take_steps();
     assert_eq!(steps.len(), 1);
-    assert_eq!((steps[0].kind, steps[0].vtime), (StepKind::Drop { why: Why::Detached }, LATENCY + 1));
+    assert_eq!(
+        (steps[0].kind, steps[0].vtime),
+        (FrameStepKind::Drop { why: DropReason::Detached }, LATENCY + 1)
+    );
 }
 
 #[test]

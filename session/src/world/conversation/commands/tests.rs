@@ -4,7 +4,7 @@ use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, enco
 use everett_streams::Seed;
 
 use super::*;
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::guest::sdk::{OUTPUT_FOLDER, OUTPUT_VARIABLE};
 use crate::world::conversation::tests::{Script, plan};
 use crate::world::event::Event;
@@ -13,7 +13,7 @@ use crate::world::event::Event;
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
-    Script::of(Plan { template: Some("/t".to_owned()), ..plan() })
+    Script::of(AgentScript { template: Some("/t".to_owned()), ..plan() })
 }
 
 fn names() -> Reply {

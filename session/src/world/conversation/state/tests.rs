@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::super::restarts::{Restart, Stage};
 use super::super::tests::plan;
-use super::super::{Conversation, Phase, Plan, Word};
+use super::super::{AgentScript, Conversation, Phase, Word};
 use super::{ConversationState, StateError};
 use crate::world::event::Event;
 
@@ -56,8 +56,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The plan of the other tests, with a test template.
-fn planned() -> Plan {
-    Plan { template: Some("/t".to_owned()), ..plan() }
+fn planned() -> AgentScript {
+    AgentScript { template: Some("/t".to_owned()), ..plan() }
 }
 
 /// Steps from power-on to a running timeline.
@@ -127,7 +127,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(plan: Plan) -> Run {
+    fn new(plan: AgentScript) -> Run {
         let (sent, events, words) = (Vec::new(), Vec::new(), Vec::new());
         Run { host: Conversation::new(plan), sent, events, words, answered: 0, vtime_ns: 0 }
     }

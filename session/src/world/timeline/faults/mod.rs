@@ -104,7 +104,7 @@ pub struct OtherPlan;
 
 /// Progress of a fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Progress {
+pub(super) struct FaultProgress {
     /// Digest of the plan.
     pub digest: [u8; 32],
     pub cursor: Cursor,
@@ -113,10 +113,10 @@ pub(super) struct Progress {
     pub streams: Streams,
 }
 
-impl Progress {
-    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> Progress {
+impl FaultProgress {
+    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> FaultProgress {
         let streams = Streams::new(lineage, Owner::Faults);
-        Progress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
+        FaultProgress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
     }
 }
 

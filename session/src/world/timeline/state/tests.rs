@@ -21,8 +21,8 @@ fn state() -> SessionState {
     SessionState { version: SESSION_VERSION, nodes, course: course(), reporting, talk: None }
 }
 
-fn place() -> Place {
-    Place {
+fn place() -> NodeCourse {
+    NodeCourse {
         unsent: b"{}\n".to_vec(),
         retry_at_ns: Some(200_000_007),
         boot_until_ns: None,
@@ -60,8 +60,11 @@ fn check(state: &SessionState) -> Result<(), StateError> {
 #[test]
 fn test_commands_must_match_the_template() {
     let with = |template: Option<&str>, commands: bool, stage: Stage| {
-        let plan =
-            |node: &str| Plan { node: node.to_owned(), template: template.map(str::to_owned), ..plan() };
+        let plan = |node: &str| AgentScript {
+            node: node.to_owned(),
+            template: template.map(str::to_owned),
+            ..plan()
+        };
         let node = |node: &str| SessionOfNode { node: node.to_owned(), ..state().nodes.remove(0) };
         let commands = commands.then(super::super::commands::tests::commands);
         let course = Course { commands, stage, ..course() };
@@ -122,11 +125,11 @@ fn states_that_do_not_fit_are_refused() {
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
     }
     for place in [
-        Place { retry_at_ns: Some(u64::MAX), ..place() },
-        Place { retry_at_ns: None, ..place() },
-        Place { unsent: Vec::new(), ..place() },
-        Place { boot_until_ns: Some(u64::MAX), ..place() },
-        Place { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
+        NodeCourse { retry_at_ns: Some(u64::MAX), ..place() },
+        NodeCourse { retry_at_ns: None, ..place() },
+        NodeCourse { unsent: Vec::new(), ..place() },
+        NodeCourse { boot_until_ns: Some(u64::MAX), ..place() },
+        NodeCourse { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
     ] {
         let mut state = state();
         state.nodes[0].place = place;

@@ -19,9 +19,9 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::super::commands::tests::commands;
 use super::super::director::Stage;
-use super::super::faults::{Faults, Progress, Restarts};
+use super::super::faults::{FaultProgress, Faults, Restarts};
 use super::*;
-use crate::guest::agent_script::{HostCheck, Plan, host_port};
+use crate::guest::agent_script::{AgentScript, HostCheck, host_port};
 use crate::machines::EngineOptions;
 use crate::world::conversation::tests::plan;
 use crate::world::event::What;
@@ -41,7 +41,7 @@ fn booting() -> Timeline {
     };
     let wire = WireConfig { ports: vec![host_port()], ..WireConfig::default() };
     let world = World::new(vec![machine("a", 1), machine("faults", 2)], wire, BootSeed::new(0)).unwrap();
-    let plans = ["a", "faults"].map(|node| Plan { node: node.to_owned(), ..plan() });
+    let plans = ["a", "faults"].map(|node| AgentScript { node: node.to_owned(), ..plan() });
     Timeline::new(world, plans.into(), Vec::new())
 }
 
@@ -50,7 +50,7 @@ fn timeline(seed: u64) -> Timeline {
     let mut timeline = booting();
     timeline.begin_here(Seed::new(seed)).unwrap();
     let lineage = timeline.lineage();
-    timeline.course.faults = Some(Progress::new(&lineage, [0; 32]));
+    timeline.course.faults = Some(FaultProgress::new(&lineage, [0; 32]));
     let commands = commands();
     timeline.composing = Some(commands.check(2).unwrap());
     timeline.course.commands = Some(commands);
@@ -166,7 +166,7 @@ fn continuing_draws_nothing() {
     let mut timeline = timeline(1);
     let names = Names::from_iter(["a", "faults"].map(|name| (name.to_owned(), NodeNames::default())));
     let faults = Faults::new(fault_plan::Plan::parse(PLAN, &names).unwrap(), Arc::new(NoRestarts));
-    timeline.course.faults = Some(Progress::new(&timeline.lineage(), faults.digest()));
+    timeline.course.faults = Some(FaultProgress::new(&timeline.lineage(), faults.digest()));
     timeline.faults = Some(faults);
     timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);
