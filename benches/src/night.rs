@@ -9,12 +9,8 @@ use std::num::NonZero;
 use std::path::Path;
 
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
-use everett_explorer::expedition::{
-    Aim, ExpeditionError, Job, SearchOutcome, SearchProgress, Watch, Workers, explore,
-};
-use everett_explorer::run::{
-    EndReason, Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName,
-};
+use everett_explorer::expedition::{Aim, ExpeditionError, Job, SearchOutcome, Watch, Workers, explore};
+use everett_explorer::run::{Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
 use everett_input::units::write_duration_ns;
@@ -180,12 +176,7 @@ impl Workers for Scripted {
 
 struct Nobody;
 
-impl Watch for Nobody {
-    fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<EndReason> {
-        None
-    }
-}
+impl Watch for Nobody {}
 
 /// The `Point::Order` points that branches can reach.
 struct World {

@@ -15,24 +15,24 @@ pub enum ImageOrigin {
     Layout {
         /// Path of the folder.
         path: PathBuf,
-        /// Name of the image in the layout; not needed if there is one image only.
+        /// Name of the image in the layout. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An archive that `docker save`, `podman save` or `skopeo copy` wrote, in either format, compressed or not.
+    /// An archive of `docker save`, `podman save` or `skopeo copy`, in either format, compressed or not.
     Archive {
         /// Path of the file.
         path: PathBuf,
-        /// Name of the image in the archive; not needed if there is one image only.
+        /// Name of the image in the archive. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An image of the local Docker daemon, by name or ID.
+    /// An image of the local Docker daemon. The value is its name or ID.
     Docker(String),
-    /// An image of the local podman, by name or ID.
+    /// An image of the local podman. The value is its name or ID.
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. An image that is
-    /// locked came from a registry, and is always taken from there.
+    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
+    /// has the image, it came from a registry, and Everett always takes it from there.
     Named(String),
     /// An image that the local Docker or podman builds.
     Built(ImageBuild),
@@ -43,13 +43,13 @@ pub enum ImageOrigin {
 pub struct ImageBuild {
     /// Folder with the sources.
     pub context: PathBuf,
-    /// Path of the Dockerfile; `None` for `Dockerfile` in the context.
+    /// Path of the Dockerfile. `None` means `Dockerfile` in the context.
     pub file: Option<PathBuf>,
-    /// Build arguments; one without a value is taken from the environment of the builder.
+    /// Build arguments. An argument without a value gets its value from the builder's environment.
     pub arguments: Vec<(String, Option<String>)>,
-    /// Stage at which the build ends.
+    /// Stage of the Dockerfile at which the build ends.
     pub target: Option<String>,
-    /// Name that the image gets.
+    /// Name for the built image.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! A stream in moments and digests: its key, and how far it was read.
+//! The form of a stream in moments and digests: its key, and its position.
 
 use chacha20::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,14 @@ impl Clone for Stream {
     }
 }
 
-/// Everything that decides the rest of a stream.
+/// Key and position, which determine all later numbers of a stream.
 #[derive(Serialize, Deserialize)]
 struct Position {
     #[serde(rename = "seed")]
     key: Key,
     /// Nonce of the cipher.
     stream: u64,
-    /// Number of 32-bit words that were drawn. Bits from 2^68 on are ignored.
+    /// Number of 32-bit words drawn so far. Bits from 2^68 on are ignored.
     word_pos: u128,
 }
 

@@ -10,8 +10,7 @@ fn counted(guest: &Guest) -> u64 {
 
 #[test]
 fn conditional_branches_count_once_taken_or_not() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.db(&[0xb9, 100, 0, 0, 0])?; // 00: mov ecx, 100
         a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05, a hundred times
         a.db(&[0x74, 0, 0x75, 0])?; // 09: jz 0b; 0b: jnz 0d

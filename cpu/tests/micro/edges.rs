@@ -8,8 +8,7 @@ use super::image::*;
 #[test]
 fn branches_make_edges_unless_interrupted() {
     const OTHER: u64 = CODE + 0x1000;
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.db(&[0xb9, 3, 0, 0, 0])?; // 00: mov ecx, 3
         a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05
         a.db(&[0xe8, 0xf2, 0x0f, 0, 0])?; // 09: call OTHER

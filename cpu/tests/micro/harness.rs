@@ -97,70 +97,25 @@ const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: fals
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
+/// The ordinary way.
+const PLAIN: Way =
+    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false };
+
 const WAYS: [Way; 14] = [
-    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false },
-    Way {
-        name: "translated",
-        caches: TRANSLATED,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, no edges",
-        caches: TRANSLATED_PLAIN,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, no edges, pieces",
-        caches: TRANSLATED_PLAIN,
-        piece: 13,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated late",
-        caches: TRANSLATED_LATE,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, tiny caches",
-        caches: TRANSLATED_TINY,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, pieces",
-        caches: TRANSLATED,
-        piece: 7,
-        flush: true,
-        restore: false,
-        watched: false,
-    },
-    Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false, watched: false },
-    Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false, watched: false },
-    Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false, watched: false },
-    Way { name: "flushed", caches: ORDINARY, piece: 5, flush: true, restore: false, watched: false },
-    Way { name: "watched", caches: TINY, piece: 9, flush: true, restore: false, watched: true },
-    Way {
-        name: "watched, translated",
-        caches: TRANSLATED,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: true,
-    },
-    Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true, watched: false },
+    PLAIN,
+    Way { name: "translated", caches: TRANSLATED, ..PLAIN },
+    Way { name: "translated, no edges", caches: TRANSLATED_PLAIN, ..PLAIN },
+    Way { name: "translated, no edges, pieces", caches: TRANSLATED_PLAIN, piece: 13, ..PLAIN },
+    Way { name: "translated late", caches: TRANSLATED_LATE, ..PLAIN },
+    Way { name: "translated, tiny caches", caches: TRANSLATED_TINY, ..PLAIN },
+    Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, ..PLAIN },
+    Way { name: "tiny caches", caches: TINY, ..PLAIN },
+    Way { name: "step by step", piece: 1, ..PLAIN },
+    Way { name: "pieces", caches: TINY, piece: 7, ..PLAIN },
+    Way { name: "flushed", piece: 5, flush: true, ..PLAIN },
+    Way { name: "watched", caches: TINY, piece: 9, flush: true, watched: true, ..PLAIN },
+    Way { name: "watched, translated", caches: TRANSLATED, watched: true, ..PLAIN },
+    Way { name: "restored", piece: 11, restore: true, ..PLAIN },
 ];
 
 /// Watchpoints on tables, stacks and data.

@@ -45,7 +45,7 @@ fn instruction(a: &mut Assembler, d: &mut Draw) -> Result<(), Error> {
         22 => a.iretq(),
         23 => a.db(&[0x48, 0xcb]),
         24 => a.syscall(),
-        25 => a.db(&[0x48, 0x0f, 0x07]),
+        25 => sysretq(a),
         26 => a.int(i32::from(bytes[0])),
         27 => a.int3(),
         28 => a.mov(cr3, r12),

@@ -127,12 +127,31 @@ impl Guest {
         g.put16(TSS + 102, TSS_LIMIT + 1);
         g.put(LOG, LOG + 16);
         for vector in 0..=255 {
-            g.gate(vector, STUBS + u64::from(vector) * 16, 0x8e, 0);
+            g.gate(vector, stub(vector), 0x8e, 0);
         }
         g.gate(EXIT_VECTOR, EXIT, 0xee, 0);
         g.code(EXIT, |a| a.hlt());
         g.handlers();
         g.registers();
+        g
+    }
+
+    /// Returns a guest that executes this code in ring 0.
+    pub(crate) fn in_ring_0(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        Guest::in_ring(0, code)
+    }
+    /// Returns a guest that executes this code in ring 3.
+    pub(crate) fn in_ring_3(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        Guest::in_ring(3, code)
+    }
+    /// Returns a guest that executes this code in ring 0 or 3.
+    pub(crate) fn in_ring(ring: u8, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        let mut g = Guest::new();
+        let at = if ring == 3 { USER } else { CODE };
+        if ring == 3 {
+            g.start_in_ring_3(at);
+        }
+        g.code(at, code);
         g
     }
 
@@ -164,13 +183,13 @@ impl Guest {
     }
 
     fn handlers(&mut self) {
-        for vector in 0..=255u32 {
+        for vector in 0..=255u8 {
             let has_error = matches!(vector, 8 | 10..=14 | 17);
-            self.code(STUBS + u64::from(vector) * 16, |a| {
+            self.code(stub(vector), |a| {
                 if !has_error {
                     a.push(0)?;
                 }
-                a.push(vector as i32)?;
+                a.push(i32::from(vector))?;
                 a.jmp(COMMON)
             });
         }
@@ -261,12 +280,26 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
+    /// Lets the handler of `vector` run on a stack of its own, the third of the TSS's interrupt stack table.
+    pub(crate) fn handler_stack(&mut self, vector: u8, top: u64) {
+        self.gate(vector, stub(vector), 0x8e, 3);
+        self.put(TSS + 0x34, top);
+    }
+
     /// Allocates a page of zeroes for a page table.
     pub(crate) fn table(&mut self) -> u64 {
         let at = self.tables;
         assert!(at < CODE, "no room for page tables");
         self.tables += 4096;
         at
+    }
+    /// Allocates tables for the first page below an entry of a root, which is at `gpa`. Returns the highest table.
+    pub(crate) fn tables_of(&mut self, gpa: u64) -> u64 {
+        let (pdpt, pd, pt) = (self.table(), self.table(), self.table());
+        self.put(pdpt, pd | P | W);
+        self.put(pd, pt | P | W);
+        self.put(pt, gpa | P | W);
+        pdpt
     }
     /// Returns the physical address of the entry for `va` at `level` (4 is the PML4). Missing tables above it are
     /// created.
@@ -292,6 +325,50 @@ impl Guest {
     pub(crate) fn answer(&self, n: usize) -> u64 {
         0x1122_3344_5566_7788u64.rotate_left(8 * n as u32)
     }
+}
+
+/// Returns the address of a vector's handler.
+pub(crate) fn stub(vector: u8) -> u64 {
+    STUBS + u64::from(vector) * 16
+}
+
+/// Ends the guest from any ring.
+pub(crate) fn exit(a: &mut Assembler) -> Result<(), Error> {
+    a.int(i32::from(EXIT_VECTOR))
+}
+
+pub(crate) fn sysretq(a: &mut Assembler) -> Result<(), Error> {
+    a.db(&[0x48, 0x0f, 0x07])
+}
+
+/// Executes `body` this many times. Uses ECX.
+pub(crate) fn repeat(
+    a: &mut Assembler,
+    times: u32,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let again = a.create_label();
+    a.mov(ecx, times)?;
+    a.set_label(again)?;
+    body(a)?;
+    a.dec(ecx)?;
+    a.jnz(again)
+}
+
+/// Executes `body`, and continues after it even if it faults. Uses R15.
+pub(crate) fn survive(
+    a: &mut Assembler,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let next = a.create_label();
+    a.lea(r15, ptr(next))?;
+    body(a)?;
+    a.set_label(next)
+}
+
+/// Returns a log with this vector and error code, or an empty one.
+pub(crate) fn fault_if(faults: bool, fault: (u64, u64)) -> Vec<(u64, u64)> {
+    faults.then_some(fault).into_iter().collect()
 }
 
 impl Outcome {

@@ -128,7 +128,7 @@ fn run(whose: Whose, way: Way, change: Change) {
         }
     };
     let halt = |a: &mut Assembler| {
-        if whose == Whose::User { a.int(i32::from(EXIT_VECTOR)) } else { a.hlt() }
+        if whose == Whose::User { exit(a) } else { a.hlt() }
     };
     if number == 2 {
         g.code_for(stays_at, stays, |a| {

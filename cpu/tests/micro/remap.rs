@@ -4,6 +4,15 @@ use super::harness::{check, stale_translations_show};
 use super::image::*;
 use everett_assembler::*;
 
+/// Returns a guest with a page at `ELSEWHERE` that holds 0x1111. The next page in RAM holds 0x2222.
+fn two_pages() -> Guest {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    g
+}
+
 /// Returns a guest that accesses `ELSEWHERE`, changes its paging entry at `level` from `before` to `after`, and
 /// accesses it again. Also returns the address of the entry.
 fn change(
@@ -12,10 +21,7 @@ fn change(
     after: u64,
     touch: fn(&mut Assembler) -> Result<(), Error>,
 ) -> (Guest, u64) {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     let at = g.entry(ELSEWHERE, level);
     g.put(at, before);
     g.code(CODE, |a| {
@@ -161,16 +167,13 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
         g.map(ELSEWHERE, DATA, P | W);
         let at = g.entry(ELSEWHERE, 1);
         g.code(CODE, |a| {
-            let next = a.create_label();
             a.mov(rsi, ELSEWHERE)?;
             a.mov(rdi, at)?;
             a.mov(rdx, qword_ptr(rdi))?;
             a.mov(rbx, qword_ptr(rsi))?;
             a.and(edx, -2)?;
             store(a)?;
-            a.lea(r15, ptr(next))?;
-            a.mov(rbx, qword_ptr(rsi))?;
-            a.set_label(next)?;
+            survive(a, |a| a.mov(rbx, qword_ptr(rsi)))?;
             a.hlt()
         });
         assert_eq!(check(&g).vectors(), [(14, 0)], "{name}");
@@ -179,10 +182,7 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
 
 #[test]
 fn a_table_that_is_used_twice_drops_both_uses() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     // The same lowest-level table also serves the next 2 MiB.
     let shared = g.entry(ELSEWHERE, 2);
     let entry = g.word(shared);
@@ -204,10 +204,7 @@ fn a_table_that_is_used_twice_drops_both_uses() {
 
 #[test]
 fn a_table_that_maps_itself_can_be_edited_through_itself() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     let table = g.entry(ELSEWHERE, 1) & !0xfff;
     g.map(ELSEWHERE + 0x3000, table, P | W);
     g.code(CODE, |a| {
@@ -244,22 +241,15 @@ fn the_page_that_executes_can_move() {
 
 #[test]
 fn another_cr3_is_another_address_space() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     // A second PML4, identical except for the entry that leads to ELSEWHERE.
     let other = g.table();
     for i in 0..512 {
         let v = g.word(PML4 + 8 * i);
         g.put(other + 8 * i, v);
     }
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
-    let index = |level: u32| (ELSEWHERE >> (12 + 9 * (level - 1)) & 0x1ff) * 8;
-    g.put(other + index(4), pdpt | P | W);
-    g.put(pdpt + index(3), pd | P | W);
-    g.put(pd + index(2), pt | P | W);
-    g.put(pt + index(1), (DATA + 0x1000) | P | W);
+    let pdpt = g.tables_of(DATA + 0x1000);
+    g.put(other + (ELSEWHERE >> 39 & 0x1ff) * 8, pdpt | P | W);
     g.code(CODE, |a| {
         a.mov(rsi, ELSEWHERE)?;
         a.mov(rax, qword_ptr(rsi))?;

@@ -79,11 +79,8 @@ fn roots_with_equal_upper_halves_show_the_same_pages() {
 #[test]
 fn a_root_with_another_upper_half_shows_its_own_pages() {
     let (mut g, other) = guest();
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
+    let pdpt = g.tables_of(DATA + 0x1000);
     g.put(other + ENTRY, pdpt | P | W | A);
-    g.put(pdpt, pd | P | W);
-    g.put(pd, pt | P | W);
-    g.put(pt, (DATA + 0x1000) | P | W);
     assert_eq!(run(g, other, |a| a.mov(cr3, rdx)), (0x1111, 0x2222));
 }
 
@@ -105,10 +102,7 @@ fn the_accessed_bit_of_a_new_root_is_set() {
 fn a_store_to_the_new_root_takes_effect() {
     let (mut g, other) = guest();
     let table = g.word(other + ENTRY);
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
-    g.put(pdpt, pd | P | W);
-    g.put(pd, pt | P | W);
-    g.put(pt, (DATA + 0x1000) | P | W);
+    let pdpt = g.tables_of(DATA + 0x1000);
     let seen = run(g, other, |a| {
         // First write to the new root as data.
         a.mov(dword_ptr(rdi + 8), 0)?;

@@ -9,8 +9,7 @@ use everett_assembler::*;
 /// and in another block.
 #[test]
 fn flags_are_right_whenever_they_are_read() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let (again, next, other) = (a.create_label(), a.create_label(), a.create_label());
         a.mov(rdi, DATA)?;
         a.mov(ecx, 200)?;
@@ -78,15 +77,9 @@ fn flags_are_right_whenever_they_are_read() {
 /// them.
 #[test]
 fn blocks_can_end_and_begin_at_a_page_boundary() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let function = a.create_label();
-        let again = a.create_label();
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.call(function)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 20, |a| a.call(function))?;
         a.hlt()?;
         // One-byte instructions up to the page's end and beyond it.
         for _ in 0..8000 {
@@ -119,12 +112,7 @@ fn far_operands_are_found_from_any_page() {
     g.put(DATA + (target & 0xfff), 5);
     g.state.gpr[3] = 0;
     g.code(CODE, |a| {
-        let again = a.create_label();
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.call(function)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 20, |a| a.call(function))?;
         a.hlt()
     });
     g.code(function, |a| {
@@ -151,18 +139,15 @@ fn changed_code_is_not_mistaken_for_the_old_code() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rdi, DATA)?;
         a.mov(rsi, ELSEWHERE)?;
-        a.mov(ecx, 500)?;
-        a.set_label(again)?;
-        a.mov(edx, ecx)?;
-        a.and(edx, -64)?;
-        a.mov(dword_ptr(rsi + 1), edx)?;
-        a.call(rdi)?;
-        a.add(rbx, rax)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 500, |a| {
+            a.mov(edx, ecx)?;
+            a.and(edx, -64)?;
+            a.mov(dword_ptr(rsi + 1), edx)?;
+            a.call(rdi)?;
+            a.add(rbx, rax)
+        })?;
         a.hlt()
     });
     assert_eq!(check(&g).state.gpr[3], sum);
@@ -206,15 +191,12 @@ fn a_call_may_overwrite_its_own_operand() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rdi, ELSEWHERE)?;
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.mov(qword_ptr(rsp - 8), rdi)?;
-        a.call(qword_ptr(rsp - 8))?;
-        a.add(rdi, 0x1000)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 20, |a| {
+            a.mov(qword_ptr(rsp - 8), rdi)?;
+            a.call(qword_ptr(rsp - 8))?;
+            a.add(rdi, 0x1000)
+        })?;
         // A call to a non-canonical address faults, with the target that was read before the push.
         a.mov(r12, rbx)?;
         a.mov(rdi, 1u64 << 63)?;
@@ -282,8 +264,7 @@ fn vector_registers_are_stored_and_reloaded() {
 /// stores the host's flags for most of them, instead of operands from which to compute the flags later.
 #[test]
 fn flags_of_other_operations_are_the_same() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let again = a.create_label();
         a.mov(rsi, DATA)?;
         a.mov(edi, 100)?;
@@ -339,14 +320,11 @@ fn a_tlb_entry_of_another_mode_is_not_used() {
     g.map(USERS, DATA, P | W | U);
     g.put(DATA, 7);
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rsi, USERS)?;
-        a.mov(ecx, 3)?;
-        a.set_label(again)?;
-        a.stac()?;
-        a.add(r12, qword_ptr(rsi))?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 3, |a| {
+            a.stac()?;
+            a.add(r12, qword_ptr(rsi))
+        })?;
         a.clac()?;
         a.add(r12, qword_ptr(rsi))?;
         a.hlt()
@@ -370,25 +348,22 @@ fn an_instruction_on_two_pages_follows_both() {
     g.bytes(DATA + 0x2000, &[0x20, 0x30, 0x40, 0xc3]);
     let leaf = g.entry(ELSEWHERE + 0x1000, 1);
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rsi, at)?;
         a.mov(rdi, leaf)?;
         a.mov(r8, DATA + 0x1000)?;
-        a.mov(ecx, 40)?;
-        a.set_label(again)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        // Map the other page.
-        a.xor(qword_ptr(rdi), 0x3000)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        a.xor(qword_ptr(rdi), 0x3000)?;
-        // Change the bytes.
-        a.inc(byte_ptr(r8))?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 40, |a| {
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            // Map the other page.
+            a.xor(qword_ptr(rdi), 0x3000)?;
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            a.xor(qword_ptr(rdi), 0x3000)?;
+            // Change the bytes.
+            a.inc(byte_ptr(r8))
+        })?;
         a.hlt()
     });
     let expected: u64 = (0..40).map(|n| 2 * (0x0403_0201 + (n << 8)) + 0x4030_2001).sum();
@@ -476,23 +451,19 @@ fn repeated_string_instructions_stop_and_continue_anywhere() {
 #[test]
 fn sti_delays_an_interrupt_by_one_instruction() {
     for at in 0..60 {
-        let mut g = Guest::new();
-        g.interrupts.push((at, 0x55));
-        g.code(CODE, |a| {
-            let again = a.create_label();
-            a.mov(ecx, 10)?;
-            a.set_label(again)?;
-            a.sti()?;
-            a.inc(eax)?;
-            a.sti()?;
-            a.mov(ebx, ecx)?;
-            a.cli()?;
-            a.nop()?;
-            a.dec(ecx)?;
-            a.jnz(again)?;
+        let mut g = Guest::in_ring_0(|a| {
+            repeat(a, 10, |a| {
+                a.sti()?;
+                a.inc(eax)?;
+                a.sti()?;
+                a.mov(ebx, ecx)?;
+                a.cli()?;
+                a.nop()
+            })?;
             a.sti()?;
             a.hlt()
         });
+        g.interrupts.push((at, 0x55));
         check(&g);
     }
 }
@@ -552,7 +523,7 @@ fn runs_on_the_stack_cross_pages_word_by_word() {
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
     g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
     // A separate stack for the handlers.
-    g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
+    g.handler_stack(14, IST1);
     g.code(CODE, |a| {
         let (again, next) = (a.create_label(), a.create_label());
         a.mov(rcx, ELSEWHERE + 0x2050)?;

@@ -22,10 +22,8 @@ use everett_session::world::moments::MomentFolder;
 use everett_session::world::timeline::restart_point::RestartPoint;
 use everett_session::world::timeline::{Faults, Timeline};
 use everett_streams::Seed;
+use everett_vmm::Trail;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::FrameStep;
-use everett_vmm::world::Captured;
-use everett_vmm::{Digest, Trail};
 use everett_world_file as world_file;
 use tempfile::TempDir;
 
@@ -113,18 +111,6 @@ impl Watch for Keeper {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         self.0.push(event.clone());
         Ok(())
-    }
-    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn at(&mut self, _: u64, _: u64) -> bool {
-        true
     }
 }
 

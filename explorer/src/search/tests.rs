@@ -20,7 +20,7 @@ struct Outcome {
     points: Vec<u8>,
 }
 
-/// Choices in the order in which their results were taken, and all points reached.
+/// Choices in the order in which the search merged their results, and all reached points.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Seen {
     taken: Vec<u64>,
@@ -60,7 +60,7 @@ fn run(choice: &Choice) -> Outcome {
     Outcome { standing, points }
 }
 
-/// Runs a search with `workers` workers. The generator seeded with `dice` decides which running branch ends next.
+/// Runs a search with `workers` workers. A generator seeded with `dice` decides which running branch ends next.
 fn explore<S: Chooses>(
     strategy: S,
     seed: u64,
@@ -92,7 +92,7 @@ fn explore<S: Chooses>(
         }
         let done = running.swap_remove(dice.next_u64() as usize % running.len());
         search.deliver(done.number, run(&done));
-        // A second result for the same choice is ignored.
+        // The search ignores a second result of the same choice.
         search.deliver(done.number, Outcome { points: vec![77], ..run(&done) });
     }
     search.finish(u64::MAX)
@@ -120,7 +120,7 @@ proptest! {
         let (long, _) = explore(strategy, seed, in_flight, branches, 3, 5);
         let (short, _) = explore(strategy, seed, in_flight, shorter, 2, 6);
         for (a, b) in short.branches().iter().zip(long.branches()) {
-            // The number of children is not compared: the longer search adds some later.
+            // The number of children is not compared, because the longer search adds children later.
             prop_assert_eq!((a.from, a.fork, a.subtree, a.standing), (b.from, b.fork, b.subtree, b.standing));
         }
     }
@@ -151,7 +151,7 @@ proptest! {
     }
 }
 
-/// Naive form of a strategy: each choice looks at the whole tree.
+/// Reference form of a strategy, which scans the whole tree for each choice.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// A choice among n branches looks at no more than log2(n) + 1 of them on average.
+/// A choice among n branches looks at no more than log2(n) + 1 branches on average.
 #[test]
 fn a_choice_looks_at_few_branches() {
     const BRANCHES: u64 = 200_000;
@@ -231,15 +231,15 @@ fn a_choice_looks_at_few_branches() {
     }
 }
 
-/// Returns how often each place is chosen in 10,000 draws.
+/// Returns how often each moment is chosen in 10,000 draws.
 fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(ForkPoint) -> u32 + use<S> {
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
     let drawn: Vec<ForkPoint> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
     move |place| drawn.iter().filter(|other| **other == place).count() as u32
 }
 
-/// Returns a tree of three branches from the root moment and one from the first of them, with these rewards. The third
-/// branch is not open.
+/// Returns a tree with these rewards. Three branches start at the root moment, and one starts at the end of the first
+/// branch. The third branch is not open.
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
@@ -251,28 +251,25 @@ fn small(rewards: [u64; 4]) -> Tree {
     tree
 }
 
+/// Checks the shares of a [`small`] tree's moments: the root moment, and those after the first, the second and the fourth
+/// branch. No branch can start after the third.
+#[track_caller]
+fn assert_shares(share: impl Fn(ForkPoint) -> u32, expected: [u32; 4]) {
+    let places = [ForkPoint::Root, ForkPoint::After(0), ForkPoint::After(1), ForkPoint::After(3)];
+    for (place, expected) in places.into_iter().zip(expected) {
+        assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
+    }
+    assert_eq!(share(ForkPoint::After(2)), 0);
+}
+
 #[test]
 fn uniform_prefers_no_depth_and_no_moment() {
-    let share = shares(&small([9, 0, 0, 5]), &Uniform, 0);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 3_333);
-    near(ForkPoint::After(0), 1_667);
-    near(ForkPoint::After(1), 1_667);
-    near(ForkPoint::After(3), 3_333);
-    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
+    assert_shares(shares(&small([9, 0, 0, 5]), &Uniform, 0), [3_333, 1_667, 1_667, 3_333]);
 }
 
 #[test]
 fn pct_starts_half_of_the_branches_at_the_root() {
-    let share = shares(&small([9, 0, 0, 5]), &Pct, 0);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 5_000);
-    near(ForkPoint::After(0), 1_667);
-    near(ForkPoint::After(1), 1_667);
-    near(ForkPoint::After(3), 1_667);
-    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
+    assert_shares(shares(&small([9, 0, 0, 5]), &Pct, 0), [5_000, 1_667, 1_667, 1_667]);
     assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(ForkPoint::Root), 10_000, "the tree has no other moment");
 }
 
@@ -295,15 +292,8 @@ fn kinds_choose_as_their_strategies_do() {
 #[test]
 fn novelty_prefers_moments_with_rewards_and_few_children() {
     let strategy = Novelty { fresh_ppm: 200_000 };
-    // The first branch has one child, so its reward of 8 counts as 2.
-    let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 2_000);
-    near(ForkPoint::After(0), 4_000);
-    near(ForkPoint::After(1), 2_000);
-    near(ForkPoint::After(3), 2_000);
-    assert_eq!(share(ForkPoint::After(2)), 0);
+    // The first branch has one child, so its reward of 8 is divided by 4.
+    assert_shares(shares(&small([8, 1, 50, 1]), &strategy, 1_000_000), [2_000, 4_000, 2_000, 2_000]);
 }
 
 #[test]
@@ -325,7 +315,7 @@ fn if_little_is_unseen_branches_start_at_the_root() {
 fn branches_that_cannot_be_extended_are_not() {
     let mut tree = Tree::new(ROOT_NS);
     tree.add(ForkPoint::Root);
-    // An end at the time of the fork would lead to an invalid path.
+    // A child at the vtime of its parent's fork would have an invalid path.
     tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
     assert_eq!(tree.open().count(), 0);
     for nowhere in [ForkPoint::After(0), ForkPoint::After(9)] {

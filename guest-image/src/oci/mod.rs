@@ -3,21 +3,23 @@
 //! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
 //! configuration. The modules, from the outside in:
 //!
-//! - this file: the stages of a request, what the cache keeps. [`error`]: errors.
+//! - this file: the stages of a request, and the cache entries. [`error`]: errors.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
-//! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
-//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
-//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: what it names. [`documents`]: their JSON.
-//! - [`blobs`]: what every source of blobs can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
-//!   `store` (docker's and podman's own images), `registry`.
+//! - [`root`]: the root filesystem made from layers, and its disk. [`changeset`]: application of one layer to the
+//!   layers below.
+//! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache. [`limits`]: their bounds.
+//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: the chosen image. [`documents`]: the JSON of
+//!   manifests.
+//! - [`blobs`]: the trait of all sources of blobs. Its implementations are `layout` (folders), `archive` (files of `docker
+//!   save`, `podman save` and `skopeo copy`), `store` (images of the local Docker and podman) and `registry`.
 //!
-//! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
-//! images that share it. The root filesystem is a SquashFS whose file contents are the layers' archives, in place; only
-//! its tables are stored for each image.
+//! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
+//! digest is the layer's diff ID. The root filesystem is a SquashFS in which the contents of files are the layers'
+//! archives. Only the SquashFS's tables are stored for each image.
 //!
-//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Every blob
-//! that a digest names is verified before it is used. Images are untrusted: whatever they contain, nothing outside the
-//! cache is written, every count and length has a bound, and an error is one line that names the image.
+//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Everett
+//! verifies every blob with a digest before it uses the blob. Images are untrusted. Everett writes nothing outside the
+//! cache, and every count and length has a bound. An error is one line that names the image.
 
 mod archive;
 mod blobs;
@@ -55,45 +57,45 @@ pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
 pub struct ContainerImage {
     /// The disk with the root filesystem.
     pub disk: RootDisk,
-    /// What the image says about its process.
+    /// Settings with which the image's process is started.
     pub config: ImageConfig,
-    /// Files that the image consists of.
+    /// Files of the cache that make up the image.
     pub files: ImageFiles,
     /// BLAKE3 of the root filesystem and of the configuration, in hexadecimal.
     pub digest: String,
-    /// Digest of the manifest in the registry that the image came from, for the lock.
+    /// Digest of the image's manifest in its registry, for the lock. `None` if the image did not come from a registry.
     pub pinned: Option<String>,
 }
 
-/// Files of a container image.
+/// Files of the cache that make up a container image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFiles {
     /// The configuration.
     pub config: CacheEntry,
-    /// The tables of the root filesystem.
+    /// The tables of the root filesystem's SquashFS.
     pub tables: CacheEntry,
-    /// The archives of the layers, the lowest first. A layer may occur twice.
+    /// Archives of the layers, the lowest layer first. A layer may occur twice.
     pub layers: Vec<CacheEntry>,
 }
 
 impl ContainerImage {
-    /// Returns the files that the image consists of.
+    /// Returns all files that make up the image.
     pub fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         let ImageFiles { config, tables, layers } = &self.files;
         layers.iter().chain([tables, config])
     }
 
-    /// Returns the size of the image in the cache, in bytes, with layers that other images share.
+    /// Returns the size of the image's files in the cache, in bytes. Layers that other images share are included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries().map(|entry| entry.bytes).sum()
     }
 
-    /// Returns the image that consists of these files. `name` is for errors.
+    /// Returns the image that has these files. Errors name the image `name`.
     ///
     /// # Errors
-    /// Returns an error of one line that names the image if its configuration cannot be read, or its layers are too
-    /// long.
+    /// Returns an error if the configuration cannot be read or the layers are too long. The error is one line that
+    /// names the image.
     pub fn of_files(name: &str, files: ImageFiles) -> Result<ContainerImage, Error> {
         let named = |problem: Problem| Error { image: name.to_owned(), problem };
         layers::check_total(&files.layers).map_err(named)?;
@@ -105,7 +107,6 @@ impl ContainerImage {
     }
 }
 
-/// Returns the digest of an image.
 fn digest_of(disk: &RootDisk, config: &CacheEntry) -> String {
     let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config.blake3).as_bytes());
     digest.to_hex().to_string()
@@ -118,8 +119,8 @@ fn read_config(entry: &CacheEntry) -> Result<ImageConfig, Problem> {
 }
 
 /// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds since
-/// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before. Registries are
-/// asked through `access`.
+/// 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
+/// registries.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -135,8 +136,8 @@ pub fn get(
     made(origin, locked, time_s, cache, access, progress).map_err(named)
 }
 
-/// Returns the configuration of an origin's image, without its layers if the origin can leave them out. Docker and podman
-/// copy the whole image.
+/// Returns the configuration of an origin's image. Does not fetch the layers, except from Docker and podman, which copy
+/// the whole image.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -174,15 +175,15 @@ fn made(
     Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
-/// An origin, opened as far as was necessary.
+/// An origin, opened only as far as a request needs it.
 struct Opened {
     origin: ImageOrigin,
-    /// Key of the configuration in the cache. An origin without one is always read.
+    /// Cache key of the configuration. If there is none, the origin is read every time.
     key: Option<Key>,
     found: Option<(Box<dyn Blobs>, ResolvedImage)>,
-    /// The registry, before the image is looked for in it.
+    /// Client of the registry, until the image's manifest is fetched.
     registry: Option<registry::Registry>,
-    /// Digest of the manifest in the registry.
+    /// Digest of the image's manifest in the registry.
     pinned: Option<String>,
 }
 
@@ -220,7 +221,8 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Chooses the origin of a plain name: a local store that has it, unless the lock says that it came from a registry.
+    /// Chooses the origin of an image given by name only. Takes a local store that has the image, except for an image
+    /// in the lock, which came from a registry.
     fn choose(&mut self, name: &str, is_locked: bool) {
         if is_locked {
             return;
@@ -236,7 +238,7 @@ impl Opened {
         }
     }
 
-    /// Returns the entry with the configuration.
+    /// Returns the cache entry of the configuration.
     fn config(&mut self, cache: &Cache) -> Result<CacheEntry, Problem> {
         if let Some(entry) = self.key.as_ref().and_then(|key| cache.get("config", key)) {
             return Ok(entry);
@@ -253,14 +255,14 @@ impl Opened {
         })
     }
 
-    /// Returns the entry with the configuration, and the configuration.
+    /// Returns the cache entry of the configuration, and the parsed configuration.
     fn config_read(&mut self, cache: &Cache) -> Result<(CacheEntry, ImageConfig), Problem> {
         let entry = self.config(cache)?;
         let config = read_config(&entry)?;
         Ok((entry, config))
     }
 
-    /// Unpacks a layer into the cache.
+    /// Unpacks the layer with this number, counted from the lowest, into the cache.
     fn layer(
         &mut self,
         cache: &Cache,

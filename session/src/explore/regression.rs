@@ -241,12 +241,18 @@ mod tests {
         assert_eq!(from_root(&Path::default(), 7), Path::default());
     }
 
-    #[test]
-    fn paths_are_relative_to_the_folder() {
+    /// Returns a temporary folder, and in it a folder of worlds and one of runs.
+    fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
         fs::create_dir_all(&worlds).unwrap();
         fs::create_dir_all(&runs).unwrap();
+        (place, worlds, runs)
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder() {
+        let (_place, worlds, runs) = folders();
         let file = worlds.join("w.toml");
         fs::write(&file, "").unwrap();
         assert_eq!(from_folder(&file, &runs).unwrap(), FilePath::new("../../worlds/w.toml"));
@@ -314,10 +320,7 @@ mod tests {
     /// named.
     #[test]
     fn a_copied_file_finds_its_world() {
-        let place = tempfile::tempdir().unwrap();
-        let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
-        fs::create_dir_all(&worlds).unwrap();
-        fs::create_dir_all(&runs).unwrap();
+        let (place, worlds, runs) = folders();
         let world = worlds.join("w.toml");
         fs::write(&world, "").unwrap();
         let regression = Regression { world: from_folder(&world, &runs).unwrap(), ..a_regression() };

@@ -218,9 +218,14 @@ const RESOLVER_UNIT: &str = "everett-dns";
 /// Returns the DNS server of a machine as the agent gets it.
 #[must_use]
 pub fn resolver() -> protocol::Service {
+    service(RESOLVER_UNIT, vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()])
+}
+
+/// Returns a service with nothing but a command line.
+pub(crate) fn service(name: &str, argv: Vec<String>) -> protocol::Service {
     protocol::Service {
-        name: RESOLVER_UNIT.to_owned(),
-        argv: vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()],
+        name: name.to_owned(),
+        argv,
         env: BTreeMap::new(),
         cwd: None,
         user: None,

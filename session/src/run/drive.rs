@@ -16,35 +16,45 @@ const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
 
-/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise.
+/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise. By default it ignores everything.
 pub trait Watch {
     /// Receives an event.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn event(&mut self, event: &Event) -> anyhow::Result<()>;
+    fn event(&mut self, _event: &Event) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives bytes that a node wrote to its serial console.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
+    fn console(&mut self, _node: usize, _bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the deliveries and drops of frames, and the frames themselves if the world captures them.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn wire(&mut self, steps: &[FrameStep], frames: &[Captured]) -> anyhow::Result<()>;
+    fn wire(&mut self, _steps: &[FrameStep], _frames: &[Captured]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the trail's next point.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    fn point(&mut self, _vtime_ns: u64, _digest: Digest) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// Reports progress of a timeline that is not ready yet.
     fn booting(&mut self, _timeline: &mut Timeline) {}
-    /// Reports progress: `instructions` have been executed, and `since_ready_ns` of vtime have passed since *ready* (0
-    /// before it). Returns false to end the timeline.
-    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
+    /// Reports progress: the vtime that has passed since *ready*, in nanoseconds (0 before it), and the number of executed
+    /// instructions. Returns false to end the timeline.
+    fn at(&mut self, _since_ready_ns: u64, _instructions: u64) -> bool {
+        true
+    }
 }
 
 /// End of a timeline.
@@ -167,18 +177,6 @@ mod tests {
             }
             Ok(())
         }
-        fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn at(&mut self, _: u64, _: u64) -> bool {
-            true
-        }
     }
 
     /// A guest that halts forever, with a conversation in the given state.
@@ -200,6 +198,13 @@ mod tests {
         timeline
     }
 
+    /// Runs to the end. Returns the findings.
+    fn found(timeline: &mut Timeline) -> Vec<String> {
+        let mut findings = Findings::default();
+        assert_eq!(drive(timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        findings.0
+    }
+
     #[test]
     fn a_world_with_a_broken_conversation_runs_on() {
         let mut timeline = halting(state::tests::broken());
@@ -212,9 +217,7 @@ mod tests {
     fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
         let mut timeline = halting(state::tests::beginning());
         timeline.with_conversation(refused_file());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
-        assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
+        assert_eq!(found(&mut timeline), ["files: cannot write /etc/x: no user"]);
 
         let mut timeline = not_begun();
         timeline.with_conversation(refused_file());
@@ -235,10 +238,8 @@ mod tests {
     #[test]
     fn a_check_that_hangs_with_its_machine_is_given_up() {
         let mut timeline = halting(state::tests::driven());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
         // The next point of the trail after 11 seconds.
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
@@ -247,20 +248,16 @@ mod tests {
     #[test]
     fn checks_wait_for_a_restart() {
         let mut timeline = halting(state::tests::restarting());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 120 s after the workload ended: its service server is being restarted";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 
     /// The guest never answers the request to seed its random numbers.
     #[test]
     fn a_guest_that_never_begins_is_given_up() {
         let mut timeline = halting(state::tests::beginning());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
                     started";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 }

@@ -18,8 +18,6 @@ use everett_host::time::CpuClock;
 use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::wire::log::FrameStep;
-use everett_vmm::world::Captured;
 
 use crate::machines::EngineOptions;
 use crate::run::drive::{Ended, Watch, drive};
@@ -132,15 +130,7 @@ impl Job {
         interrupt: &Interrupt,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> anyhow::Result<VerifyReport> {
-        let shared = Shared {
-            state: Mutex::new(State::default()),
-            next_run: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            vtime_ns: AtomicU64::new(0),
-            instructions: AtomicU64::new(0),
-            interrupt,
-            progress,
-        };
+        let shared = Shared::new(interrupt, progress);
         thread::scope(|scope| {
             let workers: Vec<_> = (0..self.jobs.get())
                 .map(|_| {
@@ -240,7 +230,19 @@ struct Shared<'a> {
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    fn new(interrupt: &'a Interrupt, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Shared<'a> {
+        Shared {
+            state: Mutex::default(),
+            next_run: AtomicU32::new(0),
+            stop: AtomicBool::new(false),
+            vtime_ns: AtomicU64::new(0),
+            instructions: AtomicU64::new(0),
+            interrupt,
+            progress,
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -299,14 +301,6 @@ impl Watch for Comparer<'_> {
         Ok(())
     }
 
-    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn wire(&mut self, _: &[FrameStep], _: &[Captured]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()> {
         self.shared.compare(self.run, self.points, vtime_ns, digest);
         self.points += 1;
@@ -341,18 +335,6 @@ impl Drop for StopsOnPanic<'_> {
 mod tests {
     use super::*;
 
-    fn shared<'a>(interrupt: &'a Interrupt, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Shared<'a> {
-        Shared {
-            state: Mutex::default(),
-            next_run: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            vtime_ns: AtomicU64::new(0),
-            instructions: AtomicU64::new(0),
-            interrupt,
-            progress,
-        }
-    }
-
     fn result(run: u32, points: usize) -> RunResult {
         RunResult {
             run,
@@ -384,7 +366,7 @@ mod tests {
     #[test]
     fn the_first_run_to_reach_a_point_is_the_reference() {
         let interrupt = Interrupt::default();
-        let shared = shared(&interrupt, &|_, _| {});
+        let shared = Shared::new(&interrupt, &|_, _| {});
         let digest = |n| Digest([n; 32]);
         shared.compare(1, 0, 0, digest(1));
         shared.compare(0, 0, 0, digest(1));
@@ -404,7 +386,7 @@ mod tests {
     #[test]
     fn a_shorter_run_is_a_mismatch() {
         let interrupt = Interrupt::default();
-        let shared = shared(&interrupt, &|_, _| {});
+        let shared = Shared::new(&interrupt, &|_, _| {});
         shared.finished(result(0, 5));
         shared.finished(result(2, 5));
         assert!(!shared.stopped());

@@ -15,7 +15,7 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest};
-use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, tick};
+use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, ticking_host};
 use crate::scripted::{Shared, Trouble};
 use crate::trials::{Ran, trial};
 
@@ -33,8 +33,7 @@ fn engine(host: &Host, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -
 }
 
 fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut kvm = engine(&host, |a| {
         let again = a.create_label();
         a.mov(rsi, END)?;
@@ -69,8 +68,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
 }
 
 fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut kvm = engine(&host, |a| {
         let here = a.create_label();
         a.set_label(here)?;

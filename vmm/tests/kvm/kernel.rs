@@ -10,14 +10,11 @@
 
 use std::path::PathBuf;
 
-use everett_cpu::CacheConfig;
 use everett_vmm::ClockMode;
 use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::KvmError;
 use everett_vmm::kvm::host::KVM_CAP_TSC_CONTROL;
 use everett_vmm::machine::{Machine, MachineConfig, MachineError, Stop, Until};
@@ -28,6 +25,7 @@ use crate::lacks::host_with;
 use crate::lockstep::{Gates, difference, tick};
 use crate::makes::Make;
 use crate::scripted::Shared;
+use crate::small::plain_in;
 use crate::trials::{Lacking, Ran, trial};
 
 /// Number of exits, if `EVERETT_EXITS` is not set.
@@ -66,10 +64,7 @@ fn compare(name: &str, other: impl Fn(&Ram) -> Result<KvmEngine, KvmError>) -> R
     let files = Files::named()?;
     let exits = std::env::var("EVERETT_EXITS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXITS);
     let mut other = machine(&files, |ram| Ok(AnyEngine::Kvm(Box::new(other(ram)?))));
-    let mut plain = machine(&files, |ram| {
-        let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
-        Ok(AnyEngine::Counting(Box::new(CountingEngine::exits(soft))))
-    });
+    let mut plain = machine(&files, |ram| Ok(plain_in(ClockMode::Exit, ram)));
     let (mut places, mut parted, mut digests) = (0, 0, 0);
     loop {
         let until = Until::icount(plain.icount() + 1);

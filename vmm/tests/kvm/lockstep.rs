@@ -20,7 +20,7 @@ use crate::lacks::{Lacks, host_with};
 use crate::program::program;
 use crate::rng::Rng;
 use crate::tables::is_coherent;
-use crate::trials::{Ran, trial};
+use crate::trials::{Lacking, Ran, trial};
 
 /// Largest number of exits of a program.
 const EXITS_MAX: usize = 500;
@@ -204,6 +204,14 @@ pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
 }
 
+/// Returns the host's KVM, with periodic signals for this thread.
+///
+/// # Errors
+/// Returns the reason why tests cannot use it.
+pub(crate) fn ticking_host() -> Result<(Host, Ticker), Lacking> {
+    Ok((crate::host()?, tick()))
+}
+
 /// Party that delivers exceptions and system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
@@ -328,8 +336,7 @@ fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran
 /// Guards the tests above, which would be worth little if they could not fail, or if programs ended before anything
 /// happened.
 fn a_change_of_one_bit_is_caught() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let lacks = Lacks::of(&host, Gates::Open);
     let changes: [fn(&mut CpuState); 8] = [
         |s| s.gpr[11] ^= 1 << 40,

@@ -7,7 +7,7 @@
 //! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: pieces that a host cannot run
 //! - [`lockstep`]: execution and comparison; [`moves`]: a guest that moves between the engines
 //! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests
-//!   for them; [`trail`]: observations of a machine
+//!   for them; [`trail`]: machines that may change their engine, and observations of them
 //! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one with
 //!   a soft CPU [`beside`] it, which counts
 //! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);

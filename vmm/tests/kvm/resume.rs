@@ -14,7 +14,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::common::KERNEL_SS;
 use crate::ground::{CODE, DEVICE, Guest};
-use crate::lockstep::{Bench, FOREVER, Gates, tick};
+use crate::lockstep::{Bench, FOREVER, Gates, ticking_host};
 use crate::scripted::Shared;
 use crate::trials::{Ran, trial};
 
@@ -50,8 +50,7 @@ fn guest(instruction: Instruction) -> Guest {
 }
 
 fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut bench = Bench::new(&host, Gates::Open);
     for (name, instruction) in EXITS {
         // The seeds decide after which exits an interrupt comes.

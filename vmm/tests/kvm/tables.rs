@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
-use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick};
+use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick, ticking_host};
 use crate::trials::{Lacking, Ran, trial};
 
 /// The page whose mapping changes, and the page that it is mapped to then. At first each is mapped to itself.
@@ -72,8 +72,7 @@ fn guest(user: bool, change: Change) -> Guest {
 }
 
 fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut bench = Bench::new(&host, Gates::Open);
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),

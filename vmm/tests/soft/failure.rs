@@ -4,14 +4,12 @@ use everett_assembler::*;
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
 use everett_vmm::clock::ClockMode;
-use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
 
-use crate::guest::{UART, assemble, config_in, out};
+use crate::guest::{UART, assemble, caches_in, config_in, out, soft_in};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
@@ -42,7 +40,7 @@ fn guest() -> Vec<u8> {
 }
 
 fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
-    CacheConfig { translate_after, branches: clock == ClockMode::Branch, ..CacheConfig::default() }
+    caches_in(clock, CacheConfig { translate_after, ..CacheConfig::default() })
 }
 
 /// Returns a machine in this clock mode, on this code.
@@ -53,19 +51,12 @@ fn machine(clock: ClockMode, code: &Code) -> Machine {
 /// Returns a machine to whose CPU `prepare` is applied before the CPU gets its first state.
 fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine {
     let (config, _folder) = config_in(clock, &guest());
-    let soft = |ram: &Ram| {
-        let mut engine = SoftEngine::sharing(ram.shared(), code);
-        prepare(&mut engine);
-        engine
+    let engine = |ram: &Ram| {
+        let mut soft = SoftEngine::sharing(ram.shared(), code);
+        prepare(&mut soft);
+        soft_in(clock, soft)
     };
-    let machine = Machine::new(config, |ram| {
-        Ok(match clock {
-            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
-            _ => AnyEngine::Soft(Box::new(soft(ram))),
-        })
-    });
-    machine.unwrap()
+    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
 fn plant(machine: &mut Machine) {

@@ -6,15 +6,11 @@
 //! [`GOLDEN`].
 
 use everett_assembler::*;
-use everett_cpu::CacheConfig;
 use everett_fault::{DiskFault, Distribution, Links, NetworkFault, Requests};
 use everett_snapshot::Pool;
 use everett_streams::{BootSeed, Lineage, Owner, Purpose, Seed, Streams};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{Disk, PowerLossOptions, SectorSize};
-use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, Moment};
 use everett_vmm::ram::Ram;
@@ -27,7 +23,7 @@ use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::card::{frame, mac};
-use crate::guest::{assemble, config_in, count_tick, store, timer};
+use crate::guest::{assemble, config_in, count_tick, plain_in, store, timer};
 use crate::plan::{MS, US};
 
 /// Trail hashes of three timelines: without a fork, and forked as child 1 and as child 2.
@@ -253,16 +249,7 @@ fn node(clock: ClockMode, number: u8) -> Machine {
         cards: vec![CardConfig { mac: mac(number), wire: Wire::Attached }],
         ..config
     };
-    let caches = CacheConfig { branches: clock == ClockMode::Branch, ..CacheConfig::default() };
-    let soft = |ram: &Ram| SoftEngine::new(ram.shared(), caches);
-    let machine = Machine::new(config, |ram| {
-        Ok(match clock {
-            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
-            _ => AnyEngine::Soft(Box::new(soft(ram))),
-        })
-    });
-    let machine = machine.unwrap();
+    let machine = Machine::new(config, |ram| Ok(plain_in(clock, ram))).unwrap();
     lay(machine.ram(), number);
     machine
 }

@@ -4,6 +4,10 @@ use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::clock::ClockMode;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::counting::CountingEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, MachineConfig};
 use tempfile::TempDir;
 
@@ -39,9 +43,24 @@ pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDi
     config.clock = clock;
     (config, folder)
 }
-/// Returns the configuration of [`config`] in clock mode `exit`.
-pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
-    config_in(ClockMode::Exit, code)
+
+/// Returns `caches` for a soft CPU in this clock mode, which counts branches only if the clock needs it.
+pub(crate) fn caches_in(clock: ClockMode, caches: CacheConfig) -> CacheConfig {
+    CacheConfig { branches: clock == ClockMode::Branch, ..caches }
+}
+
+/// Returns an engine that counts what this clock mode needs on a soft CPU.
+pub(crate) fn soft_in(clock: ClockMode, soft: SoftEngine) -> AnyEngine {
+    match clock {
+        ClockMode::Exit => CountingEngine::exits(soft).into(),
+        ClockMode::Branch => CountingEngine::branches(soft).into(),
+        _ => soft.into(),
+    }
+}
+
+/// Returns an engine for this clock mode, on a soft CPU with default caches.
+pub(crate) fn plain_in(clock: ClockMode, ram: &Ram) -> AnyEngine {
+    soft_in(clock, SoftEngine::new(ram.shared(), caches_in(clock, CacheConfig::default())))
 }
 
 /// Returns a machine that is about to execute `code`.
@@ -85,6 +104,16 @@ pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(
     a.mov(qword_ptr(rbx + 2), rcx)?;
     a.lidt(ptr(rbx))?;
     a.mov(rsp, DATA)
+}
+
+/// Executes this many branches, and little else. Uses RCX.
+pub(crate) fn spin(a: &mut Assembler, branches: u32) -> Result<(), Error> {
+    let again = a.create_label();
+    a.mov(ecx, branches)?;
+    a.set_label(again)?;
+    a.add(r14, rcx)?;
+    a.dec(ecx)?;
+    a.jnz(again)
 }
 
 /// Starts a periodic timer of `counts` counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.

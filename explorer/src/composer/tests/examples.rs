@@ -20,7 +20,7 @@ fn one_first_command_runs_alone_and_without_faults() {
             (None, false),
             "nothing else starts while it runs"
         );
-        // Whether it fails, is killed or is lost with its node, the next command follows.
+        // The next command follows after a failure, a kill or the loss of the node.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),
             1 => composer.ended(0, 9, true, true),
@@ -38,8 +38,7 @@ fn one_first_command_runs_alone_and_without_faults() {
 #[test]
 fn first_waits_for_a_node() {
     let template = template(&[(0, "first_a"), (1, "anytime_x")]);
-    let mut rng = rng(1);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 1);
     composer.down(0);
     assert_eq!(composer.due(), None);
     assert_eq!(composer.act(5 * S, &mut rng), []);
@@ -54,8 +53,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
     let mut bounds = [0; PARALLEL_MAX as usize + 1];
     let mut pauses = Vec::new();
     for seed in 0..400 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let (mut count, mut last_ns) = (0, 0);
         while composer.due().is_some() {
             let (now_ns, acts) = step(&mut composer, &mut rng);
@@ -65,7 +63,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
             }
         }
         bounds[count] += 1;
-        // One run ends a second later. The next one starts after its own pause.
+        // One run ends a second later. The next run starts after its own pause.
         composer.ended(0, last_ns + S, true, false);
         let (now_ns, _) = next_start(&mut composer, &mut rng);
         pauses.push(now_ns - last_ns - S);
@@ -97,8 +95,7 @@ fn only_anytime_commands_run_beside_serial_drivers() {
     ]);
     let mut firsts = [0; 3];
     for seed in 0..300 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let all = all_starts(&mut composer, &mut rng);
         let drivers: Vec<usize> =
             all.iter().map(|(_, start)| start.command).filter(|command| *command > 0).collect();
@@ -110,15 +107,14 @@ fn only_anytime_commands_run_beside_serial_drivers() {
     assert!(firsts.iter().all(|count| (70..130).contains(count)), "each driver can be the first: {firsts:?}");
 }
 
-/// The parallel driver hangs. If the serial driver is drawn next, it cannot start, and after [`PATIENCE_NS`] another
-/// run of the parallel driver starts instead.
+/// The parallel driver hangs. A serial driver that is drawn next cannot start. After [`PATIENCE_NS`], another run of
+/// the parallel driver starts instead.
 #[test]
 fn a_command_that_hangs_does_not_block_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
     let mut waited = 0;
     for seed in 0..200 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let (first_ns, first) = next_start(&mut composer, &mut rng);
         if first.command == 1 || composer.due().is_none() {
             continue;
@@ -139,8 +135,7 @@ fn a_singleton_starts_once_even_if_its_node_loses_power() {
     let template = template(&[(0, "singleton_driver_a"), (0, "parallel_driver_b")]);
     let mut lost = 0;
     for seed in 0..20 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let mut singletons = 0;
         for _ in 0..40 {
             let (now_ns, start) = next_start(&mut composer, &mut rng);
@@ -162,8 +157,7 @@ fn a_singleton_starts_once_even_if_its_node_loses_power() {
 #[test]
 fn a_template_of_singletons_runs_each_once() {
     let template = template(&[(0, "singleton_driver_a"), (1, "singleton_driver_b")]);
-    let mut rng = rng(3);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 3);
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
         let (now_ns, start) = next_start(&mut composer, &mut rng);
@@ -178,8 +172,7 @@ fn a_template_of_singletons_runs_each_once() {
 #[test]
 fn commands_run_on_nodes_that_are_up() {
     let template = template(&[(0, "parallel_driver_a"), (1, "parallel_driver_a"), (2, "parallel_driver_a")]);
-    let mut rng = rng(5);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 5);
     let mut on = |composer: &mut Composer<'_>| {
         let mut counts = [0; 3];
         for _ in 0..300 {
@@ -198,13 +191,12 @@ fn commands_run_on_nodes_that_are_up() {
     assert!(on(&mut composer)[1] > 0);
 }
 
-/// If the only node of the drawn command goes down and stays down, another command starts after [`PATIENCE_NS`].
+/// If the drawn command's only node goes down and stays down, another command starts after [`PATIENCE_NS`].
 #[test]
 fn another_command_starts_if_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);
     for seed in 0..20 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         assert_eq!(composer.act(0, &mut rng), [], "a command is drawn, and starts later");
         composer.lost(0, 0);
         let (now_ns, start) = next_start(&mut composer, &mut rng);
@@ -212,7 +204,7 @@ fn another_command_starts_if_a_node_stays_down() {
     }
 }
 
-/// Timelines that continue from one moment draw bounds and planned ends of their own.
+/// Each timeline that continues from a moment draws its own limit of parallel drivers and its own planned end.
 #[test]
 fn a_fork_draws_again() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);

@@ -1,4 +1,4 @@
-//! Shared parts of the tests of the composer: templates, a stream and steps.
+//! Tests of the composer, with shared helpers for templates, random streams and steps.
 
 mod caller;
 mod drawn;
@@ -24,13 +24,20 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
+/// Returns a stream, and a composer that has begun at time 0 with it.
+fn begun(template: &Template, seed: u64) -> (ChaCha20Rng, Composer<'_>) {
+    let mut rng = rng(seed);
+    let composer = Composer::begin(template, 0, &mut rng);
+    (rng, composer)
+}
+
 /// Returns the started commands, in the order of their starts.
 fn starts(acts: &[Act]) -> Vec<Start> {
     let start = |act: &Act| if let Act::Start(start) = act { Some(*start) } else { None };
     acts.iter().filter_map(start).collect()
 }
 
-/// Advances to the next due time, and performs what is due.
+/// Advances to the next due time, and performs the actions that are due.
 fn step(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Vec<Act>) {
     let due_ns = composer.due().expect("something is due");
     (due_ns, composer.act(due_ns, rng))

@@ -1,25 +1,14 @@
 //! Conversations with a scripted agent.
 
-use std::collections::BTreeMap;
-
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
 use everett_streams::Seed;
 
 use super::*;
 use crate::guest::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
-use crate::guest::containers::Stop;
+use crate::guest::containers::{self, Stop};
 
 fn service(name: &str) -> protocol::Service {
-    protocol::Service {
-        name: name.to_owned(),
-        argv: vec![format!("/bin/{name}")],
-        env: BTreeMap::new(),
-        cwd: None,
-        user: None,
-        ready: None,
-        restart: protocol::Restart::Never,
-        history: false,
-    }
+    containers::service(name, vec![format!("/bin/{name}")])
 }
 
 fn exec(program: &str) -> protocol::Exec {

@@ -156,8 +156,8 @@ fn each_seed_and_branch_has_its_own_draws_and_a_restart_leaves_no_trace() {
         let got = drain(wire, start + S);
         got.iter().zip(times).map(|(delivery, sent)| delivery.at - sent).collect()
     };
-    let mut fresh = Wire::new(config(2, jitter()), 9).unwrap();
-    let mut used = Wire::new(config(2, jitter()), 1).unwrap();
+    let mut fresh = Wire::new(config(2, jitter()), BootSeed::new(9)).unwrap();
+    let mut used = Wire::new(config(2, jitter()), BootSeed::new(1)).unwrap();
     let mut branched = fresh.clone();
     let first = delays(&mut used, 0);
     used.restart_streams(&Lineage::new(Seed::new(1)).child(5, 5));
@@ -166,7 +166,7 @@ fn each_seed_and_branch_has_its_own_draws_and_a_restart_leaves_no_trace() {
     assert_eq!(delays(&mut used, 2 * S), ninth);
     branched.restart_streams(&Lineage::new(Seed::new(9)).child(2 * S, 0));
     let child = delays(&mut branched, 2 * S);
-    let mut other = Wire::new(config(2, jitter()), 9).unwrap();
+    let mut other = Wire::new(config(2, jitter()), BootSeed::new(9)).unwrap();
     other.restart_streams(&Lineage::new(Seed::new(9)).child(2 * S, 1));
     let sibling = delays(&mut other, 2 * S);
     let all = std::collections::BTreeSet::from([first, ninth, child, sibling]);

@@ -13,9 +13,12 @@ mod power;
 mod queues;
 mod sound;
 mod summary;
+mod transcript;
 
 use everett_fault::{Distribution, Group, Links, NetworkFault};
 use everett_streams::BootSeed;
+
+use transcript::{check, check_taught};
 
 use super::log::{DropReason, FrameStep, FrameStepKind};
 use super::*;
