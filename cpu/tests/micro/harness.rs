@@ -1,7 +1,9 @@
 //! Runs a guest in several ways, which must all have the same result.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
+use everett_cpu::{
+    CacheConfig, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
+};
 
 use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
@@ -23,7 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) ram: Vec<u8>,
     pub(crate) requests: Vec<Request>,
     /// Accesses to the watchpoints. `None` if no watchpoints were set.
-    pub(crate) hits: Option<Vec<Hit>>,
+    pub(crate) hits: Option<Vec<WatchpointHit>>,
     /// Edges in the order of their first occurrence. `None` if the state moved between CPUs, or the CPU did not record
     /// edges.
     pub(crate) edges: Option<Vec<Edge>>,

@@ -5,6 +5,7 @@ use std::num::NonZero;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
+use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
@@ -70,7 +71,7 @@ fn explore<S: Chooses>(
 ) -> (Tree, Seen) {
     let mut dice = ChaCha20Rng::seed_from_u64(dice);
     let in_flight = NonZero::new(in_flight).unwrap();
-    let mut search = Search::new(seed, ROOT_NS, in_flight, branches, strategy, Seen::default());
+    let mut search = Search::new(Seed::new(seed), ROOT_NS, in_flight, branches, strategy, Seen::default());
     let mut running: Vec<Choice> = Vec::new();
     loop {
         let next = if running.len() < workers { Some(search.choose()) } else { None };

@@ -10,16 +10,17 @@ use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
-use everett_explorer::fate::End;
+use everett_explorer::fate::BranchEnd;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Fork, Path};
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::path_runner::Route;
 use super::setting::Setting;
-use super::shrink::{Shrunk, Wanted, Why};
+use super::shrink::{ShrinkEnd, Shrunk, Wanted};
 use crate::world::identity::check_timeline;
 
 /// Format version of regression files. Files of other versions are refused.
@@ -41,7 +42,7 @@ pub struct Regression {
     /// Digest of its trail; a replay has the same digest as long as world and image are unchanged.
     pub trail: String,
     /// Seed.
-    pub seed: u64,
+    pub seed: Seed,
     /// Path of the timeline: its forks.
     pub path: Path,
     /// Length of the workload after *ready*, in nanoseconds of vtime.
@@ -93,7 +94,7 @@ impl Regression {
             checks: Some(setting.launcher.world.explore.checks()),
             strategy: Some(setting.launcher.world.explore.strategy),
             plan: lines,
-            minimal: shrunk.why == Why::Minimal,
+            minimal: shrunk.why == ShrinkEnd::Minimal,
             property: shrunk.found.hit.property.clone(),
             text: shrunk.found.hit.text.clone(),
         })
@@ -186,7 +187,7 @@ impl Regression {
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
-        let end = End { at_ns, open: false, checked: self.checked };
+        let end = BranchEnd { at_ns, open: false, checked: self.checked };
         Route { path: from_root(&self.path, setting.root_ns), plan: Some(plan), end: Some(end) }
     }
 
@@ -293,7 +294,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
-        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(1);
+        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(Seed::new(1));
         let mut explored = load();
         explored.explore.strategy = StrategyKind::Pct;
         explored.explore.checks = Some(500_000);
@@ -346,7 +347,7 @@ mod tests {
             world: "w.toml".into(),
             timeline: "e3:0:0/".to_owned(),
             trail: String::new(),
-            seed: 0,
+            seed: Seed::default(),
             path: Path::default(),
             for_ns: 1,
             checked: true,

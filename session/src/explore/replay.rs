@@ -7,7 +7,7 @@ use everett_cpu::Edge;
 use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 
 use super::marks::short;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_early};
@@ -105,7 +105,7 @@ impl Watch for Compare<'_> {
         self.watch.event(event);
     }
 
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         self.watch.message(step);
     }
 

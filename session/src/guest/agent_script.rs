@@ -20,7 +20,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// All requests to a node's agent, in order: its script. The script is the same under every seed, because drivers and
 /// checks get the seed when they are started.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct AgentScript {
     /// Name of the node.
     pub node: String,
     /// First request: everything up to the restart point.
@@ -147,10 +147,10 @@ pub fn host_port() -> PortConfig {
     PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
-impl Plan {
+impl AgentScript {
     /// Creates the script for `node` of `world`; `root` is the root disk of its machine, `image` its container image.
     #[must_use]
-    pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> Plan {
+    pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> AgentScript {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
         if containers::is_supervised(node) {
             files.extend(containers::init_files());
@@ -215,7 +215,7 @@ impl Plan {
         let resolver = composed.and(image).map(|_| containers::resolver());
         let nameservers = resolver.iter().map(|_| IpAddr::from(RESOLVER_ADDRESS)).collect();
         let jobs = node.services.iter().filter(|service| service.is_job);
-        Plan {
+        AgentScript {
             node: node.name.clone(),
             mount: protocol::Mount { root, hostname },
             epoch_unix_s: world.epoch_unix_s,
@@ -244,7 +244,7 @@ impl Plan {
     }
 }
 
-impl Plan {
+impl AgentScript {
     /// Returns the request at the restart point, for a node that joins the world at `vtime_ns`.
     #[must_use]
     pub fn join(&self, entropy: Vec<u8>, vtime_ns: u64) -> protocol::Join {
@@ -397,7 +397,7 @@ fn output_file() -> protocol::PutFile {
 
 /// Returns a command of a test template as a service that is started once, by this plan of its node.
 #[must_use]
-pub fn test_command(service: String, plan: &Plan, name: &str) -> protocol::Service {
+pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
     let folder = plan.template.as_deref().unwrap_or_default();
     let mut env = BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]);
     if plan.sdk.is_some() {
@@ -451,8 +451,8 @@ argv = ["ping"]
         world_file::parse(WORLD, Path::new("w.toml")).unwrap()
     }
 
-    fn plan(world: &World) -> Plan {
-        Plan::new(world, &world.nodes[0], protocol::Root::None, None)
+    fn plan(world: &World) -> AgentScript {
+        AgentScript::new(world, &world.nodes[0], protocol::Root::None, None)
     }
 
     #[test]

@@ -366,7 +366,7 @@ mod tests {
     fn the_healthcheck_is_the_readiness_check_unless_there_is_another() {
         let ready = |lines: &str| {
             let (_folder, world) = world(lines);
-            let plan = crate::guest::agent_script::Plan::new(
+            let plan = crate::guest::agent_script::AgentScript::new(
                 &world,
                 &world.nodes[0],
                 protocol::Root::None,
@@ -396,7 +396,7 @@ mod tests {
         );
         assert_eq!(world.names().node("n").unwrap().disks, 2);
         let image = image();
-        let plan = crate::guest::agent_script::Plan::new(
+        let plan = crate::guest::agent_script::AgentScript::new(
             &world,
             &world.nodes[0],
             protocol::Root::None,
@@ -410,7 +410,7 @@ mod tests {
         }
         let world = everett_world_file::parse("[[node]]\nname = \"n\"\n", Path::new("w")).unwrap();
         let plain =
-            crate::guest::agent_script::Plan::new(&world, &world.nodes[0], protocol::Root::None, None);
+            crate::guest::agent_script::AgentScript::new(&world, &world.nodes[0], protocol::Root::None, None);
         assert!(plain.prefix.is_empty() && plain.files.is_empty() && plain.disks.is_empty());
     }
 }

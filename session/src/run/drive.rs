@@ -4,7 +4,7 @@ use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 
 use crate::world::conversation::Phase;
@@ -36,7 +36,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn wire(&mut self, _steps: &[Step], _frames: &[Captured]) -> anyhow::Result<()> {
+    fn wire(&mut self, _steps: &[FrameStep], _frames: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
     /// Receives the trail's next point.
@@ -153,6 +153,7 @@ pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use everett_streams::{BootSeed, Seed};
     use everett_vmm::boot::small_kernel;
     use everett_vmm::machine::MachineConfig;
     use everett_vmm::wire::WireConfig;
@@ -191,9 +192,9 @@ mod tests {
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
-        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), BootSeed::new(0)).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], vec![WorldCheck::Agent(0, 0)]);
-        timeline.begin(3).unwrap();
+        timeline.begin(Seed::new(3)).unwrap();
         timeline
     }
 

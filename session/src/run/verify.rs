@@ -15,6 +15,7 @@ use std::thread;
 use everett_cpu::CacheConfig;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
 
@@ -37,7 +38,7 @@ pub struct Job {
     /// Launcher from which every run starts.
     pub launcher: Launcher,
     /// Seed of all runs.
-    pub seed: u64,
+    pub seed: Seed,
     /// Nanoseconds of vtime from *ready* to the checks.
     pub duration_ns: u64,
     /// Number of runs.
@@ -82,7 +83,7 @@ pub struct Mismatch {
 
 /// Result of all runs.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Results of the runs that completed, by run number.
     pub runs: Vec<RunResult>,
     /// Events of run 0.
@@ -124,7 +125,11 @@ impl Job {
     ///
     /// # Errors
     /// Returns an error if a run could not be started or failed.
-    pub fn run(&self, interrupt: &Interrupt, progress: &(dyn Fn(u64, u64) + Sync)) -> anyhow::Result<Report> {
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> anyhow::Result<VerifyReport> {
         let shared = Shared::new(interrupt, progress);
         thread::scope(|scope| {
             let workers: Vec<_> = (0..self.jobs.get())
@@ -212,7 +217,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
 #[derive(Default)]
 struct State {
     points: Vec<(u64, Digest, u32)>,
-    report: Report,
+    report: VerifyReport,
 }
 
 struct Shared<'a> {

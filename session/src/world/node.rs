@@ -11,7 +11,7 @@ use everett_fault::Distribution;
 use everett_input::units::show_duration_ns;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
-use everett_streams::Purpose;
+use everett_streams::{Purpose, Seed};
 use everett_vmm::machine::End;
 use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
@@ -38,7 +38,7 @@ const PANIC: &[u8] = b"Kernel panic";
 
 /// State of a node besides its machine and its conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct NodeCourse {
     /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Place {
     pub boot_until_ns: Option<u64>,
     /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed
     /// again.
-    pub begun: Option<u64>,
+    pub begun: Option<Seed>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds; `None` until the clock was set.
     pub wall_ns: Option<i64>,
     /// Units whose thread priorities are redrawn from time to time.
@@ -72,20 +72,20 @@ pub(super) struct Priorities {
 pub(super) struct SessionOfNode {
     pub node: String,
     pub conversation: ConversationState,
-    pub place: Place,
+    pub place: NodeCourse,
 }
 
 /// One node's part of a timeline.
 pub(super) struct NodeSession {
     pub conversation: Conversation,
-    pub place: Place,
+    pub place: NodeCourse,
     /// Watchpoints and the kernel's symbols, if bytes are watched.
     pub watching: Option<Arc<Watching>>,
 }
 
 impl NodeSession {
     pub(super) fn new(conversation: Conversation) -> NodeSession {
-        NodeSession { conversation, place: Place::default(), watching: None }
+        NodeSession { conversation, place: NodeCourse::default(), watching: None }
     }
 
     /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node
@@ -160,7 +160,7 @@ impl NodeSession {
     }
 
     /// Begins the timeline under `seed`.
-    pub(super) fn begin(&mut self, node: &mut Node, seed: u64) {
+    pub(super) fn begin(&mut self, node: &mut Node, seed: Seed) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);
@@ -287,7 +287,7 @@ impl NodeSession {
     /// that state of the conversation, otherwise at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
-        self.place = Place { begun: self.place.begun, ..Place::default() };
+        self.place = NodeCourse { begun: self.place.begun, ..NodeCourse::default() };
     }
 
     /// Sends the pending requests of the conversation.

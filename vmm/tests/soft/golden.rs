@@ -8,7 +8,7 @@
 use everett_assembler::*;
 use everett_fault::{DiskFault, Distribution, Links, NetworkFault, Requests};
 use everett_snapshot::Pool;
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Purpose, Seed, Streams};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{Disk, PowerLossOptions, SectorSize};
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
@@ -242,7 +242,7 @@ fn node(clock: ClockMode, number: u8) -> Machine {
         name: format!("n{number}"),
         memory_bytes: 32 << 20,
         cpu_hz: 1_000_000_000,
-        seed: SEED,
+        boot_seed: BootSeed::new(SEED),
         epoch_unix_s: 1_000_000_000,
         cmdline: "golden".to_owned(),
         disks: vec![DiskConfig { disk, serial: "golden".to_owned(), read_only: false, latency }],
@@ -275,8 +275,8 @@ impl Course {
         let latency = Distribution::Uniform(100 * US, 150 * US);
         let link = LinkConfig { latency, bits_per_s: 1_000_000_000, queue_bytes: 1 << 20 };
         let wire = WireConfig { ports: Vec::new(), link, overrides: Vec::new() };
-        let world = World::new(machines, wire, SEED).unwrap();
-        let faults = Streams::new(&Lineage::new(SEED), Owner::Faults);
+        let world = World::new(machines, wire, BootSeed::new(SEED)).unwrap();
+        let faults = Streams::new(&Lineage::new(Seed::new(SEED)), Owner::Faults);
         Course { world, first, past: Past { faults, trail: blake3::Hasher::new() } }
     }
 
@@ -298,11 +298,11 @@ impl Course {
 
     /// Switches a node on, with its current disks.
     fn on(&mut self, node: usize) {
-        let seed = self.past.faults.next_u64(Purpose::Restart { node: node as u16 });
+        let boot_seed = self.past.faults.next_boot_seed(Purpose::Restart { node: node as u16 });
         let machine = self.world.node_mut(node).machine_mut();
         let disks = machine.disks().to_vec();
         machine.restore(&self.first[node]).unwrap();
-        machine.restart_streams(&Lineage::boot(seed));
+        machine.restart_streams(&Lineage::boot(boot_seed));
         machine.put_disks(disks).unwrap();
         self.world.power_on(node);
     }
@@ -349,7 +349,7 @@ impl Course {
     /// Runs from the fork to the end. Returns the hash of the digests.
     fn finish(&mut self, child: Option<u64>) -> String {
         if let Some(child) = child {
-            let lineage = Lineage::new(SEED).child(FORK, child);
+            let lineage = Lineage::new(Seed::new(SEED)).child(FORK, child);
             self.world.wire().restart_streams(&lineage);
             self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(&lineage));
             self.past.faults = Streams::new(&lineage, Owner::Faults);

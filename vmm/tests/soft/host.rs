@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Seed, Streams};
 use everett_vmm::digest::Breakdown;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointConfig, EndpointDraws};
 use everett_vmm::wire::{PortConfig, WireConfig};
@@ -17,7 +17,7 @@ const BEGIN: u64 = 500_003;
 const END: u64 = 3 * MS;
 
 fn draws(seed: u64) -> EndpointDraws {
-    EndpointDraws::draw(&mut Streams::new(&Lineage::new(seed), Owner::Host))
+    EndpointDraws::draw(&mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Endpoint))
 }
 
 fn config(port: u8) -> EndpointConfig {
@@ -27,7 +27,7 @@ fn config(port: u8) -> EndpointConfig {
 
 fn world() -> World {
     let ports = vec![config(PORT).node];
-    World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
+    World::new(trio(), WireConfig { ports, ..WireConfig::default() }, BootSeed::new(7)).unwrap()
 }
 
 /// Runs a world in which Everett's endpoint sends ARP requests for an address that no node has. The run also stops at

@@ -2,6 +2,7 @@
 
 use everett_fault::{Distribution, Ppm};
 use everett_snapshot::Pool;
+use everett_streams::BootSeed;
 use everett_vmm::machine::Moment;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::world::{World, WorldMoment, WorldStop, WorldUntil};
@@ -17,7 +18,7 @@ pub(crate) const MS: u64 = 1_000 * US;
 
 /// Returns a world of these nodes on the default wire.
 pub(crate) fn world(machines: Vec<Machine>) -> World {
-    World::new(machines, WireConfig::default(), 7).unwrap()
+    World::new(machines, WireConfig::default(), BootSeed::new(7)).unwrap()
 }
 
 /// Returns a worker that sends to the address `to`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use everett_vmm::virtio::net::FRAMES_PER_MS_MAX;
 use everett_vmm::wire::FRAMES_MAX;
-use everett_vmm::wire::log::{StepKind, Why};
+use everett_vmm::wire::log::{DropReason, FrameStepKind};
 use everett_vmm::world::{Captured, World};
 
 use crate::card::{BROADCAST, HEADER, SIZE, Script, TRANSMIT, buffer, mac, node};
@@ -68,7 +68,7 @@ fn an_arp_storm_is_dropped_where_the_queues_end() {
         assert!(world.wire().frames_on_way() < FRAMES_MAX);
         assert_eq!(world.node_mut(0).machine_mut().output().lost(), (0, 0));
         for step in world.wire().take_steps() {
-            if let StepKind::Drop { why } = step.kind {
+            if let FrameStepKind::Drop { why } = step.kind {
                 *dropped.entry((step.from, why)).or_insert(0) += 1;
             }
         }
@@ -84,8 +84,12 @@ fn an_arp_storm_is_dropped_where_the_queues_end() {
     }
     assert!(sent > 15_000, "{sent}");
     assert!(stormed > 5_000, "{stormed}");
-    assert_eq!(dropped.keys().collect::<Vec<_>>(), [&(0, Why::QueueFull)], "no other node loses a frame");
-    assert!(dropped[&(0, Why::QueueFull)] > 5_000, "{dropped:?}");
+    assert_eq!(
+        dropped.keys().collect::<Vec<_>>(),
+        [&(0, DropReason::QueueFull)],
+        "no other node loses a frame"
+    );
+    assert!(dropped[&(0, DropReason::QueueFull)] > 5_000, "{dropped:?}");
     assert!(talked > 50, "{talked}");
     for node in [1, 2] {
         let gpr = world.nodes()[node].machine().cpu().gpr;

@@ -4,7 +4,7 @@ use everett_fault::Distribution;
 use everett_snapshot::Pool;
 use everett_vmm::Machine;
 use everett_vmm::digest::Breakdown;
-use everett_vmm::wire::log::{Step, StepKind, Why};
+use everett_vmm::wire::log::{DropReason, FrameStep, FrameStepKind};
 use everett_vmm::world::{WORLD_VERSION, WorldMoment, WorldUntil};
 use proptest::prelude::*;
 
@@ -136,7 +136,9 @@ fn frames_to_a_node_that_has_ended_are_lost() {
     assert!(!ended.is_on());
     let at = ended.vtime();
     let steps = course.world.wire().take_steps();
-    let lost = |step: &&Step| step.kind == StepKind::Drop { why: Why::Detached } && step.to == Some(2);
+    let lost = |step: &&FrameStep| {
+        step.kind == FrameStepKind::Drop { why: DropReason::Detached } && step.to == Some(2)
+    };
     let (first, count) = (steps.iter().find(lost).unwrap().vtime, steps.iter().filter(lost).count());
     let noticed = at + course.world.wire().lookahead_ns();
     assert!(
@@ -146,7 +148,7 @@ fn frames_to_a_node_that_has_ended_are_lost() {
     assert!(
         !steps
             .iter()
-            .any(|step| step.kind == StepKind::Deliver && step.to == Some(2) && step.vtime > noticed)
+            .any(|step| step.kind == FrameStepKind::Deliver && step.to == Some(2) && step.vtime > noticed)
     );
 }
 

@@ -233,7 +233,7 @@ fn a_run_ends_with_whole_records() {
     journal.append(row(4).remove(3)).unwrap_err();
     assert_eq!(disk.len().unwrap(), whole + 100);
     disk.0.lock().unwrap().cut_fails = false;
-    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    journal.finish(&Merged::default().end(EndReason::Stopped, 0)).unwrap();
     assert_eq!(disk.len().unwrap(), whole);
 }
 

@@ -29,6 +29,7 @@ use everett_explorer::property::builtin;
 use everett_protocol::{
     self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{Said, Word};
@@ -36,9 +37,9 @@ pub use restarts::Restarted;
 pub use sdk::Quiet;
 
 use super::event::{Event, What};
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use history::HistoryLines;
-use state::Progress;
+use state::ConversationProgress;
 
 /// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
 pub const PENDING_MAX: usize = 4096;
@@ -105,8 +106,8 @@ enum Purpose {
 /// Everett's end of a conversation.
 #[derive(Debug)]
 pub struct Conversation {
-    plan: Plan,
-    at: Progress,
+    plan: AgentScript,
+    at: ConversationProgress,
     control: LineSplitter,
     log: LineSplitter,
     history: HistoryLines,
@@ -125,8 +126,8 @@ pub struct Conversation {
 impl Conversation {
     /// Creates a conversation with an agent that has not sent anything yet.
     #[must_use]
-    pub fn new(plan: Plan) -> Conversation {
-        let at = Progress::new(plan.drivers.len());
+    pub fn new(plan: AgentScript) -> Conversation {
+        let at = ConversationProgress::new(plan.drivers.len());
         Conversation {
             plan,
             at,
@@ -157,7 +158,7 @@ impl Conversation {
 
     /// Returns the seed under which it has begun, if it has.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.at.seed
     }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use everett_input::units::show_duration_ns;
 
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::world::event::{Event, What};
 
 /// vtime without anything new in the world after which a service that ends alike again and again is given up, in
@@ -76,7 +76,7 @@ pub(super) struct Hopeless {
 impl BootWatch {
     /// Creates the watch of a world with these scripts, in which `limit` equal ends in a row are too many (0: any
     /// number is allowed).
-    pub(super) fn new<'p>(plans: impl Iterator<Item = &'p Plan>, limit: u32) -> BootWatch {
+    pub(super) fn new<'p>(plans: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
         let (mut services, mut longest_limit_ns) = (BTreeMap::new(), 0);
         for plan in plans {
             for service in &plan.services {
@@ -254,7 +254,7 @@ mod tests {
 
     /// Returns the watch of a world whose nodes have these services each; limits are 60 s.
     fn watch(nodes: &[(&str, &[&str])], limit: u32) -> BootWatch {
-        let plans: Vec<Plan> = nodes
+        let plans: Vec<AgentScript> = nodes
             .iter()
             .map(|(node, services)| {
                 let mut plan = plan();

@@ -2,6 +2,7 @@
 
 use everett_fault::PPM;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
+use everett_streams::BootSeed;
 
 use super::*;
 
@@ -17,7 +18,7 @@ const SENDING: u64 = 1;
 type Arrived = (u32, u64, Vec<u8>);
 
 /// Returns the arrivals at port 1 of a stream under these faults, and the log.
-fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<Step>) {
+fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<FrameStep>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
         wire.apply(id as u64, fault, 0).unwrap();
@@ -52,7 +53,7 @@ fn loss_has_its_probability() {
         let (arrived, steps) = under(&[NetworkFault::Loss { links: Links::all(), ppm }]);
         let lost = FRAMES as usize - arrived.len();
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
-        assert_eq!(drops(&steps, Why::Loss), lost);
+        assert_eq!(drops(&steps, DropReason::Loss), lost);
     }
     // Two faults with a probability of 30 % together lose 51 % of all frames.
     let twice = NetworkFault::Loss { links: Links::all(), ppm: 300_000 };
@@ -66,8 +67,8 @@ fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
     let (arrived, steps) = under(&[NetworkFault::Duplicate { links: Links::all(), ppm }]);
     let copies = arrived.len() - FRAMES as usize;
     assert!(plausible(copies, FRAMES, ppm), "{copies}");
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Duplicate).count(), copies);
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Deliver).count(), FRAMES as usize);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Duplicate).count(), copies);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Deliver).count(), FRAMES as usize);
     for pair in arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         assert_eq!(pair[0].2, pair[1].2);
         assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "one more latency after the original");
@@ -145,7 +146,7 @@ fn bandwidth_bounds_throughput() {
     config.link.bits_per_s = 8_000_000;
     config.link.queue_bytes = 10_000;
     for (least, fault) in [(8_000_000, 20_000_000), (2_000_000, 2_000_000)] {
-        let mut wire = Wire::new(config.clone(), 1).unwrap();
+        let mut wire = Wire::new(config.clone(), BootSeed::new(1)).unwrap();
         wire.apply(3, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 64_000_000 }, 0).unwrap();
         wire.apply(5, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: fault }, 0).unwrap();
         // 100 bytes each 20 us are 40 Mbit/s.
@@ -157,7 +158,7 @@ fn bandwidth_bounds_throughput() {
         // The rest was in the queue or on its way.
         let rest = drain(&mut wire, u64::MAX).len();
         assert!(rest.abs_diff(100 + (least * LATENCY / S / 800) as usize) <= 1, "{rest}");
-        assert_eq!(drops(&wire.take_steps(), Why::QueueFull), 50_000 - arrived - rest);
+        assert_eq!(drops(&wire.take_steps(), DropReason::QueueFull), 50_000 - arrived - rest);
     }
 }
 
@@ -312,7 +313,7 @@ fn a_partition_stops_frames_that_are_in_the_queue() {
     let slow = || {
         let mut config = config(2, Distribution::Constant(LATENCY));
         config.link.bits_per_s = 8_000;
-        Wire::new(config, 1).unwrap()
+        Wire::new(config, BootSeed::new(1)).unwrap()
     };
     check(
         slow(),

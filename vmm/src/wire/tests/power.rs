@@ -1,5 +1,7 @@
 //! Nodes lose power and get it back.
 
+use everett_streams::BootSeed;
+
 use super::*;
 
 const LATENCY: u64 = 200_000;
@@ -12,7 +14,7 @@ fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     // 100 bytes take 100 us.
     config.link.bits_per_s = 8_000_000;
     check(
-        Wire::new(config, 1).unwrap(),
+        Wire::new(config, BootSeed::new(1)).unwrap(),
         "0     n0 sends 0 to n1
          1     n0 sends 1 to n1
          2     n0 sends 2 to n1

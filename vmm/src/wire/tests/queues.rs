@@ -1,5 +1,6 @@
 //! Queues, order, and exact arrival times of frames.
 
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::*;
@@ -35,7 +36,7 @@ proptest! {
     ) {
         let mut config = config(2, Distribution::Constant(LATENCY));
         (config.link.bits_per_s, config.link.queue_bytes) = (bits_per_s, queue_bytes);
-        let mut wire = Wire::new(config, 1).unwrap();
+        let mut wire = Wire::new(config, BootSeed::new(1)).unwrap();
         let mut at = 0;
         let frames: Vec<(u64, usize)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
         let stop = stop.index(frames.len());
@@ -98,7 +99,7 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
                  1ms+500us fault 1: bandwidth all 800000
                  2ms+50us  > n1 gets 1";
     check(
-        Wire::new(slow(), 1).unwrap(),
+        Wire::new(slow(), BootSeed::new(1)).unwrap(),
         &format!(
             "{begin}
              12ms+50us > n1 gets 2
@@ -106,7 +107,7 @@ fn a_new_bandwidth_applies_to_waiting_frames() {
         ),
     );
     check(
-        Wire::new(slow(), 1).unwrap(),
+        Wire::new(slow(), BootSeed::new(1)).unwrap(),
         &format!(
             "{begin}
              5ms      fault 1 ends
@@ -182,7 +183,7 @@ fn links_may_differ() {
         link: link(ns),
     };
     config.overrides = vec![other("n0", "n1", false, 2 * MS), other("n2", "n1", true, 3_000)];
-    let wire = Wire::new(config, 1).unwrap();
+    let wire = Wire::new(config, BootSeed::new(1)).unwrap();
     assert_eq!(wire.lookahead_ns(), 3_000);
     check(
         wire,

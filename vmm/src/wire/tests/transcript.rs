@@ -17,7 +17,7 @@
 //! 9         the log closes
 //! 9         next is 200us+1, 3 frames on the way what the wire says when it is asked
 //! 200us+1   > n1 gets 1                          also `a copy of 1`, `1 late` (TIMEOUT)
-//! 200us+1   > 1 to n2 is lost: Partition         the reason is the name of a `Why`
+//! 200us+1   > 1 to n2 is lost: Partition         the reason is the name of a `DropReason`
 //! end       > 3 frames remain                    held, when nothing happens any more
 //! ```
 //!
@@ -99,12 +99,12 @@ impl Run {
             let to = step.to.map(|to| format!(" to n{to}")).unwrap_or_default();
             let port = step.to.unwrap_or(u8::MAX);
             let event = match step.kind {
-                StepKind::Deliver => format!("> n{port} gets {name}"),
-                StepKind::Duplicate => format!("> n{port} gets a copy of {name}"),
-                StepKind::Timeout => format!("> n{port} gets {name} late"),
-                StepKind::Drop { why } => format!("> {name}{to} is lost: {why:?}"),
+                FrameStepKind::Deliver => format!("> n{port} gets {name}"),
+                FrameStepKind::Duplicate => format!("> n{port} gets a copy of {name}"),
+                FrameStepKind::Timeout => format!("> n{port} gets {name} late"),
+                FrameStepKind::Drop { why } => format!("> {name}{to} is lost: {why:?}"),
             };
-            if !matches!(step.kind, StepKind::Drop { .. }) {
+            if !matches!(step.kind, FrameStepKind::Drop { .. }) {
                 let delivery = Delivery { at: step.vtime, port, frame: step.frame, bytes: bytes.clone() };
                 assert_eq!(deliveries.next(), Some(delivery), "the log and the deliveries differ");
                 assert!(step.vtime >= at + self.wire.lookahead_ns(), "frame {name} is too early");
@@ -162,7 +162,7 @@ impl Run {
         self.wire.close_log(at);
         assert_eq!(self.wire, before, "the log is not state");
         for step in self.wire.take_steps() {
-            assert_eq!((step.kind, step.vtime), (StepKind::Timeout, at));
+            assert_eq!((step.kind, step.vtime), (FrameStepKind::Timeout, at));
             let event = format!("> {} to n{} has timed out", self.sent[&step.frame].name, step.to.unwrap());
             self.note(at, event);
         }

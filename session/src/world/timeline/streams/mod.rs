@@ -23,7 +23,7 @@ impl Timeline {
                 }
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
                 // Everett has no endpoint on the wire at a fork. Endpoints that it makes later draw from these streams.
-                OwnerKind::Host => self.course.host = Streams::new(lineage, Owner::Host),
+                OwnerKind::Endpoint => self.course.host = Streams::new(lineage, Owner::Endpoint),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {
                         progress.streams = Streams::new(lineage, Owner::Faults);
