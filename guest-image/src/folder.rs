@@ -14,7 +14,7 @@ use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, 
 
 /// Failure to read a file of the folder into the tree.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}", path.display())]
+#[error("cannot read {}", path.display())]
 pub struct Error {
     /// Path of the file or folder on the host.
     pub path: PathBuf,

@@ -13,10 +13,10 @@ const ELF: &[u8] = b"\x7fELF";
 
 /// Failure to read the programs of an image.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", path.display())]
+#[error("{}", path.display())]
 pub struct Error {
     path: PathBuf,
-    why: io::Error,
+    source: io::Error,
 }
 
 /// Passes all ELF files of an image to `visit`, in the order of their paths. Holds one file in memory at a time.
@@ -29,7 +29,7 @@ pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), 
         let bytes = file.metadata()?.len();
         of_parts(&Parts(vec![(file, 0, bytes)]), visit)
     };
-    read().map_err(|why| Error { path: image.to_owned(), why })
+    read().map_err(|source| Error { path: image.to_owned(), source })
 }
 
 /// Passes all ELF files of a container image's root filesystem to `visit`, as [`of_root`] does.
@@ -40,7 +40,7 @@ pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(
     let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
     let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
     let parts = disk.parts.iter().map(part).collect::<io::Result<_>>();
-    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|why| Error { path, why })
+    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|source| Error { path, source })
 }
 
 /// A disk in parts: files with the offset in each and the length, in the order of the disk.

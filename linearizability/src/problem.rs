@@ -26,7 +26,7 @@ impl Problems {
 
 /// A problem and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, from {node} at {}: {what}", write_duration_ns(*vtime_ns))]
+#[error("line {line}, from {node} at {}", write_duration_ns(*vtime_ns))]
 pub struct Problem {
     /// The line of the history, from 1.
     pub line: u64,
@@ -35,6 +35,7 @@ pub struct Problem {
     /// Time of the line, in nanoseconds of vtime.
     pub vtime_ns: u64,
     /// The problem itself.
+    #[source]
     pub what: Wrong,
 }
 

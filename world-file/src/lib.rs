@@ -65,6 +65,7 @@ pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Item, Source, Table};
+use everett_input::causes::with_causes;
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -361,7 +362,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         None => ExploreConfig::default(),
         Some(item) => {
             let explore: ExploreConfig = item.deserialize()?;
-            explore.check().map_err(|error| item.error(error.to_string()))?;
+            explore.check().map_err(|error| item.error(with_causes(&error).to_string()))?;
             explore
         }
     };
@@ -398,7 +399,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         && let Err(errors) = world.faults.check(&world.names())
         && let Some(error) = errors.first()
     {
-        return Err(item.error(error.to_string()));
+        return Err(item.error(with_causes(error).to_string()));
     }
     Ok(world)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use everett_explorer::run::Header;
 use everett_finding_file::{Content, Manifest, Source, write};
 use everett_guest_image::Cache;
+use everett_input::causes::with_causes;
 use everett_world_file::seal::{Blob, Inputs, Named, Seal, SealedContainer, SealedImages, SealedPath};
 use everett_world_file::{Build, ContainerImage, World};
 use proptest::prelude::*;
@@ -75,7 +76,7 @@ fn unpacked(about: About, members: &[Source], cache: Option<&Cache>) -> Result<t
     match result {
         Ok(_) => Ok(place),
         Err(error) => {
-            let line = format!("{error:#}");
+            let line = with_causes(error.as_ref()).to_string();
             assert!(line.contains("/f") && line.lines().count() == 1, "{line}");
             Err(line)
         }
@@ -239,7 +240,7 @@ impl Host {
         let about = About { folders: Vec::new(), world: String::new(), ..the_about() };
         let run = &self.path("run");
         let parts = Parts { about, run, world: &self.world, inputs: &self.inputs, images: &[] };
-        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| format!("{error:#}"))
+        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| with_causes(error.as_ref()).to_string())
     }
 }
 

@@ -1,29 +1,34 @@
 //! Loader of an uncompressed Linux kernel: checks an ELF64 executable and copies it to the physical addresses it asks
 //! for.
 
-use std::fmt;
-
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::layout::HIGH_RAM;
 use crate::ram::Ram;
 
 /// Defect of a kernel file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
     /// The file has no ELF header.
+    #[error("not a kernel: no ELF header")]
     NotElf,
     /// The file is a bzImage: a valid kernel, but compressed.
+    #[error("a compressed bzImage: unpack it to vmlinux first")]
     BzImage,
     /// The ELF file is not for 64-bit little-endian x86.
+    #[error("not a 64-bit x86 kernel")]
     WrongMachine,
     /// The ELF file is not an executable, but an object file or a core, for example.
+    #[error("not a kernel: the ELF file is not an executable")]
     NotExecutable,
     /// Headers or contents lie beyond the end of the file.
+    #[error("truncated: the file is shorter than its headers say")]
     Truncated,
     /// The file has no loadable segment.
+    #[error("not a kernel: it has no loadable segment")]
     NoSegments,
     /// A segment lies outside RAM or below 1 MiB, in the area of the boot data.
+    #[error("its segment of {bytes} bytes at {start:#x} does not fit into {} MiB of memory", ram_bytes >> 20)]
     OutsideRam {
         /// Physical address of the segment.
         start: u64,
@@ -33,29 +38,11 @@ pub enum ElfError {
         ram_bytes: u64,
     },
     /// The entry point lies in no loaded segment.
+    #[error("its entry point {entry:#x} is in none of its segments")]
     Entry {
         /// Address of the entry point.
         entry: u64,
     },
-}
-
-impl fmt::Display for ElfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ElfError::NotElf => f.write_str("not a kernel: no ELF header"),
-            ElfError::BzImage => f.write_str("a compressed bzImage: unpack it to vmlinux first"),
-            ElfError::WrongMachine => f.write_str("not a 64-bit x86 kernel"),
-            ElfError::NotExecutable => f.write_str("not a kernel: the ELF file is not an executable"),
-            ElfError::Truncated => f.write_str("truncated: the file is shorter than its headers say"),
-            ElfError::NoSegments => f.write_str("not a kernel: it has no loadable segment"),
-            ElfError::OutsideRam { start, bytes, ram_bytes } => write!(
-                f,
-                "its segment of {bytes} bytes at {start:#x} does not fit into {} MiB of memory",
-                ram_bytes >> 20
-            ),
-            ElfError::Entry { entry } => write!(f, "its entry point {entry:#x} is in none of its segments"),
-        }
-    }
 }
 
 /// Maximum number of program headers that are read. Kernels have four or five.

@@ -38,19 +38,29 @@ pub enum KvmError {
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),
     /// A request failed.
-    #[error("KVM: {what}: {}", explain(source))]
+    #[error("KVM: {what}")]
     Request {
         /// Request that failed.
         what: &'static str,
         /// The host's error.
-        source: io::Error,
+        source: HostError,
     },
 }
+
+/// Error of the host's kernel, in terms of KVM.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", explain(.0))]
+pub struct HostError(pub io::Error);
 
 impl KvmError {
     /// Returns the error of the request `what`.
     pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {
-        KvmError::Request { what, source: io::Error::from_raw_os_error(error.errno()) }
+        KvmError::failed(what)(io::Error::from_raw_os_error(error.errno()))
+    }
+
+    /// Returns a function that wraps the host's error from the request `what`.
+    pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> KvmError {
+        move |error| KvmError::Request { what, source: HostError(error) }
     }
 }
 

@@ -7,6 +7,8 @@
 //!
 //! **Invariant.** A run that does not end with a failure of the host was undisturbed from start to end.
 
+use everett_input::causes::with_causes;
+
 use super::journal::Mark;
 use super::stop::End;
 use super::{Machine, Moment};
@@ -47,6 +49,6 @@ impl Machine {
         self.output = beginning.output.clone();
         self.stats.disturbed += 1;
         // An error is not expected, because the moment was taken on this machine.
-        restored.map_err(|error| End::Host(format!("a run cannot be repeated: {error}")))
+        restored.map_err(|error| End::Host(format!("a run cannot be repeated: {}", with_causes(&error))))
     }
 }

@@ -233,7 +233,7 @@ const LIBRARIES: [(&str, &str); 16] = [
 /// Machines with a program of the host.
 pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> Result<Parts, Error> {
     let needs =
-        elf::read(&program(path)?).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
+        elf::read(&program(path)?).map_err(|source| Error::Program { path: path.to_owned(), source })?;
     let from = named_from(&wanted.output, path)?;
     let file = from.rsplit('/').next().unwrap_or(&from);
     let names = names(&label(file), wanted);

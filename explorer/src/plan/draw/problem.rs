@@ -6,11 +6,12 @@ use crate::plan::problem::Problem;
 
 /// Error of the `[faults]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {what}")]
+#[error("{key}")]
 pub struct ConfigError {
     /// Key, such as `partition.for`.
     pub key: String,
     /// Problem with its value.
+    #[source]
     pub what: ConfigProblem,
 }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, bail};
+use everett_input::causes::with_causes;
 use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
 use everett_snapshot::moment::{MOMENT_FORMAT, MomentFile, MomentHeader};
 use everett_snapshot::{Base, BaseFile, PageImage, Pool};
@@ -274,7 +275,7 @@ impl MomentFolder {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
                 // Another process has dropped the moment meanwhile.
                 Err(_) if !self.saved_path(name).exists() => {}
-                Err(error) => broken.push(format!("{error:#}")),
+                Err(error) => broken.push(with_causes(error.as_ref()).to_string()),
             }
         }
         found.sort_by(|a, b| (a.header.info.vtime, &a.name).cmp(&(b.header.info.vtime, &b.name)));

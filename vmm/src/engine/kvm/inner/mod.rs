@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use everett_cpu::state::Dead;
 use everett_cpu::{CpuState, Request};
+use everett_input::causes::with_causes;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
@@ -147,7 +148,7 @@ impl Inner {
     /// Notes that the host failed. Only the first reason is kept.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
-        let why = error.to_string();
+        let why = with_causes(error).to_string();
         match error {
             KvmError::Disturbed(_) => _ = self.disturbed.get_or_insert(why),
             KvmError::Panic(_) => _ = self.failed.get_or_insert(Failure::Engine(why)),
