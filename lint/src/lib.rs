@@ -3,11 +3,15 @@
 //! - [`modules`]: the module tree of a crate, and the imports of its files
 //! - [`circles`]: files and folders that import each other
 //! - [`bounds`]: named bounds, and the page that lists them
+//! - [`errors`]: texts of errors that repeat their cause
 //! - [`figures`]: sections of the documentation that state measured figures, and the machine version beside them
+//! - [`files`]: the files of the repository
 //!
 //! Not here: circles between crates, which cargo refuses, and rules about single lines, which clippy checks.
 
 pub mod bounds;
 pub mod circles;
+pub mod errors;
 pub mod figures;
+pub mod files;
 pub mod modules;
