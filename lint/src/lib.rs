@@ -5,6 +5,7 @@
 //! - [`bounds`]: named bounds, and the page that lists them
 //! - [`errors`]: texts of errors that repeat their cause
 //! - [`figures`]: sections of the documentation that state measured figures, and the machine version beside them
+//! - [`pointers`]: pointers of the documentation that point nowhere
 //! - [`files`]: the files of the repository
 //!
 //! Not here: circles between crates, which cargo refuses, and rules about single lines, which clippy checks.
@@ -15,3 +16,4 @@ pub mod errors;
 pub mod figures;
 pub mod files;
 pub mod modules;
+pub mod pointers;
