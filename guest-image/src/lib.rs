@@ -1,19 +1,24 @@
 //! Guest images: kernels, initramfs, root filesystems, and the agent that runs in them.
 //!
 //! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that its
-//! machines boot ([`image::BuiltImage`]). The modules, from the outside in:
+//! machines boot ([`image::BuiltImage`]). Each module uses only modules below it:
 //!
-//! - [`image`]: the stages of a build, which use the [`cache`] and the [`lock`].
-//! - [`apt`]: choice and download of packages. [`mirror`]: kernels and packages of known versions, on hosts without apt.
-//! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
+//! - [`image`]: the stages of a build.
+//! - [`mirror`]: kernels and packages of known versions, on hosts without apt.
+//! - [`lock`]: the exact packages of an image.
+//! - [`apt`]: choice and download of packages.
 //! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
-//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels. [`initramfs`]: the archive that the
-//!   kernel boots with. [`agent`]: PID 1 in it.
-//! - [`tree`]: a root filesystem in memory, read from a [`folder`] or an [`archive`], written as a [`squashfs`].
+//! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
+//! - [`initramfs`]: the archive that the kernel boots with. [`agent`]: PID 1 in it.
+//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels.
+//! - [`programs`]: ELF files of an image, for observers.
 //! - [`oci`]: container images as root filesystems.
+//! - [`folder`], [`archive`] and [`squashfs`]: a root filesystem is read from a folder or an archive, and written as a
+//!   SquashFS.
+//! - [`tree`]: a root filesystem in memory.
 //! - [`shim`], [`init`], [`sdk`]: paths and options of the programs of `everett-guest-programs` in guests.
 //! - [`ext4`]: empty filesystems for data disks.
-//! - [`programs`]: ELF files of an image, for observers.
+//! - [`cache`]: files keyed by everything from which they were made.
 //! - [`compression`], [`progress`], [`space`]: shared by the others.
 //!
 //! **Invariants.** Equal inputs make equal bytes: files are written in the order of their names, no modification time

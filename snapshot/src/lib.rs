@@ -1,6 +1,6 @@
 //! Pages and images of guest memory and disks as persistent maps, a store of moments under a budget, and their files.
 //!
-//! Map, from the bottom up:
+//! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages, each content stored once ([`Pool`])
 //! - [`tree`]: a persistent map from page number to page; changes copy the path to the changed node
 //! - [`file`](mod@file): files of pages, checked, written atomically; bases on disk

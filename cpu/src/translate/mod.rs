@@ -3,7 +3,7 @@
 //! Guest and host have the same architecture. So most instructions are executed as they are, on other registers, with
 //! memory operands replaced by host addresses that a lookup in the software TLB yields.
 //!
-//! Each file uses only files that come before it in this list, and what this one declares:
+//! Besides what this file declares, each module uses only modules above it:
 //! - [`asm`]: encoding of the host instructions around those of the guest
 //! - [`memory`]: executable memory, and [`frame`]: offsets of the CPU's state in translated code
 //! - [`links`]: direct jumps between translations; `core::native`: caches of recent targets for all other jumps

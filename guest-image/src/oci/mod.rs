@@ -1,15 +1,21 @@
 //! Container images as root filesystems.
 //!
 //! [`get`] turns a [`Source`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
-//! configuration. The modules, from the outside in:
+//! configuration. Each module uses only modules below it:
 //!
-//! - this file: sources, the stages of a request, what the cache keeps. [`error`]: errors.
+//! - this file: sources, the stages of a request, what the cache keeps.
+//! - [`root`]: the root filesystem from layers, and the disk that it is on.
+//! - [`changeset`]: one layer over those below.
+//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
-//! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
-//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
-//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: what it names. [`documents`]: their JSON.
-//! - [`blobs`]: what every source can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
-//!   `store` (docker's and podman's own images), `registry`.
+//! - [`store`]: docker's and podman's own images.
+//! - [`archive`]: `docker save`, `podman save`, `skopeo copy`. [`layout`]: folders. [`registry`]: registries.
+//! - [`manifest`]: the choice of a manifest.
+//! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: what every source can do.
+//! - [`resolved_image`]: what a manifest names.
+//! - [`digest`]: digests of blobs.
+//! - [`error`]: errors.
+//! - [`limits`]: bounds of images and layers.
 //!
 //! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
 //! images that share it. The root filesystem is a SquashFS whose file contents are the layers' archives, in place; only
