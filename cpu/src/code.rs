@@ -1,28 +1,28 @@
-//! Decoded and translated code that CPUs can share, and the sizes of their caches. Guests can observe neither.
+//! Code caches (decoded and translated guest code) that several CPUs can share, and their sizes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and which recordings are enabled. The configuration affects the speed of a guest, never
-/// its results.
+/// Sizes of the CPU's caches, and flags that turn recordings on. They change a guest's speed, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Entries of the software TLB for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
     /// Entries of the block cache. A power of two.
     pub block_entries: usize,
-    /// Number of interpreted executions after which a block is translated to host code. `None`: blocks are never
-    /// translated.
+    /// Number of interpreted executions after which the CPU translates a block to host code. `None` turns translation
+    /// off.
     pub translate_after: Option<u32>,
-    /// True if edges of executed code are recorded ([`crate::Cpu::take_edges`]).
+    /// True if the CPU records branch edges ([`crate::Cpu::take_edges`]).
     pub edges: bool,
-    /// True if retired conditional branches are counted ([`crate::Cpu::branches`]).
+    /// True if the CPU counts retired conditional branches ([`crate::Cpu::branches`]).
     pub branches: bool,
 }
 
-/// Default for [`CacheConfig::translate_after`]: after this many executions a translation pays for itself.
+/// Default of [`CacheConfig::translate_after`]. A block that runs this often saves more time than its translation
+/// costs.
 const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {
@@ -37,24 +37,24 @@ impl Default for CacheConfig {
     }
 }
 
-/// Handle to decoded and translated code. CPUs that execute the same programs can share it, one at a time: while one
-/// runs, the others wait. Guests cannot observe the sharing.
+/// Handle to decoded and translated code. CPUs with clones of one handle share the code and take turns: while one CPU
+/// runs, it holds the lock. Guests cannot observe the sharing.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,
     known: Arc<Mutex<Known>>,
 }
 
-/// Code caches behind a [`Code`].
+/// Code caches that all clones of a [`Code`] share.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) cache: Cache,
-    /// Translated blocks. `None` if translation is off.
+    /// Translated blocks, or `None` if translation is off.
     pub(crate) hot: Option<Hot>,
 }
 
 impl Code {
-    /// Creates empty caches.
+    /// Creates a handle to empty caches of these sizes.
     pub fn new(caches: CacheConfig) -> Code {
         let known = Known {
             cache: Cache::new(caches.block_entries, caches.edges),
@@ -62,7 +62,7 @@ impl Code {
         };
         Code { caches, known: Arc::new(Mutex::new(known)) }
     }
-    /// Returns the configuration of these caches.
+    /// Returns the configuration that the caches were created with.
     pub fn caches(&self) -> CacheConfig {
         self.caches
     }

@@ -1,18 +1,17 @@
 //! CPUID of the model `v2` (SDM vol. 2A, CPUID).
 //!
-//! The signature is a Westmere's, so that kernels take the same paths as on plain x86-64-v2 hardware. The
-//! model differs from a Westmere in these points:
+//! The signature is that of a Westmere, so that kernels take the same paths as on plain x86-64-v2 hardware. The model
+//! differs from a Westmere in these points:
 //!
-//! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core, so that the guest calibrates
-//!   nothing.
+//! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core. Guests then need no calibration.
 //! - The TSC is invariant, and the APIC timer always runs (ARAT).
-//! - IA32_ARCH_CAPABILITIES describes a CPU that does not speculate and is immune to the known leaks. A guest that runs
-//!   with mitigations on then needs few of them.
-//! - The hypervisor bit is set, but hypervisor leaves are absent. Kernels treat the CPU as virtual: they neither look
-//!   for microcode nor work around errata of the real part.
+//! - IA32_ARCH_CAPABILITIES describes a CPU that does not speculate and is immune to the known leaks. A guest with
+//!   mitigations enabled therefore turns most of them off.
+//! - The hypervisor bit is set, but there are no hypervisor leaves. Kernels treat the CPU as virtual: they do not look
+//!   for microcode, and do not work around errata of a real Westmere.
 //!
-//! Absent on purpose: XSAVE and all that needs it, RDRAND, RDSEED, PCID, x2APIC, TSC-deadline, TSC_ADJUST, MONITOR,
-//! machine check, performance counters, thermal sensors.
+//! The model deliberately lacks XSAVE and all features that need it, RDRAND, RDSEED, PCID, x2APIC, TSC-deadline,
+//! TSC_ADJUST, MONITOR, machine check, performance counters and thermal sensors.
 
 use crate::mem::PHYSICAL_BITS;
 
@@ -22,7 +21,7 @@ const SIGNATURE: u32 = 0x0002_06c2;
 const LEAF_MAX: u32 = 0x16;
 /// Highest extended leaf.
 const EXTENDED_MAX: u32 = 0x8000_0008;
-/// Frequency of the crystal, the TSC and the APIC timer.
+/// Frequency of the crystal clock, the TSC and the APIC timer.
 const CRYSTAL_HZ: u32 = 1_000_000_000;
 const CORE_MHZ: u32 = 1000;
 const LINEAR_BITS: u32 = 48;
@@ -42,13 +41,13 @@ const fn bits(list: &[u32]) -> u32 {
     v
 }
 
-/// Leaf 1 ECX: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT, hypervisor.
+/// Leaf 1 ECX: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT, hypervisor bit.
 const FEATURES_C: u32 = bits(&[0, 9, 13, 19, 20, 23, 31]);
 /// Leaf 1 EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, SEP, MTRR, PGE, CMOV, PAT, PSE36, CLFSH, MMX, FXSR, SSE, SSE2.
 const FEATURES_D: u32 = bits(&[0, 2, 3, 4, 5, 6, 8, 11, 12, 13, 15, 16, 17, 19, 23, 24, 25, 26]);
-/// Leaf 1 EDX: the local APIC. Set only while the APIC is enabled.
+/// Leaf 1 EDX: the local APIC. CPUID reports it only while IA32_APIC_BASE enables the APIC.
 const FEATURE_APIC: u32 = 1 << 9;
-/// Leaf 7 EBX: x87 data pointer updated on exceptions only, SMEP, x87 CS and DS deprecated, SMAP.
+/// Leaf 7 EBX: x87 data pointer updated only on exceptions, SMEP, x87 CS and DS deprecated, SMAP.
 const STRUCTURED_B: u32 = bits(&[6, 7, 13, 20]);
 /// Leaf 7 ECX: UMIP.
 const STRUCTURED_C: u32 = bits(&[2]);
@@ -62,16 +61,17 @@ const EXTENDED_D: u32 = bits(&[11, 20, 26, 27, 29]);
 /// One row of the model's CPUID table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaf {
-    /// EAX of the request.
+    /// EAX before CPUID.
     pub leaf: u32,
-    /// ECX of the request, if the answer depends on it.
+    /// ECX before CPUID, or `None` if the result does not depend on ECX.
     pub subleaf: Option<u32>,
-    /// EAX, EBX, ECX and EDX of the answer.
+    /// EAX, EBX, ECX and EDX after CPUID.
     pub registers: [u32; 4],
 }
 
-/// Returns the rows that are not all zero, for an engine such as KVM that executes CPUID itself. A leaf that is
-/// within a range but missing here is zero. A leaf beyond the last one returns the data of the last basic leaf.
+/// Returns the rows that are not all zero, for an engine such as KVM that executes CPUID itself. Leaves within the
+/// basic and extended ranges that have no row are zero. Leaves beyond these ranges return the last basic leaf.
+/// Subleaves of 0Bh from 2 on have no row either, although [`leaf`] returns their number in ECX.
 pub fn leaves(apic_base: u64) -> Vec<Leaf> {
     let numbers = (0..=LEAF_MAX).chain(0x8000_0000..=EXTENDED_MAX);
     let rows = numbers.flat_map(|number| {
@@ -91,20 +91,20 @@ pub fn leaves(apic_base: u64) -> Vec<Leaf> {
     rows.filter(|row| row.registers != [0; 4]).collect()
 }
 
-/// Returns EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the last one returns the last basic leaf, as
-/// on Intel CPUs.
+/// Returns EAX, EBX, ECX and EDX for a leaf and subleaf. A leaf beyond the basic and extended ranges returns the last
+/// basic leaf, as on Intel CPUs.
 pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
     match eax {
         0 => [LEAF_MAX, word(b"Genu"), word(b"ntel"), word(b"ineI")],
         1 => {
             let apic = if apic_base & APIC_ENABLED != 0 { FEATURE_APIC } else { 0 };
-            // EBX: CLFLUSH line of 8 x 8 bytes, one logical processor, APIC ID 0.
+            // EBX: a CLFLUSH line of 8 x 8 bytes, one logical processor, APIC ID 0.
             [SIGNATURE, 8 << 8 | 1 << 16, FEATURES_C, FEATURES_D | apic]
         }
-        // Descriptors: TLBs as in Westmere, 64-byte prefetch, and "caches are in leaf 4".
+        // Descriptors: the TLBs of a Westmere, a prefetch of 64 bytes, and "leaf 4 describes the caches".
         2 => [0x5503_5a01, 0x00f0_b2ff, 0, 0x00ca_0000],
         4 => cache(ecx),
-        // ARAT.
+        // EAX bit 2: the APIC timer always runs (ARAT).
         6 => [1 << 2, 0, 0, 0],
         7 if ecx == 0 => [0, STRUCTURED_B, STRUCTURED_C, STRUCTURED_D],
         0xb => topology(ecx),
@@ -113,9 +113,9 @@ pub(crate) fn leaf(eax: u32, ecx: u32, apic_base: u64) -> [u32; 4] {
         0x8000_0000 => [EXTENDED_MAX, 0, 0, 0],
         0x8000_0001 => [0, 0, EXTENDED_C, EXTENDED_D],
         0x8000_0002..=0x8000_0004 => brand((eax - 0x8000_0002) as usize),
-        // L2: 256 KiB, 8 ways, lines of 64 bytes.
+        // ECX: an L2 cache of 256 KiB with 8 ways and lines of 64 bytes.
         0x8000_0006 => [0, 0, 256 << 16 | 6 << 12 | 64, 0],
-        // Invariant TSC.
+        // EDX bit 8: the TSC is invariant.
         0x8000_0007 => [0, 0, 0, 1 << 8],
         0x8000_0008 => [LINEAR_BITS << 8 | PHYSICAL_BITS, 0, 0, 0],
         0..=LEAF_MAX | 0x8000_0005 => [0; 4],
@@ -133,9 +133,11 @@ fn brand(part: usize) -> [u32; 4] {
     [at(0), at(4), at(8), at(12)]
 }
 
-/// Leaf 4: caches of Westmere's sizes. C libraries choose their copy strategies by these sizes.
+/// Leaf 4: L1 and L2 caches of a Westmere, and an L3 cache of 4 MiB. C libraries choose how to copy memory by these
+/// sizes.
 fn cache(subleaf: u32) -> [u32; 4] {
-    /// EAX: type, level, self-initialising, one logical processor per cache. EBX: ways and 64-byte lines.
+    /// Describes a cache for one logical processor: EAX has type, level and "self-initialising", EBX the ways and
+    /// 64-byte lines.
     fn one(kind: u32, level: u32, ways: u32, sets: u32) -> [u32; 4] {
         [kind | level << 5 | 1 << 8, (ways - 1) << 22 | 63, sets - 1, 0]
     }
@@ -151,7 +153,7 @@ fn cache(subleaf: u32) -> [u32; 4] {
     }
 }
 
-/// Leaf 0Bh: one core with one thread. EDX is the APIC ID.
+/// Leaf 0Bh: one core with one thread, whose x2APIC ID in EDX is 0.
 fn topology(subleaf: u32) -> [u32; 4] {
     match subleaf {
         0 => [0, 1, 1 << 8, 0],
@@ -203,7 +205,7 @@ mod tests {
             for ecx in 0..4 {
                 let found =
                     rows.iter().find(|r| r.leaf == eax && r.subleaf.is_none_or(|subleaf| subleaf == ecx));
-                // Further subleaves of 0Bh have no row: each returns its own number in ECX.
+                // Further subleaves of 0Bh have no row: they return their own number in ECX.
                 if (eax, ecx > 1) != (0xb, true) {
                     assert_eq!(found.map_or([0; 4], |r| r.registers), leaf(eax, ecx, BASE), "{eax:x} {ecx}");
                 }

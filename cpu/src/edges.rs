@@ -1,17 +1,18 @@
 //! Recording of branch edges in guest code, for coverage of binaries without instrumentation.
 //!
 //! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched next.
-//! Both are identified by the contents of their page and their offset in it. So an edge of a program is the same in
-//! every process, at every base address, on every machine. No edge is recorded if an interrupt, an exception or a
-//! device's write to memory comes between the two. So a branch within a page and its target always have the same page
-//! name.
+//! Each of the two is identified by the contents of its page and its offset in the page. An edge of a program is
+//! therefore the same in every process, at every base address, on every machine. If an interrupt, an exception or a
+//! device's write to memory comes between the two instructions, no edge is recorded. A branch and its target in the
+//! same page therefore always have the same page name.
 //!
-//! A branch stores its place in [`slot::FROM`], and the next block consumes it. The interpreter does both in
-//! [`Core::depart`] and [`Core::arrive`]. Translated code first checks one slot of the edge table itself, if possible
-//! before the branch stores anything, and calls [`Core::note_edge`] only if the edge is not in that slot.
+//! A branch stores its location in [`slot::FROM`], and the next block reads and clears it. The interpreter does so in
+//! [`Core::depart`] and [`Core::arrive`]. Translated code first checks one slot of the edge table, and calls
+//! [`Core::note_edge`] only if the edge is not in that slot.
 //!
-//! **Invariants.** The set of recorded edges and their order depend only on what the guest executes: not on the ends
-//! of runs, on caches, or on what is translated. If edges are off, translated code contains nothing for them.
+//! **Invariants.** The recorded edges and their order depend only on the instructions that the guest executes. The ends
+//! of runs, the caches and the choice of translated blocks have no influence. If edges are off, translated code
+//! contains nothing for them.
 
 use crate::core::Core;
 pub use crate::core::edges::{CodeLocation, EDGES_MAX, Edge, page_name};
@@ -21,8 +22,8 @@ pub(crate) use crate::core::edges::{
 use crate::op::{JUMP, Op, slot};
 
 impl Core {
-    /// Called after the last instruction of the block named `block` has retired. Counts a conditional branch and
-    /// stores the place of a branch, if these are enabled.
+    /// Does the bookkeeping after the last instruction of a block has retired: counts a conditional branch, and stores
+    /// the location of a near branch, if the configuration enables these. `block` is the location of the block.
     #[inline(always)]
     pub(crate) fn retire(&mut self, last: &Op, block: u64) {
         if self.branches && last.is_conditional() {
@@ -38,14 +39,14 @@ impl Core {
             self.regs[slot::FROM as usize] = block & !OFFSET | u64::from(last.off);
         }
     }
-    /// Called when the block named `block` is fetched. Records an edge if a branch led to it.
+    /// Records an edge if a near branch led to the block at location `block`, which has just been fetched.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, block: u64) {
         if self.regs[slot::FROM as usize] != 0 {
             self.note_edge(block);
         }
     }
-    /// Records the edge from the pending branch to the block named `to`, which lies on the page in [`slot::PAGE`].
+    /// Records the edge from the pending branch to location `to`. The linear address of its page is in [`slot::PAGE`].
     pub(crate) fn note_edge(&mut self, to: u64) {
         let from = std::mem::take(&mut self.regs[slot::FROM as usize]);
         let address = self.regs[slot::PAGE as usize] | to & OFFSET;
@@ -54,7 +55,8 @@ impl Core {
             edges.note(from, to, address, user);
         }
     }
-    /// Discards the pending branch, because something else determines the next instruction.
+    /// Discards the pending branch. Callers use it when something other than the branch determines the next
+    /// instruction.
     pub(crate) fn stray(&mut self) {
         self.regs[slot::FROM as usize] = 0;
     }

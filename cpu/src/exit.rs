@@ -1,18 +1,18 @@
-//! Reasons for the end of a run, of a CPU and of the engines above.
+//! Reasons why a run of a CPU, or of an engine that wraps a CPU, ends.
 
 use crate::mem::mmio::Request;
 
-/// Reason for the end of a run.
+/// Reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The requested instruction count was reached, exactly.
+    /// The run reached exactly the requested instruction count.
     Count,
-    /// An external interrupt can be taken now.
+    /// The CPU can take an external interrupt now.
     Window,
     /// HLT retired.
     Halt,
-    /// The guest accesses a device. Answer with [`Cpu::complete`](crate::Cpu::complete) (for writes, any value), then
-    /// run again.
+    /// The guest accesses a device. The caller answers with [`Cpu::complete`](crate::Cpu::complete), for a write with
+    /// any value, and then runs the CPU again.
     Device(Request),
     /// The guest caused a triple fault.
     Shutdown,
@@ -21,12 +21,12 @@ pub enum Exit {
     /// The last instruction, interrupt or exception accessed watched bytes
     /// ([`Cpu::take_hits`](crate::Cpu::take_hits)).
     Watchpoint,
-    /// The guest used a feature that is not modelled; the string names it.
+    /// The guest used a feature that the CPU does not model. The string names it.
     Unsupported(&'static str),
-    /// The guest ran for too long without an event that the clock mode counts. Only engines return this, never a
-    /// [`Cpu`](crate::Cpu).
+    /// The guest ran too long without an event that the clock mode counts. Only engines return this reason; a
+    /// [`Cpu`](crate::Cpu) never does.
     NoProgress,
-    /// The host failed (in an engine that uses its processor), or the CPU's own code panicked, which is a defect of
-    /// Everett ([`Cpu::failure`](crate::Cpu::failure)). Nothing more is executed.
+    /// The CPU's own code panicked, which is a defect of Everett ([`Cpu::failure`](crate::Cpu::failure)), or the host
+    /// failed, in an engine that uses the host's processor. The CPU executes nothing more.
     Failed,
 }

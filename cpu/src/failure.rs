@@ -1,16 +1,16 @@
-//! Containment of panics in the CPU's own code. Such a panic is a defect of Everett; it ends the run, not the
-//! process.
+//! Containment of panics in the CPU's own code. A panic is a defect of Everett; it ends the run, not the process.
 //!
-//! Handlers run below translated code, through which nothing can unwind, and on threads that also run other machines.
-//! So panics below translated code are caught in the functions that it calls ([`crate::translate`]), and all other
-//! panics where a run begins. After a panic the CPU executes nothing more, because its state may be half changed.
+//! Translated code calls handlers, and a panic cannot unwind through translated code. The threads that run a CPU also
+//! run other machines. Every function that translated code calls therefore catches panics itself
+//! ([`crate::translate`]). All other panics are caught where a run begins. After a panic the CPU executes nothing more,
+//! because its state may be inconsistent.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::Core;
 
-/// Calls `act`. Returns `None` if it panics; [`Core::failure`] then holds the message of the first panic.
+/// Calls `act`. If `act` panics, returns `None`; [`Core::failure`] then has the message of the first panic.
 #[inline]
 pub(crate) fn caught<T>(core: &mut Core, act: impl FnOnce(&mut Core) -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(|| act(core))) {
@@ -22,7 +22,7 @@ pub(crate) fn caught<T>(core: &mut Core, act: impl FnOnce(&mut Core) -> T) -> Op
     }
 }
 
-/// Stores the message of a panic, unless an earlier one is stored already.
+/// Stores the message of a panic, unless an earlier message is stored.
 #[cold]
 #[inline(never)]
 fn note(core: &mut Core, payload: &(dyn Any + Send)) {

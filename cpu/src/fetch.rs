@@ -1,4 +1,4 @@
-//! The lookup of the block at RIP, and the handling of blocks that end early.
+//! The lookup of the block at RIP, and what the run loop does when a block ends early.
 
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent, Guess};
@@ -8,9 +8,9 @@ use crate::op::{Op, STACK_SEGMENT};
 use crate::state::Unsupported;
 use crate::stop::{Stop, vector};
 
-/// Outcome of a block or an instruction, for the run loop.
+/// Outcome of a block or instruction, for the run loop.
 pub(crate) enum Ended {
-    /// The run loop checks limits and interrupts, then continues.
+    /// The run loop checks limits and interrupts, and then continues.
     Check,
     /// The next instruction must be executed alone.
     Single,
@@ -18,7 +18,7 @@ pub(crate) enum Ended {
     Exit(Exit),
 }
 
-/// Returns the index of the block at RIP. Decodes it if it is not cached.
+/// Returns the slot of the block at RIP. Decodes the block if it is not cached.
 #[inline(always)]
 pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
     let rip = core.rip;
@@ -32,7 +32,7 @@ pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result
     }
 }
 
-/// Returns the index of the block at RIP if it is the guessed one.
+/// Returns the slot of the block at RIP if the guess is that block.
 #[inline(always)]
 pub(crate) fn guessed(cache: &Cache, core: &Core, guess: Guess) -> Option<usize> {
     cache.guessed(&core.mem, guess, core.mem.exec_gpa(core.rip)?)
@@ -73,7 +73,7 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
     found
 }
 
-/// Handles a failed fetch of the next instruction.
+/// Handles a failed fetch of the next instruction: delivers the fault, if there is one.
 #[cold]
 pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     if stop == Stop::Fault {
@@ -83,7 +83,7 @@ pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     Ended::Check
 }
 
-/// Handles an instruction that ended its block early.
+/// Handles an instruction that ended its block early: corrects RIP and the instruction count, and delivers faults.
 #[cold]
 #[inline(never)]
 pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
@@ -105,7 +105,8 @@ pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
             Ended::Check
         }
         Stop::Exit => match core.mem.mmio.pending {
-            // If the instruction was executed alone, `step` restores the shadow and RF for its second execution.
+            // If the instruction was executed alone, `step` restores the interrupt shadow and RF for the second
+            // execution.
             Some(request) => Ended::Exit(Exit::Device(request)),
             None => Ended::Check,
         },

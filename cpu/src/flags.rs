@@ -1,12 +1,13 @@
 //! Arithmetic flags in lazy form.
 //!
-//! Most flags are never read. So an arithmetic instruction leaves three words, from which one or two host
-//! instructions compute any flag, independent of the operation and width:
+//! Most flags are never read. An arithmetic instruction therefore leaves three words. One or two host instructions
+//! compute any flag from these words, independent of the operation and its width:
 //!
-//! - `res`: the result, sign-extended from its width. ZF is `res == 0`; SF and PF derive from its sign and low byte.
-//! - `carry`: bit 63 is CF and bit 62 is the carry into the top bit. OF is set if the two differ.
-//! - `aux`: bit 4 is AF. Bit 63 inverts SF and bits 8-15 invert the low byte for PF, so that *any* set of flags
-//!   (POPF, SAHF, IRET) can be expressed.
+//! - `res`: the result, sign-extended from its width. ZF means `res == 0`; SF is its sign, and PF derives from its low
+//!   byte.
+//! - `carry`: bit 63 is CF, and bit 62 is the carry into the top bit. OF is set if the two bits differ.
+//! - `aux`: bit 4 is AF. Bit 63 inverts SF, and bits 8-15 invert the low byte for PF. With these bits the words can
+//!   express any combination of flags, as POPF, SAHF and IRET require.
 
 /// RFLAGS bits.
 pub(crate) mod bits {
@@ -49,8 +50,8 @@ impl Flags {
         let zf = f & bits::ZF != 0;
         let sf = f & bits::SF != 0;
         let pf = f & bits::PF != 0;
-        // Start from a result with the right ZF, a clear sign and even parity of its low byte. Inversion yields the
-        // others.
+        // Starts with a result that has the right ZF, a clear sign, and even parity in its low byte. Inversion bits
+        // correct SF and PF.
         let res = if zf { 0 } else { 0x3 };
         let mut aux = f & bits::AF;
         if sf {
@@ -77,7 +78,7 @@ impl Flags {
     pub(crate) fn of(&self) -> bool {
         ((self.carry ^ (self.carry << 1)) as i64) < 0
     }
-    /// True if SF != OF: the signed "less".
+    /// True if SF differs from OF, which means "less" in a signed comparison.
     #[inline(always)]
     pub(crate) fn lt(&self) -> bool {
         ((self.res ^ self.aux ^ self.carry ^ (self.carry << 1)) as i64) < 0
@@ -96,18 +97,18 @@ impl Flags {
             | ((self.sf() as u64) << 7)
             | ((self.of() as u64) << 11)
     }
-    /// Returns the same flags with CF replaced.
+    /// Returns the flags with CF replaced.
     #[inline(always)]
     pub(crate) fn with_cf(self, cf: bool) -> Flags {
         let of = self.of();
         Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
     }
-    /// Returns the same flags with CF and OF replaced.
+    /// Returns the flags with CF and OF replaced.
     #[inline(always)]
     pub(crate) fn with_cf_of(self, cf: bool, of: bool) -> Flags {
         Flags { carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), ..self }
     }
-    /// Returns the flags of a result: SF, ZF and PF derive from it, AF is clear, CF and OF are given.
+    /// Returns the flags of a result: SF, ZF and PF derive from `res`, and AF is clear.
     #[inline(always)]
     pub(crate) fn result(res: u64, cf: bool, of: bool) -> Flags {
         Flags { res, carry: ((cf as u64) << 63) | (((cf ^ of) as u64) << 62), aux: 0 }

@@ -1,33 +1,34 @@
 //! The soft x86-64 CPU: executes guest instructions on guest RAM, on any x86-64 host, and counts them exactly.
 //!
-//! The crate handles only memory and registers. Devices, interrupt controllers and time are outside: an access to an
-//! address that is not RAM ends [`Cpu::run`], the caller answers it, and the next `run` finishes the instruction.
+//! The crate models memory and registers only. Devices, interrupt controllers and time belong to the caller. An access
+//! to an address outside RAM ends [`Cpu::run`]. The caller answers the access, and the next `run` finishes the
+//! instruction.
 //!
 //! - [`state`]: the architectural state as plain data
-//! - `core`: the same state in the form that handlers work on
-//! - `mem/`: RAM, paging, the software TLB, coherence, requests to devices
+//! - `core`: the same state in the form that the instruction handlers use
+//! - `mem/`: RAM, paging, the software TLB, its coherence, and requests to devices
 //! - `decode/`: guest bytes to operations, and the block cache
 //! - `op/`: a decoded instruction with its operands
-//! - `exec/`: the handlers, by family of instructions, and delivery of exceptions and interrupts
-//! - `flags`: the arithmetic flags, computed when they are read
-//! - `host_fp/`: floating-point and packed integer arithmetic by the host's own instructions
-//! - `stop`: the ways in which a handler ends its block early, and exception vectors
+//! - `exec/`: the handlers, by family of instructions, and the delivery of exceptions and interrupts
+//! - `flags`: the arithmetic flags, computed when something reads them
+//! - `host_fp/`: floating-point and packed integer arithmetic, executed by the host's own instructions
+//! - `stop`: exception vectors, and the ways in which a handler ends its block early
 //! - `model`, `cpuid`, `msr`: the CPU model `v2`
 //! - `run`: the run loop
 //! - `fetch`: the lookup of the next block
 //! - `exit`: reasons for the end of a run
 //! - `code`: decoded and translated code, which CPUs can share
 //! - `translate/`: translation of hot blocks to host code
-//! - `failure`: containment of panics in the CPU's own code; a panic ends the run, not the process
+//! - `failure`: containment of panics in the CPU's own code, so that a panic ends the run and not the process
 //! - `edges`: recording of branch edges, if enabled
 //! - `zeroed`: large tables whose untouched parts use no host memory
 //!
 //! **Invariants.**
 //! - A guest's results are a function of its state and RAM. They do not depend on the sizes or contents of caches, on
-//!   where a run was stopped, or on the host.
+//!   where a run stopped, or on the host.
 //! - The instruction count is exact: a run stops between two guest instructions. Each iteration of a repeated string
-//!   instruction counts as one.
-//! - No input panics: any bytes that a guest executes lead to guest exceptions or to an [`Exit`].
+//!   instruction counts as one instruction.
+//! - No guest input makes the CPU panic: any bytes that a guest executes lead to guest exceptions or to an [`Exit`].
 
 mod code;
 mod core;

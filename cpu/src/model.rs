@@ -1,8 +1,9 @@
-//! The instruction sets of the CPU model `v2`: x86-64-v2 and nothing more.
+//! The instructions of the CPU model `v2`: x86-64-v2, RDTSCP and SMAP, and encodings that CPUs without a feature
+//! execute as NOPs (PREFETCHW, CET).
 
 use iced_x86::{CpuidFeature, Instruction};
 
-/// True if the model has every feature that the instruction needs.
+/// True if the model has every CPU feature that the instruction needs.
 pub fn has(i: &Instruction) -> bool {
     i.cpuid_features().iter().all(|f| {
         use CpuidFeature::*;

@@ -1,4 +1,4 @@
-//! The run loop: finds a block, executes it, and handles the way it ended.
+//! The run loop: finds a block, executes it, and handles the reason why it ended.
 
 use crate::code::{CacheConfig, Code, Known};
 use crate::core::{Core, TscAnchor};
@@ -14,15 +14,15 @@ use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
 use crate::translate::Hot;
 
-/// Conditions that end a run, in addition to the guest's own exits.
+/// Conditions that end a run. The guest's actions can end the run earlier.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Until<'a> {
     /// Absolute instruction count at which the run stops.
     pub icount: u64,
-    /// True if the run stops at the first instruction boundary at which an external interrupt can be taken.
+    /// True if the run stops at the first instruction boundary at which the CPU can take an external interrupt.
     pub window: bool,
-    /// Sorted linear addresses. The run stops before an instruction at one of them, unless it is the run's first
-    /// instruction.
+    /// Sorted linear addresses. The run stops before it executes an instruction at one of these addresses. The first
+    /// instruction of the run is exempt.
     pub breakpoints: &'a [u64],
 }
 
@@ -34,11 +34,11 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Creates a CPU on `ram`, in the default state, with code caches of its own.
+    /// Creates a CPU with its own code caches, in the default state, that runs on `ram`.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
         Cpu::sharing(ram, &Code::new(caches))
     }
-    /// Creates a CPU on `ram`, in the default state, that shares the caches of `code` with other CPUs.
+    /// Creates a CPU that shares the caches of `code` with other CPUs, in the default state, that runs on `ram`.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
@@ -49,16 +49,16 @@ impl Cpu {
     pub fn icount(&self) -> u64 {
         self.core.icount
     }
-    /// Returns the number of conditional branches (Jcc, LOOP, JRCXZ), taken or not, that retired since the state was
-    /// last replaced. Zero unless [`CacheConfig::branches`] is set.
+    /// Returns the number of conditional branches, taken or not, that retired since [`Cpu::set_state`] was last called.
+    /// It is zero unless [`CacheConfig::branches`] is set.
     pub fn branches(&self) -> u64 {
         self.core.regs[slot::BRANCHES as usize]
     }
-    /// True if retired conditional branches are counted.
+    /// True if this CPU counts retired conditional branches.
     pub fn counts_branches(&self) -> bool {
         self.core.branches
     }
-    /// Returns the architectural state.
+    /// Returns the architectural state as plain data.
     pub fn state(&self) -> CpuState {
         self.core.save_state()
     }
@@ -66,20 +66,20 @@ impl Cpu {
     pub fn set_state(&mut self, state: &CpuState) {
         self.core.load_state(state);
     }
-    /// Returns the edges that were first executed since [`Cpu::forget_edges`] and not taken yet, in execution order.
-    /// Empty unless [`CacheConfig::edges`] is set; at most [`EDGES_MAX`](crate::EDGES_MAX) edges.
+    /// Returns the edges that were first executed since [`Cpu::forget_edges`], in execution order. Edges that an
+    /// earlier call returned are left out. Empty unless [`CacheConfig::edges`] is set.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.core.edges.as_mut().map_or_else(Vec::new, |edges| edges.take())
     }
-    /// Forgets all recorded edges, so that each edge counts as new when it is next executed.
+    /// Forgets all recorded edges, so that each edge is new when the guest next executes it.
     pub fn forget_edges(&mut self) {
         self.core.stray();
         if let Some(edges) = &mut self.core.edges {
             edges.forget();
         }
     }
-    /// Replaces all watchpoints. The guest behaves the same with and without them. A run ends after the instruction,
-    /// interrupt or exception that accesses watched bytes.
+    /// Replaces all watchpoints, which the guest cannot observe. A run ends after an instruction, interrupt or
+    /// exception that accesses watched bytes.
     pub fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.core.mem.set_watchpoints(points);
     }
@@ -87,15 +87,15 @@ impl Cpu {
     pub fn take_hits(&mut self) -> Vec<Hit> {
         self.core.mem.take_hits()
     }
-    /// Sets the relation between the instruction count and the TSC.
+    /// Sets the function that converts the instruction count to the TSC.
     pub fn set_tsc(&mut self, anchor: TscAnchor) {
         self.core.tsc = anchor;
     }
-    /// Supplies the answer to the request of the last [`Exit::Device`].
+    /// Answers the request of the last [`Exit::Device`]. For a write, `value` has no meaning.
     pub fn complete(&mut self, value: u64) {
         self.core.mem.mmio.answer(value);
     }
-    /// True if an external interrupt can be taken now.
+    /// True if the CPU can take an external interrupt now.
     pub fn interruptible(&self) -> bool {
         self.core.interruptible() && !self.core.mem.mmio.in_progress()
     }
@@ -108,38 +108,39 @@ impl Cpu {
         self.core.halted = false;
         caught(&mut self.core, |core| core.deliver_interrupt(vector));
     }
-    /// Delivers an exception before the next instruction. The KVM engine uses this for an exception that its own vCPU
-    /// was about to deliver. For a page fault, CR2 must already hold the faulting address.
+    /// Delivers an exception before the next instruction. The KVM engine calls this for an exception that its own vCPU
+    /// was about to deliver. Before a page fault, the caller stores the faulting address in CR2.
     pub fn exception(&mut self, vector: u8, error: Option<u32>) {
         self.core.mem.fault_address = self.core.cr2;
         let rip = self.core.rip;
         let fault = Fault { vector, error, non_canonical: false };
         caught(&mut self.core, |core| core.deliver_fault(fault, rip));
     }
-    /// Notes that something other than this CPU wrote `len` bytes of RAM at `gpa`.
+    /// Tells the CPU that something else, such as a device, wrote `len` bytes of RAM at `gpa`.
     pub fn memory_written(&mut self, gpa: u64, len: u64) {
         self.core.stray();
         self.core.mem.written_outside(gpa, len);
     }
-    /// Returns the numbers of the pages that were written since the last call, ascending.
+    /// Returns the numbers of the pages written since the last call, in ascending order.
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
-    /// Notes that a restore replaced the contents of these pages. Decoded code of other pages is kept. Code of the
-    /// replaced pages is found again if the same bytes come back. After this call no page counts as written since the
-    /// last [`Cpu::take_dirty_pages`].
+    /// Tells the CPU that a restore replaced the contents of these pages. The CPU keeps its decoded code: blocks of a
+    /// replaced page are found again if the page gets the same bytes back. Clears the list of written pages that
+    /// [`Cpu::take_dirty_pages`] returns.
     ///
     /// # Panics
-    /// Panics if one of the numbers is not a page of RAM.
+    /// Panics if a page number lies outside RAM.
     pub fn memory_replaced(&mut self, pages: &[u64]) {
         self.core.stray();
         self.core.mem.replaced(pages);
     }
-    /// Returns the number of blocks decoded so far by all CPUs that share the code. A warm cache keeps it low.
+    /// Returns the number of blocks decoded so far by all CPUs that share the code.
     pub fn blocks_decoded(&self) -> u64 {
         self.code.lock().cache.decoded()
     }
-    /// Reads guest memory by linear address, without side effects. Returns the number of bytes that could be read.
+    /// Reads guest memory by linear address, without side effects. Returns the number of bytes read, which is less than
+    /// the length of `buf` if an address is not mapped to RAM.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         let mut done = 0;
         while done < buf.len() {
@@ -155,32 +156,32 @@ impl Cpu {
         }
         done
     }
-    /// Returns the number of blocks translated to host code so far by all CPUs that share the code.
+    /// Returns the number of blocks translated so far by all CPUs that share the code.
     pub fn blocks_translated(&self) -> u64 {
         self.code.lock().hot.as_ref().map_or(0, Hot::made)
     }
-    /// Drops all cached TLB entries and decoded blocks. The guest cannot observe it; tests use it to verify that.
+    /// Drops all TLB entries and decoded blocks. Tests verify with it that the guest cannot observe the caches.
     pub fn flush_caches(&mut self) {
         self.core.mem.flush_tlb();
         self.code.lock().cache.flush();
     }
-    /// Plants a defect, for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
+    /// Plants a defect for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     #[doc(hidden)]
     pub fn leak_stale_translations(&mut self, on: bool) {
         self.core.mem.leak_stale_tlb = on;
     }
 
-    /// Plants a defect, for tests of panic containment: the first CPUID at or after this instruction count panics.
+    /// Plants a defect for tests of panic containment: the first CPUID at this instruction count or later panics.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.core.panics_from = from;
     }
-    /// Returns the message of the panic that stopped this CPU for good, if there was one.
+    /// Returns the message of the panic after which this CPU executes nothing more, if there was a panic.
     pub fn failure(&self) -> Option<&str> {
         self.core.failure.as_deref()
     }
 
-    /// Runs until a condition of `until` holds or the guest causes an exit.
+    /// Runs until a condition of `until` holds, or until the guest causes an [`Exit`].
     pub fn run(&mut self, until: Until<'_>) -> Exit {
         let Cpu { core, code } = self;
         if core.failure.is_some() {
@@ -191,7 +192,7 @@ impl Cpu {
         match exit.filter(|_| core.failure.is_none()) {
             Some(exit) => exit,
             None => {
-                // The panic may have left the shared cache half changed.
+                // The panic may have left the shared cache inconsistent.
                 known.cache.flush();
                 Exit::Failed
             }
@@ -227,7 +228,7 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             if until.window && core.interruptible() {
                 return Exit::Window;
             }
-            // With `single`, this instruction has already passed the breakpoint check, but has not executed yet.
+            // If `single` is set, this instruction has passed the breakpoint check before, but has not executed yet.
             if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
                 return Exit::Breakpoint;
             }
@@ -255,8 +256,8 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
     }
 }
 
-/// Executes blocks until one ends in a way that the run loop must handle. With `NOTES`, records their edges and
-/// counts their branches.
+/// Executes blocks until one ends in a way that the run loop must handle. With `NOTES`, records edges and counts
+/// conditional branches.
 fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     let Known { cache, hot } = code;
     let mut index = match find(cache, core, Extent::Block) {
@@ -312,8 +313,8 @@ fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     }
 }
 
-/// Executes one instruction together with its debug, trap and shadow rules. With `single`, the instruction may store
-/// to code and to page tables.
+/// Executes one instruction, with the rules for breakpoints, the trap flag and the interrupt shadow. `single` is true
+/// if the instruction asked to be executed alone (`Stop::Single`).
 fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     let shadow = std::mem::take(&mut core.shadow);
     let trap = core.rflags & bits::TF != 0;
@@ -322,8 +323,8 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // With `one`, a repeated instruction executes only one iteration: each iteration must be checked, and a store to
-    // code may change the instruction itself.
+    // If `one` is set, a repeated instruction executes only one iteration. The CPU must check for traps after each
+    // iteration, and a store to code may change the instruction itself.
     let watched = core.dr7 & 0xff != 0;
     let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
     core.limit = if one { core.icount + 1 } else { limit };

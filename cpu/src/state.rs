@@ -1,7 +1,7 @@
 //! The architectural state of one vCPU as plain data. Moments store it and digests cover it.
 //!
-//! The form is canonical: two CPUs that a guest cannot tell apart have equal values here. Caches, lazy flags and TLBs
-//! are not part of it.
+//! The form is canonical: two CPUs that a guest cannot tell apart have equal values here. TLB entries, code caches and
+//! lazy flags are therefore left out.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,10 @@ pub struct Segment {
     pub selector: u16,
     /// Hidden base address.
     pub base: u64,
-    /// Hidden limit in bytes, with granularity applied.
+    /// Hidden limit in bytes. The G bit is already applied.
     pub limit: u32,
-    /// Access rights as bits 8-23 of the descriptor's second word, shifted right by 8: type, S, DPL, P, AVL, L, D/B, G.
+    /// Access rights: bits 8-23 of the descriptor's second word, shifted right by 8. They hold type, S, DPL, P, AVL, L,
+    /// D/B and G.
     pub access: u16,
 }
 
@@ -27,13 +28,13 @@ impl Segment {
     pub fn present(&self) -> bool {
         self.access & 0x80 != 0
     }
-    /// True if the L bit is set: 64-bit code.
+    /// True if the L bit is set, which means 64-bit code.
     pub fn long(&self) -> bool {
         self.access & 0x2000 != 0
     }
 }
 
-/// GDTR or IDTR.
+/// Value of GDTR or IDTR.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableRegister {
     /// Linear base address.
@@ -42,7 +43,7 @@ pub struct TableRegister {
     pub limit: u16,
 }
 
-/// Model-specific registers that have state of their own.
+/// Model-specific registers that are not stored elsewhere in [`CpuState`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Msrs {
     /// IA32_STAR.
@@ -69,7 +70,7 @@ pub struct Msrs {
     pub misc_enable: u64,
     /// IA32_TSC_AUX.
     pub tsc_aux: u64,
-    /// Amount that the guest added to the TSC by writing it.
+    /// Difference between the TSC that the guest reads and the TSC without guest writes.
     pub tsc_offset: u64,
     /// IA32_MTRR_DEF_TYPE.
     pub mtrr_def_type: u64,
@@ -97,7 +98,7 @@ impl Default for Msrs {
             misc_enable: 1,
             tsc_aux: 0,
             tsc_offset: 0,
-            // The value that firmware leaves: MTRRs enabled, all memory write-back.
+            // Value that firmware leaves: MTRRs enabled, all memory write-back.
             mtrr_def_type: 0x806,
             mtrr_var: [0; 16],
             mtrr_fixed: [0; 11],
@@ -106,19 +107,19 @@ impl Default for Msrs {
     }
 }
 
-/// Bits of MXCSR that exist: MXCSR_MASK (SDM vol. 1, 10.5.1.2).
+/// Bits of MXCSR that exist, as in the MXCSR_MASK of FXSAVE (SDM vol. 1, 10.5.1.2).
 pub(crate) const MXCSR_MASK: u32 = 0xffff;
 
 /// x87 and SSE state (SDM vol. 1, chapters 8 and 10).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FpuState {
-    /// Physical x87 registers R0-R7: 64-bit significand and 16-bit sign and exponent.
+    /// Physical x87 registers R0-R7: the 64-bit significand, and the word with sign and exponent.
     pub r: [(u64, u16); 8],
     /// Control word.
     pub fcw: u16,
-    /// Status word, TOP included.
+    /// Status word, including TOP.
     pub fsw: u16,
-    /// Abridged tag word: bit i set when physical register Ri is not empty.
+    /// Abridged tag word: bit i is set if physical register Ri is not empty.
     pub ftw: u8,
     /// Last opcode, 11 bits.
     pub fop: u16,
@@ -126,7 +127,7 @@ pub struct FpuState {
     pub fip: u64,
     /// Last data pointer.
     pub fdp: u64,
-    /// SSE control and status.
+    /// SSE control and status register.
     pub mxcsr: u32,
     /// XMM0-XMM15.
     pub xmm: [u128; 16],
@@ -164,23 +165,23 @@ pub mod seg {
     pub const GS: usize = 5;
 }
 
-/// A feature that the CPU does not model, and whose use ended the run.
+/// A feature that the CPU does not model. Its use by the guest ended the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unsupported {
     /// The guest entered a 32-bit code segment.
     Code32Bit,
     /// The guest moved its local APIC.
     ApicMoved,
-    /// Instructions were fetched from an address that is not RAM.
+    /// The guest fetched instructions from an address that is not RAM.
     FetchOutsideRam,
-    /// The IDT, a descriptor table, the TSS or the stack of a delivery is not in RAM.
+    /// The delivery of an exception or interrupt needs the IDT, a descriptor table, the TSS or a stack outside RAM.
     DeliveryOutsideRam,
-    /// A handler faulted again and again before its first instruction retired.
+    /// A handler faulted repeatedly before its first instruction retired.
     EndlessExceptions,
 }
 
 impl Unsupported {
-    /// Returns the description for the operator.
+    /// Returns the description that the operator reads.
     pub fn reason(self) -> &'static str {
         match self {
             Unsupported::Code32Bit => "32-bit code",
@@ -196,25 +197,25 @@ impl Unsupported {
     }
 }
 
-/// Reason for which a CPU executes nothing more until its state is replaced.
+/// Reason why a CPU executes nothing more until its state is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dead {
     /// A triple fault.
     Shutdown,
-    /// The guest used a feature that is not modelled.
+    /// The guest used a feature that the CPU does not model.
     Unsupported(Unsupported),
 }
 
 /// Everything that a guest can observe of its CPU, and the instruction count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuState {
-    /// Instructions retired.
+    /// Number of retired instructions.
     pub icount: u64,
     /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8-R15.
     pub gpr: [u64; 16],
     /// Instruction pointer.
     pub rip: u64,
-    /// RFLAGS, bit 1 set.
+    /// RFLAGS. The reserved bit 1 is set.
     pub rflags: u64,
     /// ES, CS, SS, DS, FS, GS.
     pub seg: [Segment; 6],
@@ -242,23 +243,23 @@ pub struct CpuState {
     pub dr6: u64,
     /// DR7.
     pub dr7: u64,
-    /// Other MSRs.
+    /// Model-specific registers.
     pub msrs: Msrs,
-    /// x87 and SSE.
+    /// x87 and SSE registers.
     pub fpu: FpuState,
     /// True after HLT, while the CPU waits for an interrupt.
     pub halted: bool,
-    /// True in an interrupt shadow: interrupts are held off for one instruction after STI or MOV SS.
+    /// True in an interrupt shadow: STI or MOV SS holds off interrupts for one instruction.
     pub shadow: bool,
-    /// Exceptions since the last retired instruction. Their number is bounded, so an endless chain of them ends the
-    /// run.
+    /// Number of exceptions since the last retired instruction. A maximum bounds it, so an endless chain of exceptions
+    /// ends the run.
     pub exceptions: u32,
-    /// Set if the CPU executes nothing more.
+    /// Reason why the CPU executes nothing more, if there is one.
     pub dead: Option<Dead>,
 }
 
 impl Default for CpuState {
-    /// Returns a CPU in long mode at CPL 0, with all paging structures at address zero. The loader fills in the rest.
+    /// Returns a CPU in long mode at CPL 0 with a page table root at address zero. The loader sets all other registers.
     fn default() -> Self {
         let data = Segment { selector: 0x18, base: 0, limit: 0xffff_ffff, access: 0xc093 };
         let code = Segment { selector: 0x10, base: 0, limit: 0xffff_ffff, access: 0xa09b };

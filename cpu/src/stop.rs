@@ -1,18 +1,18 @@
-//! The ways in which a handler ends a block early, and the exceptions of the architecture.
+//! Exception vectors, and the ways in which a handler ends its block early.
 
-/// Reason for which the run loop gets control back in the middle of a block. Small, so that a `Result` stays in a
-/// register.
+/// Reason why a handler ends its block early. One byte, so that a `Result` fits into a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The instruction retired. Interrupts, limits and address translation must be checked again before the next one.
+    /// The instruction retired. Before the next instruction, the run loop must check interrupts and limits, and
+    /// translate RIP again.
     Leave,
     /// The instruction raised an exception ([`crate::mem::Mem::fault`]). It has not retired and has changed nothing.
     Fault,
     /// The instruction needs an answer from the machine ([`crate::mem::mmio::Mmio::pending`]). It has not retired and
-    /// has changed nothing. It is executed again once the answer is available.
+    /// has changed nothing. The CPU executes it again once the answer is available.
     Exit,
-    /// The instruction must be executed alone, in a block of one, for example because it stores to a page with code
-    /// or page tables.
+    /// The instruction must be executed in a block of its own. One reason is a store to a page with code or page
+    /// tables.
     Single,
 }
 
@@ -22,11 +22,11 @@ pub(crate) type Flow = Result<(), Stop>;
 /// An exception to be delivered (SDM vol. 3A, chapter 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fault {
-    /// Vector 0-31.
+    /// Exception vector, 0 to 31.
     pub vector: u8,
-    /// Error code, for the vectors that push one.
+    /// Error code, if the exception pushes one.
     pub error: Option<u32>,
-    /// True for a general protection fault caused by a non-canonical address. It becomes #SS if the access was to the
+    /// True for a general-protection fault from a non-canonical address. It becomes #SS if the instruction accessed the
     /// stack.
     pub non_canonical: bool,
 }

@@ -1,6 +1,5 @@
-//! Zero-initialised tables whose untouched parts use no host memory: the cost of a new CPU must not depend on the
-//! size of its guest's RAM. A zeroed `Vec` is lazy as well, but only until the allocator recycles memory and clears
-//! it explicitly.
+//! Zero-initialised tables whose untouched parts use no host memory. They keep the cost of a new CPU independent of the
+//! size of its guest's RAM. A zeroed `Vec` would not: when its allocator reuses memory, it clears all of the memory.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -9,8 +8,8 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Zeroable;
 use memmap2::{Advice, MmapMut};
 
-/// Tables of at least this size ask the host for large pages. They are accessed at random, and a miss in the host's
-/// TLB costs more than a miss in its cache.
+/// Minimum size of a table that asks the host for large pages. Accesses are at random addresses, where a miss in the
+/// host's TLB costs more than a miss in its cache.
 const LARGE_BYTES: usize = 2 << 20;
 
 /// A table of fixed length in its own anonymous mapping. Entries are never dropped; `T` has no drop glue.
@@ -22,15 +21,15 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zeroable + Copy> Zeroed<T> {
-    /// Creates a table of `len` zero entries. As with any allocation, the process ends if the host has no memory for
-    /// it.
+    /// Creates a table of `len` zero entries. If the host has no memory for it, the process ends, as with any
+    /// allocation.
     pub(crate) fn new(len: usize) -> Zeroed<T> {
-        // A mapping has at least one byte, and is aligned for every type whose alignment is at most a page.
+        // A mapping has at least one byte, and suits every type that needs at most the alignment of a page.
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) };
         let layout = std::alloc::Layout::array::<T>(len.max(1)).unwrap_or_else(|_| too_long(len));
         let map = MmapMut::map_anon(layout.size()).unwrap_or_else(|_| std::alloc::handle_alloc_error(layout));
         if layout.size() >= LARGE_BYTES {
-            // Failure is harmless: without large pages the table is only slower.
+            // Failure is harmless: a table without large pages is only slower.
             let _ = map.advise(Advice::HugePage);
         }
         Zeroed { map, len, entries: PhantomData }
@@ -47,7 +46,7 @@ impl<T: Zeroable + Copy> Deref for Zeroed<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping is aligned for `T` and has room for `len` entries (`new`). All of them are initialised:
+        // SAFETY: the mapping is aligned for `T` and has room for `len` entries (`new`). All entries are initialised:
         // zero is a valid `T` (`Zeroable`), and any other content was written as a `T`. The mapping lives as long as
         // `self`, which is borrowed.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }

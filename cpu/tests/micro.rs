@@ -2,8 +2,8 @@
 //! descriptor tables and handlers of their own.
 //!
 //! Each guest runs in several ways (see `harness::check`): interpreted and translated, with ordinary and with tiny
-//! caches, with caches dropped at random, one instruction at a time, and in several runs of random length. All must end
-//! in the same registers and the same RAM.
+//! caches, with caches dropped at random, one instruction at a time, and in several runs of random length. All ways
+//! must end with the same registers and the same RAM.
 
 mod micro {
     mod harness;

@@ -12,38 +12,38 @@ use crate::plan::draw::Span;
 use crate::plan::draw::pct::DEPTH;
 use crate::search::strategy::StrategyKind;
 
-/// Bounds of a branch's length, in nanoseconds: 100 ms to an hour. The length is a multiple of [`GRID_NS`].
+/// Bounds of a branch's length, in nanoseconds: 100 ms to one hour. Each length is a multiple of [`GRID_NS`].
 const SEGMENT_NS: RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
-/// Maximum distance of the horizon from the root moment, in nanoseconds: a day.
+/// Maximum vtime from the root moment to the horizon, in nanoseconds: one day.
 const HORIZON_NS_MAX: u64 = 86_400_000_000_000;
-/// Grid of branch lengths, in nanoseconds.
+/// Step size of branch lengths, in nanoseconds.
 pub const GRID_NS: u64 = 20_000_000;
-/// Bounds of K, the number of branches that may be chosen before the first one's result is known.
+/// Bounds of K, the maximum number of branches in flight (chosen, result not yet merged).
 const IN_FLIGHT: RangeInclusive<u64> = 1..=65_536;
 
 /// Configuration of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct ExploreConfig {
-    /// Length of a branch (a segment).
+    /// Length of a branch. A branch is also called a segment.
     pub segment: Span,
-    /// Distance of the horizon from the root moment. No branch runs beyond it.
+    /// Vtime from the root moment to the horizon. No branch runs beyond the horizon.
     pub horizon: Span,
-    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
-    /// If absent, [`ExploreConfig::set_absent`] chooses the share from the exploration's length.
+    /// Share of branches after which the checks run, in ppm. The checks always run after branches that reach the
+    /// horizon. If the share is absent, [`ExploreConfig::set_absent`] chooses it from the exploration's length.
     pub checks: Option<Ppm>,
-    /// True if swarm testing is on: each kind of fault is enabled in half of the subtrees.
+    /// True if swarm testing is on: each subtree enables each kind of fault with a probability of one half.
     pub swarm: bool,
     /// Strategy that chooses where branches start.
     pub strategy: StrategyKind,
-    /// Bug depth that strategy `pct` looks for.
+    /// Bug depth that strategy `pct` looks for: the number of ordering constraints that the bug needs.
     pub depth: u32,
-    /// K, the number of branches that may be chosen before the first one's result is known. If absent,
+    /// K, the maximum number of branches in flight (chosen, result not yet merged). If K is absent,
     /// [`ExploreConfig::set_absent`] chooses it from the exploration's length.
     pub in_flight: Option<u32>,
-    /// Maximum size of a branch's log that coverage reads.
+    /// Maximum size of the part of a branch's log that coverage reads.
     pub log: Size,
-    /// Names of built-in properties that are not judged.
+    /// Names of built-in properties that Everett does not judge.
     pub ignore: Vec<String>,
     /// Groups of interchangeable nodes.
     pub interchangeable: Vec<Vec<String>>,
@@ -69,41 +69,40 @@ impl Default for ExploreConfig {
     }
 }
 
-/// Invalid setting of the `[explore]` table.
+/// Invalid setting in the `[explore]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ExploreError {
     /// Key of the setting.
     pub key: &'static str,
-    /// Reason.
+    /// Description of the error.
     pub what: String,
 }
 
 impl ExploreConfig {
-    /// Sets each setting that is absent to that of `defaults`.
+    /// Fills in the settings that the world file does not set.
     pub fn set_absent(&mut self, defaults: LengthDefaults) {
         self.in_flight.get_or_insert(defaults.in_flight);
         self.checks.get_or_insert(defaults.checks);
     }
 
-    /// Returns K. If neither the world file nor [`ExploreConfig::set_absent`] has set it, returns the K of an unlimited
-    /// exploration.
+    /// Returns K. If K is not set, returns the default of an exploration of unlimited length.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.unwrap_or(LengthDefaults::default().in_flight)
     }
 
-    /// Returns the share of branches that are followed by checks, in ppm. If neither the world file nor
-    /// [`ExploreConfig::set_absent`] has set it, returns the share of an unlimited exploration.
+    /// Returns the share of branches after which the checks run, in ppm. If the share is not set, returns the default
+    /// of an exploration of unlimited length.
     #[must_use]
     pub fn checks(&self) -> Ppm {
         self.checks.unwrap_or(LengthDefaults::default().checks)
     }
 
-    /// Checks that the numbers are within their bounds.
+    /// Checks that each number is within its bounds.
     ///
     /// # Errors
-    /// Returns an error for the first setting that is out of its bounds.
+    /// Returns an error for the first number that is out of bounds.
     pub fn check(&self) -> Result<(), ExploreError> {
         let fail = |key, what: String| Err(ExploreError { key, what });
         let Span(segment) = self.segment;

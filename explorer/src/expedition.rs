@@ -1,9 +1,10 @@
-//! The main loop of an exploration: branches are chosen and handed out, and their results are recorded and merged.
+//! The main loop of an exploration: chooses branches, hands them to workers, records the results and merges them.
 //!
-//! Not here: the execution of branches ([`Workers`]), the display of progress ([`Watch`]), and host time.
+//! Not here: the execution of branches (behind the trait [`Workers`]), the display of progress ([`Watch`]), and host
+//! time.
 //!
-//! **Invariant.** The result is a function of the exploration and of the number of merged branches. The watcher only
-//! decides that number. Branches that a killed exploration recorded are merged as if they had just been run.
+//! **Invariant.** The result depends only on the exploration's inputs and on the number of merged branches. [`Watch`]
+//! decides only that number. Branches that an earlier, killed process recorded are merged as if they had just been run.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -14,47 +15,49 @@ use crate::run::{Hit, Journal, MergeInput, Merged, Record, RecordProblem, RunErr
 use crate::search::strategy::Strategy;
 use crate::search::{Choice, ForkPoint, Next, Path, PathError, Search, Tree};
 
-/// Number of recorded results that are merged before the watcher is asked again.
+/// Maximum number of recorded results that are merged before [`Watch::at`] is called again.
 const RECORDED_AT_ONCE: usize = 1 << 10;
 
-/// A branch to run.
+/// Branch to run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Choice of the branch.
+    /// Choice that created the branch.
     pub choice: Choice,
-    /// Ancestors of the branch, from the root moment on, with their paths.
+    /// Number and path of each ancestor of the branch, starting with the child of the root moment.
     pub way: Vec<(u64, Path)>,
 }
 
-/// Runs branches.
+/// Pool of workers that run branches.
 pub trait Workers {
     /// Reason why a branch cannot be run.
     type Error;
 
-    /// Returns the number of branches that wait to be started.
+    /// Returns the number of queued branches that no worker has started.
     fn waiting(&self) -> usize;
 
     /// Adds a branch to the end of the queue.
     fn ask(&mut self, job: Job);
 
-    /// Returns the choice and the record of a finished branch. If no branch is finished and `wait` is true, waits for
-    /// one, at most for a bounded time.
+    /// Returns the choice number and the record of a finished branch. If no branch is finished and `wait` is true,
+    /// waits for a bounded time.
     ///
     /// # Errors
     /// Returns an error if a branch cannot be run.
     fn result(&mut self, wait: bool) -> Result<Option<(u64, Record)>, Self::Error>;
 
-    /// Cancels all queued branches. Finished results can still be fetched.
+    /// Cancels all queued branches. Finished results can still be fetched with [`Workers::result`].
     fn call_off(&mut self);
 }
 
-/// Observes an exploration, and may end it.
+/// Observer of an exploration, which may also end it.
 pub trait Watch {
-    /// Called for each new finding. The record has no delta, trail or marks.
+    /// Called for each new finding. The record comes without its coverage delta, trail and marks.
     fn found(&mut self, record: &Record, hit: &Hit);
-    /// Called for each branch with a result, in the order in which results arrive. `dictionary` has its points.
+    /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
+    /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
-    /// Called before each [`Watch::at`] with the tree and the merged results, which may lack the latest branches.
+    /// Called before each [`Watch::at`], with the tree and the merged results. The results of the latest branches may
+    /// be missing.
     fn look(&mut self, _: &Tree, _: &Merged) {}
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
     fn at(&mut self, progress: &SearchProgress) -> Option<Why>;
@@ -65,15 +68,15 @@ pub trait Watch {
 pub struct SearchProgress {
     /// Number of branches with results.
     pub branches: u64,
-    /// Number of these branches that this process ran. The others were read from the journal.
+    /// Number of branches that this process ran. The results of all other branches came from the journal.
     pub run: u64,
     /// Total length of all branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Instructions of the branches that this process ran.
+    /// Number of instructions that this process executed for branches.
     pub instructions: u64,
-    /// CPU time of the branches that this process ran, in nanoseconds.
+    /// CPU time that this process spent on branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Number of distinct states of the world.
+    /// Number of distinct abstract states of the world.
     pub states: u64,
     /// Number of distinct findings.
     pub findings: u64,
@@ -84,17 +87,17 @@ pub struct SearchProgress {
 pub struct Aim<S> {
     /// Seed of all choices.
     pub seed: u64,
-    /// Time of the root moment, in nanoseconds of vtime.
+    /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// K, the number of branches that may be chosen before the first one's result is known.
+    /// K, the maximum number of branches in flight (chosen, result not yet merged).
     pub in_flight: NonZero<u32>,
     /// Strategy that chooses the moments from which branches start.
     pub strategy: S,
-    /// Number of branches after which the exploration ends.
+    /// Maximum number of branches.
     pub branches: u64,
-    /// True if the exploration ends with the first branch, in the order of choices, that has a finding.
+    /// True if the exploration ends at the first branch with a finding, in the order of choices.
     pub until_found: bool,
-    /// Number of branches to keep queued, so that no worker is idle.
+    /// Number of branches to keep in the workers' queue, so that no worker is idle.
     pub waiting: usize,
 }
 
@@ -105,13 +108,13 @@ pub struct Outcome {
     pub tree: Tree,
     /// Merged results of the branches.
     pub merged: Merged,
-    /// Reason of the end.
+    /// Reason why the exploration ended.
     pub why: Why,
     /// Progress at the end.
     pub progress: SearchProgress,
 }
 
-/// Reason why an exploration cannot continue. The records up to then were synced, unless the sync failed, too.
+/// Error that ends an exploration. All earlier records are synced to disk, unless the sync also fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpeditionError<E> {
     /// The run directory cannot be read or written.
@@ -123,20 +126,20 @@ pub enum ExpeditionError<E> {
     /// A worker returned an invalid record.
     #[error("invalid record of choice {choice}")]
     Record {
-        /// Choice of the record.
+        /// Number of the choice.
         choice: u64,
         /// Problem with the record.
         source: RecordProblem,
     },
-    /// The records are not those of the chosen branches: a defect of Everett.
+    /// A record does not belong to the chosen branch. This is a defect of Everett.
     #[error("the branches are not those that were chosen")]
     Stray(#[source] Stray),
-    /// A path is invalid: a defect of Everett.
+    /// A path is invalid. This is a defect of Everett.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// Runs an exploration. With a journal, recorded results are used first.
+/// Runs an exploration. With a journal, uses recorded results instead of running their branches again.
 ///
 /// # Errors
 /// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read
@@ -170,7 +173,7 @@ pub fn explore<S: Strategy, W: Workers>(
         Ok(why) => why,
         Err(error) => {
             if let Some(journal) = journal {
-                // The first error says more than an error of this sync.
+                // The caller gets the first error, because it says more than a failed sync.
                 let _ = journal.sync();
             }
             return Err(error);
@@ -193,22 +196,22 @@ struct Leader<'l, S, W> {
     watch: &'l mut dyn Watch,
     until_found: bool,
     waiting: usize,
-    /// Choices that were handed out and have no result yet.
+    /// Numbers of the choices that workers have and that have no result yet.
     out: BTreeSet<u64>,
-    /// The first choice so far with a finding, if a finding ends the exploration.
+    /// Lowest choice with a finding so far. Always `None` without `until_found`.
     found_at: Option<u64>,
     signatures: BTreeSet<(String, String)>,
     progress: SearchProgress,
 }
 
-/// Result of handing out branches.
+/// Reason why [`Leader::hand_out`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handed {
-    /// All branches that will ever be chosen were chosen.
+    /// No more branches will be chosen.
     All,
-    /// No more branches can be handed out before another result.
+    /// No branch can be handed out until another result arrives.
     Enough,
-    /// More branches can be chosen now.
+    /// The limit of recorded results was reached. More branches can be chosen now.
     Some,
 }
 
@@ -234,7 +237,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
             }
         };
         self.workers.call_off();
-        // Branches that finished before they were cancelled.
+        // Record the branches that finished before they could be cancelled.
         loop {
             match self.workers.result(false) {
                 Ok(Some((number, record))) => self.back(number, record)?,
@@ -244,7 +247,8 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         }
     }
 
-    /// Chooses and hands out branches, until the queue is full or [`RECORDED_AT_ONCE`] recorded results were merged.
+    /// Chooses branches and hands them out, until the queue is full or [`RECORDED_AT_ONCE`] recorded results are
+    /// merged.
     fn hand_out(&mut self) -> Result<Handed, ExpeditionError<W::Error>> {
         let mut recorded = 0;
         while self.workers.waiting() < self.waiting {
@@ -271,7 +275,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(Handed::Enough)
     }
 
-    /// Merges the recorded result of a choice. Returns false if the choice has none.
+    /// Merges the recorded result of a choice. Returns false if the journal has no result for the choice.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
         let Some(input) = journal.recorded(choice)? else { return Ok(false) };
@@ -297,11 +301,11 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(())
     }
 
-    /// Updates the progress, reports new findings, and checks whether a finding ends the exploration.
+    /// Updates the progress, reports new findings, and notes a finding that ends the exploration.
     fn note(&mut self, input: &MergeInput) {
         let record = input.record();
         self.progress.branches += 1;
-        // A run directory from elsewhere may have any times.
+        // Saturate, because a run directory that was copied from elsewhere may contain any times.
         self.progress.vtime_ns = self.progress.vtime_ns.saturating_add(record.vtime_ns());
         self.progress.states = self.dictionary.states();
         for hit in &record.hits {
@@ -319,7 +323,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     }
 }
 
-/// Returns the branches from the root moment to a place, with their paths.
+/// Returns the number and path of each branch between the root moment and `place`, root first.
 fn way(tree: &Tree, place: ForkPoint) -> Result<Vec<(u64, Path)>, PathError> {
     let mut way = Vec::new();
     let mut place = place;

@@ -1,7 +1,7 @@
-//! Fates: the fault plan of the timeline at a path, and the end of its last branch.
+//! Fates: the fault plan of the timeline at a path, and the end of the path's last branch.
 //!
-//! A fate is a function of the world's tables, the seed and the path. Within an exploration, a path is therefore enough
-//! to run a branch again.
+//! A fate is a function of the world's fault and exploration tables, the seed and the path. Within an exploration, the
+//! path alone is therefore enough to run a branch again.
 //!
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
@@ -16,34 +16,34 @@ use crate::plan::{Names, Plan};
 use crate::search::strategy::StrategyKind;
 use crate::search::{Fork, Path};
 
-/// Inputs of fates besides the path.
+/// Inputs from which a path's fate is computed.
 #[derive(Debug, Clone, Copy)]
 pub struct Fates<'w> {
     /// Configuration of the exploration.
     pub explore: &'w ExploreConfig,
     /// Table of faults to draw from.
     pub faults: &'w FaultConfig,
-    /// Names of the world, i.e. the possible targets of faults.
+    /// Names of the world's nodes, disks and services: the possible targets of faults.
     pub names: &'w Names,
     /// Seed of the exploration.
     pub seed: u64,
-    /// Virtual time of the root moment, in nanoseconds.
+    /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
 }
 
 /// End of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// Virtual time of the end, in nanoseconds.
+    /// Vtime of the end, in nanoseconds.
     pub at_ns: u64,
-    /// True if other branches can start at the end, i.e. it lies before the horizon.
+    /// True if the end lies before the horizon, so that other branches can start there.
     pub open: bool,
-    /// True if the branch is followed by the checks.
+    /// True if the checks run after the branch.
     pub checked: bool,
 }
 
 impl Fates<'_> {
-    /// Returns the fault plan of the timeline at a path. It is valid up to the timeline's next fork.
+    /// Returns the fault plan of the timeline at a path. The plan is valid up to the timeline's next fork.
     #[must_use]
     pub fn plan(&self, path: &Path) -> Plan {
         let mut lineage = Lineage::new(self.seed);
@@ -68,7 +68,7 @@ impl Fates<'_> {
         plan
     }
 
-    /// Returns the end of a path's last branch, or `None` for the root moment's empty path.
+    /// Returns the end of a path's last branch, or `None` for the empty path of the root moment.
     #[must_use]
     pub fn end(&self, path: &Path) -> Option<End> {
         let last = path.forks().last()?;

@@ -1,14 +1,14 @@
-//! Defaults by the length of an exploration: the number of branches in flight and the share of checked branches. They
-//! apply unless the world file sets the number or the share.
+//! Default number of branches in flight and default share of checked branches, by the length of an exploration. A world
+//! file can set other values.
 //!
-//! With K branches in flight, the first K are chosen before any result is known, so they all begin at the root
-//! moment. A short exploration with a large K is therefore a single layer of branches. K grows with the square root
-//! of the number of branches, so that a longer exploration has both more and wider layers. In a short exploration few
-//! branches reach the horizon, so a larger share of all branches is checked.
+//! With K branches in flight, Everett chooses the first K before any result is known, so they all begin at the root
+//! moment. A short exploration with a large K would therefore consist of a single layer of branches. K grows with the
+//! square root of the number of branches, so a longer exploration has more layers and wider layers. In a short
+//! exploration few branches reach the horizon, so Everett checks a larger share of all branches.
 //!
-//! **Invariant.** The defaults are a function of the length that the operator asked for. They do not depend on the
-//! number of cores, on measured host time or on results. Of two explorations that differ only in length and have the
-//! same defaults, the shorter one is a prefix of the longer one.
+//! **Invariant.** The defaults depend only on the length that the operator asked for. They do not depend on the number
+//! of cores, on measured host time or on results. If two explorations differ only in length and have the same defaults,
+//! the shorter one is a prefix of the longer one.
 
 use everett_fault::{PPM, Ppm};
 
@@ -16,7 +16,7 @@ use everett_fault::{PPM, Ppm};
 const BRANCHES_PER_S: u64 = 4;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Length of an exploration, as the operator asked for it.
+/// Length of an exploration, as the operator requested it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Length {
     /// Maximum number of branches.
@@ -28,14 +28,15 @@ pub struct Length {
 /// Defaults for an exploration's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LengthDefaults {
-    /// K, the number of branches that may be chosen before the first one's result is known.
+    /// K, the maximum number of branches in flight (chosen, result not yet merged).
     pub in_flight: u32,
-    /// Share of branches that are followed by the checks, in ppm. Branches that reach the horizon are always checked.
+    /// Share of branches after which the checks run, in ppm. The checks always run after branches that reach the
+    /// horizon.
     pub checks: Ppm,
 }
 
-/// Minimum number of branches and the defaults from there on; longest explorations first. K is at most the square root
-/// of the number of branches, but at least 8.
+/// Table of defaults: minimum number of branches, and the defaults from that number on. Rows are in descending order. K
+/// is at most the square root of the number of branches, but at least 8.
 const DEFAULTS: [(u64, LengthDefaults); 4] = [
     (4096, LengthDefaults { in_flight: 64, checks: PPM / 8 }),
     (1024, LengthDefaults { in_flight: 32, checks: PPM / 4 }),
@@ -44,15 +45,15 @@ const DEFAULTS: [(u64, LengthDefaults); 4] = [
 ];
 
 impl Default for LengthDefaults {
-    /// Returns the defaults of an unlimited exploration.
+    /// Returns the defaults of an exploration of unlimited length.
     fn default() -> LengthDefaults {
         DEFAULTS[0].1
     }
 }
 
 impl LengthDefaults {
-    /// Returns the defaults of an exploration of this length. Of two limits, the one that is likely to be reached first
-    /// is used.
+    /// Returns the defaults of an exploration of this length. If both limits are given, uses the limit that will
+    /// probably be reached first.
     #[must_use]
     pub fn of(length: Length) -> LengthDefaults {
         let in_time = length.host_ns.map(|ns| (ns / NS_PER_S).saturating_mul(BRANCHES_PER_S));
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!((of(0, None), of(150, None), of(255, None)), ((8, 2), (8, 2), (8, 2)));
         assert_eq!((of(256, None), of(1023, None)), ((16, 4), (16, 4)));
         assert_eq!((of(1024, None), of(4095, None), of(4096, None)), ((32, 4), (32, 4), (64, 8)));
-        // Host time counts as four branches a second.
+        // Four branches are assumed for each second of host time.
         assert_eq!(
             (of(None, 60), of(None, 240), of(None, 600), of(None, 3600)),
             ((8, 2), (16, 4), (32, 4), (64, 8))

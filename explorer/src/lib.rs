@@ -1,31 +1,34 @@
-//! The part of exploration that needs no machine: fault plans, the search tree, coverage, checks of results, run directories.
+//! The part of exploration that needs no machine: fault plans, the search tree, coverage, properties, run directories.
 //!
 //! Map:
-//! - [`plan`]: reading, checking, writing, walking and drawing fault plans
-//! - [`config`]: the `[explore]` table of a world file; [`fate`]: fault plan and end of the timeline at a path
+//! - [`plan`]: fault plans: drawing, parsing, checking, printing and stepping through them
+//! - [`config`]: the `[explore]` table of a world file
+//! - [`fate`]: fault plan and end of the timeline at a path
 //! - [`search`]: the tree of timelines and the choice of the next branch
-//! - [`expedition`]: the course of an exploration: choosing branches, handing them out, recording and merging results
+//! - [`expedition`]: the main loop: chooses branches, hands them out, records and merges their results
 //! - [`length_defaults`]: number of branches in flight and share of checked branches, by an exploration's length
-//! - [`coverage`]: points that timelines reached, and estimates of what is unseen
+//! - [`coverage`]: points that timelines reached, and estimates of unseen points
 //! - [`composer`]: the schedule of a test template's commands
-//! - [`property`]: checks of logs and consoles (`everett-linearizability` checks clients' histories)
+//! - [`property`]: properties of logs and consoles (`everett-linearizability` checks clients' histories)
 //! - [`sdk`]: lines that programs send through the SDK
-//! - [`run`]: the run directory and the state derived from it
+//! - [`run`]: the run directory and the results computed from it
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
 //! - [`shrink`]: reduction to the fewest faults that still reproduce a finding
-//! - [`suggest`]: suggestions for misspelt names; `pattern`: name patterns and regular expressions of world files;
-//!   `text`: texts of bounded length
+//! - [`suggest`]: suggestions for misspelt names
+//! - `pattern`: name patterns and regular expressions of world files
+//! - `text`: texts of bounded length
 //!
-//! Not here: applying faults (`everett-vmm`), running timelines and reading world files (`everett-session`), reports
-//! (`everett-report`), terminals (`everett/`).
+//! Not here: the application of faults (`everett-vmm`), the execution of timelines and the reading of world files
+//! (`everett-session`), reports (`everett-report`), terminal output (`everett/`).
 //!
 //! **Invariants.**
 //! - Decisions are functions of the input and of the world's random streams. They use no host time, no unordered map
-//!   and no floats. Two kinds of floats are left: figures that are only shown (`coverage::statistics`,
-//!   `causality::result`, `plan::draw::guarantee`), and numbers that programs send through the SDK.
-//! - Text is untrusted. Any bytes are parsed to a value or to errors that name their place, in bounded memory.
+//!   and no floats. Floats occur only in displayed figures (`coverage::statistics`, `causality::result`,
+//!   `plan::draw::guarantee`) and in numbers that programs send through the SDK.
+//! - All text is untrusted. A parser turns any bytes into a value or into errors that name their position, in bounded
+//!   memory.
 
-// `run/tests/sample.rs` is also compiled in tests of `everett-report`, so it names this crate as other crates do.
+// `run/tests/sample.rs` is also compiled into tests of `everett-report`, so it uses this crate's external name.
 #[cfg(test)]
 extern crate self as everett_explorer;
 

@@ -1,12 +1,13 @@
 //! Patterns of world files: names with `*` wildcards, and regular expressions of bounded size.
 //!
-//! Not here: the texts that are matched, and the consequences of a match.
+//! Not here: the texts to match, and the effect of a match.
 
 use regex::{Regex, RegexBuilder};
 
 /// Maximum length of a regular expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1024;
-/// Maximum size of a compiled expression, in bytes. The cache of its lazily built automata has the same limit.
+/// Maximum size of a compiled expression, in bytes. The cache of the expression's lazily built automata has the same
+/// limit.
 pub const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Reason why a regular expression is refused.
@@ -20,7 +21,7 @@ pub(crate) enum ExpressionError {
     Refused(String),
 }
 
-/// Compiles a regular expression. Matching takes time linear in the text.
+/// Compiles a regular expression. The compiled expression matches in time linear in the text.
 pub(crate) fn expression(text: &str) -> Result<Regex, ExpressionError> {
     if text.len() > REGEX_BYTES_MAX {
         return Err(ExpressionError::Long);
@@ -32,7 +33,7 @@ pub(crate) fn expression(text: &str) -> Result<Regex, ExpressionError> {
         .map_err(|error| ExpressionError::Refused(one_line(&error)))
 }
 
-/// Returns a regex error's message on one line, without the drawing that marks the position.
+/// Returns a regex error's message on one line, without the drawing that marks the error's position.
 fn one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once("\nerror: ") {
@@ -41,7 +42,7 @@ fn one_line(error: &regex::Error) -> String {
     }
 }
 
-/// Returns true if `name` matches `pattern`, in which `*` stands for any number of characters.
+/// Returns true if `name` matches `pattern`. A `*` in the pattern stands for any number of characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -73,7 +74,7 @@ mod tests {
         assert!(expression(&"a".repeat(REGEX_BYTES_MAX)).is_ok());
     }
 
-    /// Simple form of `fits`: tries each number of characters for each `*`.
+    /// Reference implementation of `fits`: tries each number of characters for each `*`.
     fn fits_slowly(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

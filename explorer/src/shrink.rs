@@ -1,11 +1,10 @@
-//! Delta debugging: reduces a set of items that reproduces a finding to a smaller one that still does (Zeller and
-//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
+//! Delta debugging: reduces a set of items that reproduces a finding to a smaller set that still reproduces the finding
+//! (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
 //!
-//! The caller runs the sets of a round, in parallel or one after the other, and reports the first set in the round's
-//! order that reproduces the finding. The result therefore does not depend on how many sets run at a time.
+//! The caller runs the sets of a round, in parallel or one after the other. It reports the first set, in the round's
+//! order, that reproduces the finding. The result therefore does not depend on how many sets run in parallel.
 //!
-//! **Invariants.** The kept items reproduce the finding. At the end, no single one of them can be removed without
-//! losing it.
+//! **Invariants.** The kept items reproduce the finding. At the end, removing any single item loses the finding.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shrink {
     kept: Vec<usize>,
-    /// Number of parts into which the kept items are cut. 0 until the empty set has been tried.
+    /// Number of parts into which the kept items are divided. 0 until the empty set has been tried.
     parts: usize,
     /// Sets that do not reproduce the finding.
     tried: BTreeSet<Vec<usize>>,
@@ -21,7 +20,7 @@ pub struct Shrink {
 }
 
 impl Shrink {
-    /// Starts with `items` items, which together reproduce the finding.
+    /// Starts a reduction of `items` items, which together reproduce the finding.
     #[must_use]
     pub fn new(items: usize) -> Shrink {
         Shrink { kept: (0..items).collect(), parts: 0, tried: BTreeSet::new(), over: items == 0 }
@@ -33,7 +32,8 @@ impl Shrink {
         &self.kept
     }
 
-    /// Returns the sets to try next: first the parts, then their complements. Empty at the end.
+    /// Returns the sets to try next: first the parts, then their complements. Returns no sets at the end of the
+    /// reduction.
     #[must_use]
     pub fn round(&self) -> Vec<Vec<usize>> {
         if self.over {
@@ -46,13 +46,13 @@ impl Shrink {
         let without =
             |part: &Vec<usize>| self.kept.iter().copied().filter(|item| !part.contains(item)).collect();
         let others: Vec<Vec<usize>> = parts.iter().map(without).collect();
-        // With two parts, each is the complement of the other.
+        // With two parts, each part is the other's complement.
         let others = if parts.len() > 2 { others } else { Vec::new() };
         parts.into_iter().chain(others).filter(|set| !self.tried.contains(set)).collect()
     }
 
-    /// Takes the outcome of a round: the index of the first set that reproduces the finding, or `None` if no set of the
-    /// round does. The caller must have tried all sets before that index.
+    /// Takes the result of a round: the index of the first set that reproduces the finding, or `None` if no set does.
+    /// The caller must have tried all sets before that index.
     pub fn tell(&mut self, shows: Option<usize>) {
         let mut round = self.round();
         if round.is_empty() && !self.over {
@@ -64,7 +64,7 @@ impl Shrink {
                 let parts =
                     if set.len() < self.kept.len().div_ceil(2) { 2 } else { self.parts.saturating_sub(1) };
                 self.parts = parts.clamp(2, set.len().max(2));
-                // At most one item is left, and the empty set is tried before all others.
+                // The reduction ends with a single item, because the empty set was tried in the first round.
                 self.over = set.len() <= 1;
                 self.kept = set;
             }
@@ -76,7 +76,7 @@ impl Shrink {
         self.skip();
     }
 
-    /// Doubles the number of parts. Ends the reduction if each part has a single item already.
+    /// Doubles the number of parts. Ends the reduction if each part already has a single item.
     fn finer(&mut self) {
         match self.parts {
             parts if self.kept.len() <= parts.max(1) => self.over = true,
@@ -92,7 +92,7 @@ impl Shrink {
         }
     }
 
-    /// Cuts the kept items into `parts` parts of as equal sizes as possible.
+    /// Divides the kept items into `parts` parts of nearly equal size.
     fn cut(&self) -> Vec<Vec<usize>> {
         let (len, parts) = (self.kept.len(), self.parts.clamp(1, self.kept.len().max(1)));
         let at = |part: usize| len * part / parts;
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the kept items at the end, and the number of sets that were tried.
+    /// Returns the kept items at the end, and the number of tried sets.
     fn shrink(items: usize, shows: impl Fn(&[usize]) -> bool) -> (Vec<usize>, usize) {
         let (mut shrink, mut tried) = (Shrink::new(items), 0);
         loop {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// If the finding needs all of some items, exactly these are kept.
+        /// If the finding needs all of certain items, the reduction keeps exactly these items.
         #[test]
         fn needed_items_are_kept(items in 0..80usize, needed in prop::collection::btree_set(0..80usize, 0..6)) {
             let needed: Vec<usize> = needed.into_iter().filter(|&item| item < items).collect();
@@ -130,8 +130,8 @@ mod tests {
             prop_assert!(tried <= items * items + 3 * items + 1, "{} runs for {} items", tried, items);
         }
 
-        /// Whichever sets reproduce the finding, the kept items reproduce it, and no longer do if any one of them is
-        /// removed.
+        /// For any choice of reproducing sets, the kept items reproduce the finding, and removing any one item loses
+        /// it.
         #[test]
         fn no_kept_item_can_be_removed(items in 1..12usize, shown in prop::collection::vec(any::<bool>(), 1 << 12)) {
             let bits = |set: &[usize]| set.iter().fold(0usize, |bits, item| bits | 1 << item);

@@ -1,10 +1,10 @@
 //! Suggestions for misspelt names.
 
-/// Returns the known name that is nearest to `name`, or `None` if all are too different. Ties go to the first in
-/// alphabetical order.
+/// Returns the known name that is nearest to `name`, or `None` if no name is similar enough. If several names are
+/// equally near, returns the alphabetically first one.
 #[must_use]
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // At most a third of the letters may differ, but always one in a name of two letters or more.
+    // Allow a third of the letters to differ. In a name of at least two letters, always allow one.
     let letters = name.chars().count();
     let most = if letters < 2 { 0 } else { (letters / 3).max(1) };
     known

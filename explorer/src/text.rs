@@ -5,8 +5,8 @@ pub(crate) fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
-/// Returns a text of at most `most` bytes, which must be at least 19: the text itself, or its start and a hash of all
-/// of it. Different texts stay different.
+/// Shortens a text to at most `most` bytes, which must be at least 19. A text that is too long becomes its beginning
+/// followed by a hash of the whole text, so different texts stay different.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -20,8 +20,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns a word unchanged if it has no character that could be taken for a separator, otherwise in quotes. Different
-/// words stay different.
+/// Puts a word in quotes if one of its characters could be taken for a separator. Different words stay different.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-+^/".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }

@@ -1,4 +1,4 @@
-//! A short exploration extends branches, instead of starting all of them at the root moment.
+//! A short exploration also extends branches, instead of starting every branch at the root moment.
 
 use std::num::NonZero;
 
@@ -6,7 +6,7 @@ use everett_explorer::length_defaults::{Length, LengthDefaults};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
 
-/// World in which each branch can be extended, and every third one reached something new.
+/// World in which each branch can be extended, and every third branch reaches something new.
 struct World;
 
 impl Ledger for World {
@@ -21,7 +21,7 @@ impl Ledger for World {
     }
 }
 
-/// Returns the number of branches with a depth above one, and the largest depth.
+/// Returns the number of branches with a depth above 1, and the largest depth.
 fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
     let in_flight = NonZero::new(in_flight).unwrap();
     let mut search = Search::new(7, 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);

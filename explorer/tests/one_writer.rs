@@ -1,6 +1,8 @@
-//! Two processes use one run directory. The test is a program of its own, because a child process that is being started
-//! holds its parent's locks for a moment, which would disturb other tests of the same program. The second process runs
-//! the same program; an environment variable tells `main` that it is the second one.
+//! Two processes cannot write the same run directory.
+//!
+//! The test is a program of its own. A newly forked child process briefly holds its parent's file locks, which would
+//! disturb other tests of the same program. The second process runs this program again. An environment variable tells
+//! `main` that it runs in the second process.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -10,7 +12,8 @@ use everett_explorer::run::{Header, Journal, Reading};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::tempdir;
 
-/// Environment variable with the run directory that the second process holds. It is not set in the first process.
+/// Environment variable with the run directory that the second process locks. The first process does not have the
+/// variable.
 const HELD: &str = "EVERETT_TEST_RUN_HELD";
 
 fn main() -> ExitCode {
@@ -29,7 +32,7 @@ fn header() -> Header {
     Header { identity: "3d016600".to_owned(), nodes: vec!["n1".to_owned()], ..Header::default() }
 }
 
-/// Starts a run and holds it until this process is killed.
+/// Creates a run and holds its lock until this process is killed.
 fn hold(run: &Path) {
     let _journal = Journal::create(run, &header()).unwrap();
     println!("held");

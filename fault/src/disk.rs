@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, share, times};
+use crate::check::{self, FieldError, share, times};
 use crate::{Distribution, FaultKind, Ppm};
 
-/// A data disk of a node.
+/// Data disk of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskName {
-    /// Node that has the disk.
+    /// Name of the node that has the disk.
     pub node: String,
     /// Index of the data disk, from 0, in the order of the world file.
     pub disk: u32,
@@ -17,20 +17,20 @@ pub struct DiskName {
 /// Fault of the requests to a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DiskFault {
-    /// Fails requests. A failing write changes no sector, and a failing flush covers nothing.
+    /// Requests fail. A failed write changes no sector, and a failed flush makes no write durable.
     Error {
-        /// Affected kind of requests.
+        /// Kind of requests that can fail.
         requests: Requests,
-        /// Share of these requests that fail.
+        /// Share of these requests that fail, in ppm.
         ppm: Ppm,
     },
-    /// Adds a random latency to each request.
+    /// Each request takes an additional random time.
     Latency {
         /// Additional latency, in nanoseconds.
         extra: Distribution,
     },
-    /// Leaves 4 KiB blocks that were never written without room, as on a thin-provisioned device whose pool is full.
-    /// Requests that write to one fail. A discard needs no room, nor does a write of zeroes that may unmap.
+    /// The disk has no free space, like a thin-provisioned device whose pool is full. Writes to 4 KiB blocks that were
+    /// never written fail. Discards succeed, and so do writes of zeroes that may unmap.
     Full,
 }
 
@@ -38,11 +38,11 @@ pub enum DiskFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requests {
-    /// Reads.
+    /// Read requests.
     Read,
     /// Writes, discards and writes of zeroes.
     Write,
-    /// Flushes.
+    /// Flush requests.
     Flush,
     /// All requests.
     All,
@@ -61,8 +61,8 @@ impl DiskFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            DiskFault::Error { ppm, .. } => bounds::errors([("ppm", share(*ppm))]),
-            DiskFault::Latency { extra } => bounds::errors([("extra", times(extra))]),
+            DiskFault::Error { ppm, .. } => check::errors([("ppm", share(*ppm))]),
+            DiskFault::Latency { extra } => check::errors([("extra", times(extra))]),
             DiskFault::Full => Vec::new(),
         }
     }

@@ -1,35 +1,35 @@
-//! Distributions of times. Draws use integers only, so that a draw is the same on every host.
+//! Distributions of times. Draws use only integers, so that a draw is the same on every host.
 
 use chacha20::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of points of a [`Distribution::Quantiles`].
 pub const QUANTILES_MAX: usize = 64;
-/// Maximum time that a distribution gives, in nanoseconds: one day.
+/// Maximum time of a distribution, in nanoseconds: one day.
 pub const TIME_NS_MAX: u64 = 86_400_000_000_000;
 
-/// A distribution of times in nanoseconds.
+/// Distribution of times, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
-    /// The same time for each draw.
+    /// Each draw gives the same time.
     Constant(u64),
-    /// Uniform between the first and the second time, both included.
+    /// Uniform between the first time and the second time, both included.
     Uniform(u64, u64),
-    /// Quantiles as pairs of (parts per million, time), linearly interpolated. The parts per million ascend from 0 to
-    /// 1,000,000; the times never descend.
+    /// Quantiles as pairs of parts per million and time, with linear interpolation. The parts per million ascend from 0
+    /// to 1,000,000, and the times never descend.
     Quantiles(Vec<(u32, u64)>),
 }
 
 /// Reason why a distribution is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DistributionError {
-    /// A time above [`TIME_NS_MAX`].
+    /// A time exceeds [`TIME_NS_MAX`].
     #[error("{0} ns: at most a day ({TIME_NS_MAX} ns)")]
     TooLong(u64),
-    /// A uniform distribution whose first time is above its second.
+    /// The first time of a uniform distribution exceeds the second.
     #[error("uniform from {0} to {1} ns: the first must not be above the second")]
     Empty(u64, u64),
-    /// Quantiles that are too few, too many, out of order, or do not span 0 to 1,000,000 ppm.
+    /// There are too few or too many quantiles, or they are out of order, or they do not span 0 to 1,000,000 ppm.
     #[error(
         "quantiles: 2 to {QUANTILES_MAX} pairs that ascend from 0 to 1000000 ppm, with times that never descend"
     )]
@@ -60,7 +60,7 @@ impl Distribution {
         if most > TIME_NS_MAX { Err(DistributionError::TooLong(most)) } else { Ok(()) }
     }
 
-    /// Returns the least time that can be drawn, in nanoseconds.
+    /// Returns the minimum time that a draw can give, in nanoseconds.
     #[must_use]
     pub fn least(&self) -> u64 {
         match self {
@@ -69,7 +69,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the greatest time that can be drawn, in nanoseconds.
+    /// Returns the maximum time that a draw can give, in nanoseconds.
     #[must_use]
     pub fn most(&self) -> u64 {
         match self {
@@ -78,11 +78,10 @@ impl Distribution {
         }
     }
 
-    /// Draws a time in nanoseconds. Each draw takes one 64-bit number from the stream, whatever the distribution.
+    /// Draws a time, in nanoseconds. A draw takes one 64-bit number from the stream for every kind of distribution.
     pub fn draw(&self, rng: &mut impl Rng) -> u64 {
         let number = rng.next_u64();
-        // Scales the number, read as a fraction of 2^64, to a span. Spans are far below 2^64, so the bias is far
-        // below 1 ppm.
+        // Scales the number to a span, as a fraction of 2^64. Spans are far below 2^64, so the bias is far below 1 ppm.
         let part = |span: u64| ((u128::from(number) * u128::from(span)) >> 64) as u64;
         match self {
             Distribution::Constant(ns) => *ns,
@@ -90,7 +89,7 @@ impl Distribution {
                 least.saturating_add(part(most.saturating_sub(*least).saturating_add(1)))
             }
             Distribution::Quantiles(points) => {
-                // Position in units of 2^-32 ppm.
+                // Position on the scale of parts per million, in units of 2^-32 ppm.
                 let at = ((u128::from(number) * u128::from(super::PPM)) >> 32) as u64;
                 let above =
                     points.partition_point(|p| u64::from(p.0) << 32 <= at).clamp(1, points.len().max(2) - 1);
@@ -126,7 +125,7 @@ mod tests {
         let uniform = draws(&Distribution::Uniform(10, 13));
         for value in 10..=13 {
             let count = uniform.iter().filter(|&&ns| ns == value).count();
-            // Bounds of four standard deviations.
+            // The test allows four standard deviations.
             assert!((9_650..=10_350).contains(&count), "{value}: {count}");
         }
         assert_eq!((uniform[0], uniform[39_999]), (10, 13));
@@ -158,7 +157,7 @@ mod tests {
     const PPM: u32 = crate::PPM;
 
     proptest! {
-        /// Drawing never panics, even from an invalid distribution, and each draw takes one number.
+        /// Drawing never panics, even with an invalid distribution. Each draw takes one number from the stream.
         #[test]
         fn any_draws(points in prop::collection::vec((any::<u32>(), any::<u64>()), 0..6), a: u64, b: u64, seed: [u8; 32]) {
             for distribution in [Distribution::Uniform(a, b), Distribution::Quantiles(points.clone()), Distribution::Constant(a)] {

@@ -1,39 +1,41 @@
-//! Faults inside a guest, which its agent carries out.
+//! Faults inside a guest, which the guest's agent carries out.
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, arguments, at_least, times, within};
+use crate::check::{self, FieldError, arguments, at_least, times, within};
 use crate::{Distribution, FaultKind};
 
 /// Maximum clock step in either direction, in nanoseconds: 366 days.
 pub const CLOCK_STEP_NS_MAX: i64 = 366 * 86_400 * 1_000_000_000;
-/// Minimum time between two changes of priorities, in nanoseconds. Each change is a request to the agent.
+/// Minimum time between two changes of priorities, in nanoseconds: 1 ms. Each change is a request to the agent.
 pub const PRIORITIES_EVERY_NS_MIN: u64 = 1_000_000;
 /// Fault inside a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GuestFault {
-    /// Sets CLOCK_REALTIME forward or back, as NTP would.
+    /// Sets CLOCK_REALTIME forward or back, as NTP does.
     ClockStep {
-        /// Step in nanoseconds.
+        /// Size of the step, in nanoseconds. A negative step sets the clock back.
         step_ns: i64,
     },
-    /// Gives the threads of a unit random real-time priorities, which change at random times.
+    /// Gives the threads of a unit random real-time priorities, which change at random times. A unit is a service or a
+    /// driver.
     Priorities {
-        /// Unit whose threads are affected.
+        /// Name of the unit.
         unit: String,
         /// Time between two changes, in nanoseconds.
         every: Distribution,
     },
-    /// Reseeds the random generator of the guest's kernel.
+    /// Reseeds the random number generator of the guest's kernel.
     Reseed,
-    /// Runs a command of the user.
+    /// Runs a command of the operator.
     Command {
         /// Program and arguments.
         argv: Vec<String>,
     },
-    /// Asks a service to end, kills it if it does not, and starts it again, as `docker compose restart` does.
+    /// Stops a service and starts it again, like `docker compose restart`. If the service does not stop by itself, it
+    /// is killed.
     RestartService {
-        /// Service of the node.
+        /// Name of the service.
         unit: String,
     },
 }
@@ -55,13 +57,13 @@ impl GuestFault {
         match self {
             GuestFault::ClockStep { step_ns } => {
                 let step = -CLOCK_STEP_NS_MAX..=CLOCK_STEP_NS_MAX;
-                bounds::errors([("step", within(*step_ns, &step, "ns"))])
+                check::errors([("step", within(*step_ns, &step, "ns"))])
             }
             GuestFault::Priorities { every, .. } => {
                 let bounded = times(every).and_then(|()| at_least(every, PRIORITIES_EVERY_NS_MIN));
-                bounds::errors([("every", bounded)])
+                check::errors([("every", bounded)])
             }
-            GuestFault::Command { argv } => bounds::errors([("argv", arguments(argv))]),
+            GuestFault::Command { argv } => check::errors([("argv", arguments(argv))]),
             GuestFault::Reseed | GuestFault::RestartService { .. } => Vec::new(),
         }
     }

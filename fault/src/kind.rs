@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a fault, without its values. The variants are in the order of the catalogue.
+/// Kind of a fault, without the fault's values. The variants are in the order of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "documented at the variants of each target's faults")]
@@ -90,13 +90,13 @@ impl FaultKind {
         }
     }
 
-    /// Returns the kind with the given name.
+    /// Returns the kind with this name, or `None` if the name is unknown.
     #[must_use]
     pub fn named(name: &str) -> Option<FaultKind> {
         FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True if the fault lasts for some time. All others take effect in a single instant.
+    /// True if the fault lasts for some time, and false if it is instantaneous.
     #[must_use]
     pub const fn lasts(self) -> bool {
         !matches!(
@@ -110,7 +110,7 @@ impl FaultKind {
         )
     }
 
-    /// True if the fault needs the guest's agent, and therefore a running node.
+    /// True if the guest's agent carries out the fault, so that the node must be running.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
         matches!(

@@ -1,29 +1,30 @@
-//! The catalogue of faults, as plain data. Fault plans define when a fault starts and how long it lasts.
+//! The catalogue of faults, as plain data. A fault plan defines when each fault starts and how long it lasts.
 //!
-//! A fault belongs to the part of a world that carries it out. Each part has an enum of its own, in a file of its own,
-//! with the kinds and the bounds of its faults:
+//! Each part of a world that carries out faults has its own enum in its own file. The file also has the bounds of the
+//! faults' values:
 //!
-//! - `network`: frames on links, and network cards. The wire carries these out
-//! - `disk`: requests to a disk, and `medium`: what a disk holds. The disk carries these out
-//! - `node`: a machine's power, CPU and clock
-//! - `guest`: programs, and the clock that they set. These faults need the guest's agent
+//! - `network`: faults of frames on links, and of network cards. The wire carries these out
+//! - `disk`: faults of requests to a disk. The disk carries these out
+//! - `medium`: faults of a disk's contents. The disk carries these out
+//! - `node`: faults of a machine's power, CPU and clock
+//! - `guest`: faults of programs and of their clock. The guest's agent carries these out
 //!
-//! For all of them:
+//! All faults share these modules:
 //!
 //! - `kind`: the kinds of faults, and the properties that all faults of a kind share
-//! - `bounds`: checks of values
-//! - `links`: the link directions that a fault affects
+//! - `check`: checks of values
+//! - `links`: sets of links that a fault affects
 //! - `distribution`: distributions of times
 //! - `limits`: bounds of a world
 //!
 //! Not here: the text form of faults, and plans (`everett-explorer`).
 //!
 //! **Invariants.**
-//! - A fault is plain data, and its numbers are integers, so that it means the same on every host.
-//! - No enum is untagged or internally tagged, because moments store faults in a format that does not describe its own
-//!   types.
+//! - A fault is plain data, and all of its numbers are integers, so it means the same on every host.
+//! - No enum is untagged or internally tagged in serde, because moments store faults in a format that does not describe
+//!   its own types.
 
-mod bounds;
+mod check;
 mod disk;
 pub mod distribution;
 mod guest;
@@ -36,7 +37,7 @@ mod node;
 
 use serde::{Deserialize, Serialize};
 
-pub use bounds::{ARGUMENTS_MAX, ARGV_BYTES_MAX, FaultError, FieldError};
+pub use check::{ARGUMENTS_MAX, ARGV_BYTES_MAX, FaultError, FieldError};
 pub use disk::{DiskFault, DiskName, Requests};
 pub use distribution::Distribution;
 pub use guest::{CLOCK_STEP_NS_MAX, GuestFault, PRIORITIES_EVERY_NS_MIN};
@@ -48,42 +49,42 @@ pub use node::{
     CLOCK_DRIFT_PPM_MAX, NodeFault, Restart, SLOW_CPU_PPM, STALL_EVERY_INSTRUCTIONS, STALL_NS_MAX,
 };
 
-/// Parts per million: the unit of probabilities and relative speeds.
+/// Parts per million, the unit of probabilities and relative speeds.
 pub type Ppm = u32;
-/// A probability of one.
+/// Probability of 1.
 pub const PPM: Ppm = 1_000_000;
 
-/// A fault with its values, by what it acts on. Node names are those of the world.
+/// Fault with its values. Each variant stands for one part of a world. Node names are those of the world file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// Acts on the network.
+    /// Fault of the network.
     Network(NetworkFault),
-    /// Acts on the requests to a disk.
+    /// Fault of the requests to a disk.
     Disk {
         /// Affected disk.
         disk: DiskName,
-        /// Fault of the requests to this disk.
+        /// Fault of the disk's requests.
         fault: DiskFault,
     },
-    /// Acts on what a disk holds.
+    /// Fault of a disk's contents.
     Medium {
         /// Affected disk.
         disk: DiskName,
-        /// Damage to the contents of this disk.
+        /// Damage to the disk's contents.
         fault: MediumFault,
     },
-    /// Acts on a machine.
+    /// Fault of a machine.
     Node {
         /// Affected node.
         node: String,
-        /// Fault of the machine.
+        /// Fault of the node's machine.
         fault: NodeFault,
     },
-    /// Acts inside a guest, through its agent.
+    /// Fault inside a guest, which the guest's agent carries out.
     Guest {
         /// Affected node.
         node: String,
-        /// Fault that the agent carries out.
+        /// Fault inside the node's guest.
         fault: GuestFault,
     },
 }
@@ -113,7 +114,7 @@ impl Fault {
         }
     }
 
-    /// Returns the single node that the fault acts on, or `None` if it acts on links.
+    /// Returns the node that the fault affects, or `None` if the fault affects links.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self {
@@ -123,7 +124,7 @@ impl Fault {
         }
     }
 
-    /// Returns the disk that the fault acts on, if any.
+    /// Returns the disk that the fault affects, if any.
     #[must_use]
     pub fn disk(&self) -> Option<&DiskName> {
         match self {
@@ -132,7 +133,7 @@ impl Fault {
         }
     }
 
-    /// Returns the links that the fault acts on, if any.
+    /// Returns the links that the fault affects, if any.
     #[must_use]
     pub fn links(&self) -> Option<&Links> {
         match self {
@@ -141,7 +142,7 @@ impl Fault {
         }
     }
 
-    /// True for a power loss after which the plan does not switch the node on again.
+    /// True for a permanent power loss, i.e. if the plan does not switch the node on again.
     #[must_use]
     pub fn is_for_good(&self) -> bool {
         matches!(self, Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. })

@@ -1,6 +1,6 @@
-//! Bounds of a world, against which fault plans are checked.
+//! Bounds of a world that fault plans must keep.
 
-/// Maximum number of nodes of a world. Each node has its own port of the wire.
+/// Maximum number of nodes in a world. Each node has its own port on the simulated wire.
 pub const NODES_MAX: usize = 64;
-/// Maximum number of network faults that are active at one time.
+/// Maximum number of network faults that are active at once.
 pub const NETWORK_FAULTS_MAX: usize = 256;

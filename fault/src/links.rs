@@ -1,10 +1,10 @@
-//! Sets of link directions.
+//! Sets of directed links between nodes.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A set of nodes.
+/// Set of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Group {
     /// All nodes of the world.
@@ -24,13 +24,13 @@ impl Group {
     }
 }
 
-/// Directed links: all from a node of `from` to a node of `to`, and optionally the reverse ones. The groups may
-/// overlap.
+/// Directed links from each node of `from` to each node of `to`. If `both_ways` is true, also the links in the reverse
+/// direction. The groups may overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Senders.
+    /// Sending nodes.
     pub from: Group,
-    /// Receivers.
+    /// Receiving nodes.
     pub to: Group,
     /// True if the reverse direction is included.
     pub both_ways: bool,
@@ -43,7 +43,7 @@ impl Links {
         Links { from: Group::All, to: Group::All, both_ways: true }
     }
 
-    /// True if frames from `sender` to `receiver` are included.
+    /// True if the set has the link from `sender` to `receiver`.
     #[must_use]
     pub fn contains(&self, sender: &str, receiver: &str) -> bool {
         self.from.contains(sender) && self.to.contains(receiver)

@@ -1,21 +1,21 @@
-//! Faults of what a disk holds.
+//! Faults of a disk's contents.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use crate::FaultKind;
-use crate::bounds::{self, FieldError, within};
+use crate::check::{self, FieldError, within};
 
-/// Allowed number of bits that flip at once.
+/// Bounds of the number of bits that flip at once.
 pub const BIT_ROT_BITS: RangeInclusive<u32> = 1..=65_536;
 
-/// Fault of a disk's contents. It happens at once.
+/// Fault of a disk's contents. It is instantaneous.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MediumFault {
-    /// Flips bits in sectors that were written.
+    /// Random bits flip in sectors that were written.
     BitRot {
-        /// Number of bits.
+        /// Number of bits that flip.
         bits: u32,
     },
 }
@@ -31,7 +31,7 @@ impl MediumFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            MediumFault::BitRot { bits } => bounds::errors([("bits", within(*bits, &BIT_ROT_BITS, "bits"))]),
+            MediumFault::BitRot { bits } => check::errors([("bits", within(*bits, &BIT_ROT_BITS, "bits"))]),
         }
     }
 }

@@ -4,87 +4,87 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, share, times, within};
+use crate::check::{self, FieldError, share, times, within};
 use crate::{Distribution, FaultKind, Links, Ppm};
 
-/// Allowed bandwidth of a link, in bits per second. With a lower minimum, one frame could occupy a link for hours.
+/// Bounds of a link's bandwidth, in bits per second. With a lower minimum, one frame could occupy a link for hours.
 pub const BITS_PER_S: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
-/// Fault of links, or of a network card. A world has at most [`NETWORK_FAULTS_MAX`](crate::limits::NETWORK_FAULTS_MAX)
-/// at a time.
+/// Fault of links, or of a network card. At most [`NETWORK_FAULTS_MAX`](crate::limits::NETWORK_FAULTS_MAX) network
+/// faults can be active in a world at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NetworkFault {
-    /// Adds a random latency to each frame.
+    /// Each frame takes an additional random time.
     Latency {
         /// Affected links.
         links: Links,
         /// Additional latency, in nanoseconds.
         extra: Distribution,
     },
-    /// Loses frames.
+    /// Frames are lost.
     Loss {
         /// Affected links.
         links: Links,
-        /// Share of frames that are lost.
+        /// Share of frames that are lost, in ppm.
         ppm: Ppm,
     },
-    /// Delivers frames twice.
+    /// Frames arrive twice.
     Duplicate {
         /// Affected links.
         links: Links,
-        /// Share of frames that are duplicated.
+        /// Share of frames that are duplicated, in ppm.
         ppm: Ppm,
     },
-    /// Holds frames back, so that later ones overtake them.
+    /// Frames are held back, so that later frames overtake them.
     Reorder {
         /// Affected links.
         links: Links,
-        /// Share of frames that are held back.
+        /// Share of frames that are held back, in ppm.
         ppm: Ppm,
-        /// Time that a frame is held back, in nanoseconds.
+        /// Time for which a frame is held back, in nanoseconds.
         hold: Distribution,
     },
-    /// Flips a bit of a frame in transit.
+    /// One bit of a frame is flipped in transit.
     Corrupt {
         /// Affected links.
         links: Links,
-        /// Share of frames that are corrupted.
+        /// Share of frames that are corrupted, in ppm.
         ppm: Ppm,
     },
-    /// Limits the bandwidth of links.
+    /// Links have less bandwidth.
     Bandwidth {
         /// Affected links.
         links: Links,
         /// Remaining bandwidth, in bits per second.
         bits_per_s: u64,
     },
-    /// Loses, holds back or delays every frame.
+    /// Every frame is lost, held back or delayed.
     Partition {
         /// Affected links.
         links: Links,
-        /// Treatment of the frames.
+        /// What happens to the frames.
         mode: PartitionMode,
     },
-    /// Stops a node's network card from sending and receiving. Frames in transit wait until the fault ends.
+    /// A node's network card neither sends nor receives. Frames in transit wait until the fault ends.
     Clog {
         /// Affected node.
         node: String,
     },
 }
 
-/// Treatment of frames during a partition.
+/// What happens to frames during a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionMode {
     /// The frames are lost.
     Drop,
-    /// The frames wait until the partition ends.
+    /// The frames arrive after the partition ends.
     Hold,
     /// Each frame arrives one second later.
     Slow,
 }
 
-/// Part of the network that a fault acts on.
+/// Part of the network that a fault affects.
 enum Target<'f> {
     Links(&'f Links),
     /// Card of the node with this name.
@@ -109,21 +109,21 @@ impl NetworkFault {
     #[must_use]
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
-            NetworkFault::Latency { extra, .. } => bounds::errors([("extra", times(extra))]),
+            NetworkFault::Latency { extra, .. } => check::errors([("extra", times(extra))]),
             NetworkFault::Loss { ppm, .. }
             | NetworkFault::Duplicate { ppm, .. }
-            | NetworkFault::Corrupt { ppm, .. } => bounds::errors([("ppm", share(*ppm))]),
+            | NetworkFault::Corrupt { ppm, .. } => check::errors([("ppm", share(*ppm))]),
             NetworkFault::Reorder { ppm, hold, .. } => {
-                bounds::errors([("ppm", share(*ppm)), ("hold", times(hold))])
+                check::errors([("ppm", share(*ppm)), ("hold", times(hold))])
             }
             NetworkFault::Bandwidth { bits_per_s, .. } => {
-                bounds::errors([("bits_per_s", within(*bits_per_s, &BITS_PER_S, "bits a second"))])
+                check::errors([("bits_per_s", within(*bits_per_s, &BITS_PER_S, "bits a second"))])
             }
             NetworkFault::Partition { .. } | NetworkFault::Clog { .. } => Vec::new(),
         }
     }
 
-    /// Returns the links that the fault acts on, or `None` if it acts on a card.
+    /// Returns the links that the fault affects, or `None` if it affects a network card.
     #[must_use]
     pub fn links(&self) -> Option<&Links> {
         match self.target() {
@@ -132,7 +132,7 @@ impl NetworkFault {
         }
     }
 
-    /// Returns the node whose card the fault acts on, or `None` if it acts on links.
+    /// Returns the node whose network card the fault affects, or `None` if the fault affects links.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self.target() {

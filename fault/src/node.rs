@@ -4,61 +4,61 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{self, FieldError, at_most, times, within};
+use crate::check::{self, FieldError, at_most, times, within};
 use crate::{Distribution, FaultKind, PPM, Ppm};
 
-/// Allowed remaining speed of a slowed CPU, in parts per million. A CPU that stands still is a pause instead.
+/// Bounds of the remaining speed of a slowed CPU, in ppm. To stop a CPU completely, plans use a pause.
 pub const SLOW_CPU_PPM: RangeInclusive<Ppm> = 1_000..=PPM;
-/// Maximum clock drift in either direction, in parts per million.
+/// Maximum clock drift in either direction, in ppm.
 pub const CLOCK_DRIFT_PPM_MAX: i32 = 500_000;
-/// Allowed mean number of instructions from one stall to the next.
+/// Bounds of the mean number of instructions from one stall to the next.
 pub const STALL_EVERY_INSTRUCTIONS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
-/// Maximum length of a stall, in nanoseconds: one second. A longer stop is a pause instead.
+/// Maximum length of a stall, in nanoseconds: one second. For a longer stop, plans use a pause.
 pub const STALL_NS_MAX: u64 = 1_000_000_000;
 
 /// Fault of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeFault {
-    /// Cuts the power. Each write that its disk had not flushed is lost, torn or kept, at random.
+    /// The node loses power. Each write that the disk had not flushed is lost, torn or kept, at random.
     PowerLoss {
-        /// Kind of the restart when the fault ends. With `None` the node stays off until the end of the workload, when
-        /// the session switches it on for the checks.
+        /// How the node restarts when the fault ends. With `None` the node stays off until the end of the workload. The
+        /// session then switches it on for the checks.
         restart: Option<Restart>,
-        /// True if a sector may be written in part. Correct software may rely on sectors being written whole.
+        /// True if a sector can be left partly written. Correct software may rely on sectors being written whole.
         tear_sectors: bool,
     },
-    /// Resets the node: its memory is lost, its disks are not. The node starts again at once.
+    /// The node is reset and starts again at once. It loses its memory, but keeps the contents of its disks.
     Reset {
-        /// Kind of the restart.
+        /// How the node restarts.
         restart: Restart,
     },
-    /// Stops the node's execution while the world goes on.
+    /// The node stops executing, and the rest of the world continues.
     Pause,
-    /// Slows down the CPU.
+    /// The CPU runs slower.
     SlowCpu {
-        /// Remaining speed, in parts per million.
+        /// Remaining speed, in ppm.
         ppm: Ppm,
     },
-    /// Makes the clock run fast or slow.
+    /// The clock runs fast or slow.
     ClockDrift {
-        /// Drift in parts per million. Negative is slow.
+        /// Drift, in ppm. A clock with a negative drift is slow.
         ppm: i32,
     },
-    /// Steals time at random instructions, so that the running program is preempted.
+    /// The node stalls at random instructions, so that the running program is preempted.
     Stalls {
-        /// Mean number of instructions between stalls. Each gap is drawn uniformly from 1 to twice this number.
+        /// Mean number of instructions between stalls. The number before each stall is uniformly random, from 1 to
+        /// twice the mean.
         every_instructions: u64,
         /// Length of each stall, in nanoseconds.
         stall: Distribution,
     },
 }
 
-/// Way in which a node starts again.
+/// How a node restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// Restores the stored restart point, at which only the kernel and the agent run. This costs the host almost
-    /// nothing.
+    /// Restores the stored restart point, at which only the kernel and the agent run. This takes almost no host time.
     Warm,
     /// Executes the whole boot.
     Cold,
@@ -81,12 +81,12 @@ impl NodeFault {
     pub fn problems(&self) -> Vec<FieldError> {
         match self {
             NodeFault::PowerLoss { .. } | NodeFault::Reset { .. } | NodeFault::Pause => Vec::new(),
-            NodeFault::SlowCpu { ppm } => bounds::errors([("ppm", within(*ppm, &SLOW_CPU_PPM, "ppm"))]),
+            NodeFault::SlowCpu { ppm } => check::errors([("ppm", within(*ppm, &SLOW_CPU_PPM, "ppm"))]),
             NodeFault::ClockDrift { ppm } => {
                 let drift = -CLOCK_DRIFT_PPM_MAX..=CLOCK_DRIFT_PPM_MAX;
-                bounds::errors([("ppm", within(*ppm, &drift, "ppm"))])
+                check::errors([("ppm", within(*ppm, &drift, "ppm"))])
             }
-            NodeFault::Stalls { every_instructions, stall } => bounds::errors([
+            NodeFault::Stalls { every_instructions, stall } => check::errors([
                 (
                     "every_instructions",
                     within(*every_instructions, &STALL_EVERY_INSTRUCTIONS, "instructions"),

@@ -1,4 +1,4 @@
-//! Tests of bounds, and of storage.
+//! Tests of bounds, and of serialization.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn argument_vectors() {
     }
 }
 
-/// Faults with each shape of data are read back from storage unchanged.
+/// Faults with each form of data survive a round trip through storage.
 #[test]
 fn a_fault_survives_storage() {
     let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());

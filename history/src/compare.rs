@@ -1,4 +1,4 @@
-//! The findings of a run beside those of the older runs of its world.
+//! Comparison of a run's findings with the previous run of the same world.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,32 @@ use serde::Serialize;
 
 use crate::run::{Finding, Run};
 
-/// Status of a finding in comparison with older runs.
+/// Status of a finding in comparison with the previous run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The run before does not show it.
+    /// Only the run itself has the finding.
     New,
-    /// The run before shows it, too.
+    /// Both runs have the finding.
     Ongoing,
-    /// Only the run before shows it. This does not say that it is resolved: it may be rare.
+    /// Only the previous run has the finding. The bug may still exist, because the finding may be rare.
     Gone,
 }
 
-/// Findings of a run and of the run before, each with its status.
+/// Comparison of a run with the previous run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
-    /// The run before.
+    /// The previous run.
     pub before: Run,
-    /// True if the world, an image or the machine version has changed since.
+    /// True if the world, an image or the machine version has changed since the previous run.
     pub changed: bool,
-    /// Findings: first those of the run, then those that are gone.
+    /// Findings of both runs: first the findings of the run itself, then those that only the previous run has.
     pub findings: Vec<(Status, Finding)>,
 }
 
 impl Compared {
-    /// Compares the findings `now` of a run with identity `identity` with those of the run before.
+    /// Compares the findings `now` of a run with the findings `then` of the previous run `before`. `identity` is the
+    /// identity of the run itself.
     #[must_use]
     pub fn of(identity: &str, now: &[Finding], before: Run, then: &[Finding]) -> Compared {
         let keys = |all: &[Finding]| -> BTreeSet<(String, String)> {
@@ -49,7 +50,7 @@ impl Compared {
         Compared { changed: before.identity != identity, before, findings: shown.chain(gone).collect() }
     }
 
-    /// Returns the number of findings with a status.
+    /// Returns the number of findings with this status.
     #[must_use]
     pub fn count(&self, status: Status) -> usize {
         self.findings.iter().filter(|(has, _)| *has == status).count()

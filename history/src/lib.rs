@@ -1,10 +1,14 @@
-//! The history of explorations: which runs of a world there were, and what each found.
+//! The history of explorations: the runs of each world, and their findings.
 //!
-//! - [`run`]: an exploration as plain data; [`compare`]: its findings beside those of older runs
-//! - [`store`]: the database, one SQLite file; `schema`: its tables, and the checks of a file that may be hostile
+//! - [`run`]: an exploration as plain data
+//! - [`compare`]: comparison of a run with the previous one
+//! - [`store`]: the database, one SQLite file
+//! - `schema`: the tables of the database, and the checks of a file that may be malicious
 //!
-//! Not here: run directories (`everett_explorer`), the place of the file, and what a command shows (`everett`). The
-//! history is an index of run directories: a lost history loses no results, and each directory can be added again.
+//! Not here: run directories (`everett_explorer`), the path of the file, and the output of commands (`everett`).
+//!
+//! The history is only an index of run directories. If it is lost, no results are lost, and each directory can be added
+//! again.
 
 pub mod compare;
 pub mod run;

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// Maximum number of runs in a history. The oldest ones beyond it are forgotten when a run is added.
+/// Maximum number of runs in a history. When a run is added, the oldest runs beyond this number are deleted.
 pub const RUNS_MAX: u32 = 10_000;
-/// Maximum number of findings that are kept of a run.
+/// Maximum number of findings that the history stores for a run.
 pub const FINDINGS_MAX: usize = 1024;
-/// Maximum length of a kept text in bytes. Longer ones are cut.
+/// Maximum length of a stored text, in bytes. Longer texts are cut.
 pub const TEXT_BYTES_MAX: usize = 512;
-/// Maximum length of a path in bytes. A run with a longer one is refused.
+/// Maximum length of a path, in bytes. A run with a longer path is refused.
 pub const PATH_BYTES_MAX: usize = 4096;
 
-/// An exploration.
+/// Exploration, as the history records it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Run {
     /// Absolute path of the run directory.
@@ -29,49 +29,49 @@ pub struct Run {
     pub engine: String,
     /// True if the engine was proved exact on its host.
     pub exact: bool,
-    /// Time of its start, in seconds since 1970.
+    /// Time at which the exploration started, in seconds since 1970.
     pub begun_unix_s: u64,
-    /// Time of its last end, in seconds since 1970. `None` while it runs, and if it was killed.
+    /// Time at which the exploration last ended, in seconds since 1970. `None` while it runs, and after it was killed.
     pub ended_unix_s: Option<u64>,
-    /// Reason of the end.
+    /// Reason why the exploration ended.
     pub why: Option<String>,
-    /// Number of branches after which it was to end.
+    /// Maximum number of branches, if the operator set a limit.
     pub budget_branches: Option<u64>,
-    /// Host time after which it was to end, in nanoseconds.
+    /// Maximum host time, in nanoseconds, if the operator set a limit.
     pub budget_ns: Option<u64>,
     /// Number of branches.
     pub branches: u64,
-    /// Vtime of all branches, in nanoseconds.
+    /// Total vtime of all branches, in nanoseconds.
     pub vtime_ns: u64,
-    /// CPU time of all branches, in nanoseconds.
+    /// Total CPU time of all branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Digest of all results. Empty while it runs.
+    /// Digest of all results. Empty while the exploration runs.
     pub digest: String,
-    /// Number of findings, also of those beyond [`FINDINGS_MAX`].
+    /// Number of findings, including the findings beyond [`FINDINGS_MAX`].
     pub findings: u64,
 }
 
-/// A finding of an exploration.
+/// Finding of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its number in its run, from 1.
+    /// Number of the finding in its run, from 1.
     pub id: u32,
     /// Violated property.
     pub property: String,
-    /// Signature. Findings with equal properties and signatures are the same one.
+    /// Signature. Two findings are equal if they have the same property and signature.
     pub signature: String,
-    /// Description for people.
+    /// Description of the finding.
     pub text: String,
 }
 
 impl Finding {
-    /// Returns what makes two findings the same one.
+    /// Returns the fields that identify a finding across runs.
     pub(crate) fn key(&self) -> (&str, &str) {
         (&self.property, &self.signature)
     }
 }
 
-/// Returns the longest part of `text` that begins with its first character and has at most [`TEXT_BYTES_MAX`] bytes.
+/// Cuts a text to [`TEXT_BYTES_MAX`] bytes, at a character boundary.
 pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }

@@ -1,21 +1,21 @@
-//! Tables of the database, and the checks of a file before it is used.
+//! Tables of the database, and the checks before a file is used.
 //!
-//! The file may have been made by anyone. Its tables must be exactly these: a view or trigger under their names could
-//! execute other statements. SQLite checks each page that it reads, and reports a damaged one.
+//! Anyone may have created the file. It must have exactly these tables, because a view or trigger could execute other
+//! statements. SQLite checks each page that it reads, and reports a damaged page.
 
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error, TransactionBehavior};
 
-/// Mark of a history in SQLite's header: "EvrH".
+/// Application id in SQLite's header, which marks a history: "EvrH".
 const APPLICATION_ID: i32 = 0x4576_7248;
-/// Version of the tables. Files of other versions are refused.
+/// Version of the tables. Files with another version are refused.
 const VERSION: i32 = 1;
-/// Maximum length of a value and of a statement, in bytes.
+/// Maximum length of a value, and of a statement, in bytes.
 const VALUE_BYTES_MAX: i32 = 64 << 10;
 /// Maximum size of the file, in pages of 4 KiB.
 const PAGES_MAX: u32 = 1 << 20;
 
-/// The statements that make the tables, in the order of the tables' names. SQLite stores these texts in the file.
+/// Statements that create the tables, in the order of the tables' names. SQLite stores these texts in the file.
 const TABLES: [&str; 2] = [
     "CREATE TABLE finding (
         run TEXT NOT NULL REFERENCES run (folder) ON DELETE CASCADE,
@@ -47,16 +47,16 @@ const TABLES: [&str; 2] = [
     ) STRICT",
 ];
 
-/// Reason why a file is no history that this Everett can use.
+/// Reason why Everett cannot use a file as a history.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
-    /// SQLite failed.
+    /// SQLite reported an error.
     #[error(transparent)]
     Sqlite(#[from] Error),
-    /// The file has another format version.
+    /// The file has another version of the tables.
     #[error("format version {0}; this Everett has {VERSION}")]
     Version(i32),
-    /// The file is a database of another program, or its tables were changed.
+    /// The file is the database of another program, or its tables were changed.
     #[error("it is a database with other tables")]
     Tables,
 }
@@ -72,9 +72,9 @@ pub(super) fn confine(connection: &Connection) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Makes the tables if the file is empty.
+/// Creates the tables if the file is empty.
 pub(super) fn make(connection: &mut Connection) -> Result<(), Unfit> {
-    // Of two processes that make the file at once, the second one waits here and then finds the tables.
+    // If two processes create the file at once, the second process waits here and then finds the tables.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if tables(&transaction)?.is_empty() && number(&transaction, "application_id")? == 0 {
         for table in TABLES.iter().rev() {
@@ -105,8 +105,8 @@ fn number(connection: &Connection, pragma: &str) -> Result<i32, Error> {
     connection.pragma_query_value(None, pragma, |row| row.get(0))
 }
 
-/// Returns the statements of all tables, views, indices and triggers, but not of SQLite's own. A hostile file can have
-/// many, so at most one more than expected is read.
+/// Returns the statements of all tables, views, indices and triggers, without SQLite's own. At most one statement more
+/// than expected is read, because a malicious file can have many.
 fn tables(connection: &Connection) -> Result<Vec<String>, Error> {
     let mut statement = connection.prepare(
         "SELECT coalesce(sql, '') FROM sqlite_schema

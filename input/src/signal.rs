@@ -49,7 +49,7 @@ const RTMIN: i32 = 34;
 /// Highest signal.
 const MAX: i32 = 64;
 /// Maximum number of characters of an unknown name that an error shows.
-const SHOWN_CHARS: usize = 32;
+const SHOWN_CHARS_MAX: usize = 32;
 
 /// Returns the number of a signal: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
 ///
@@ -70,9 +70,9 @@ pub fn number(name: &str) -> Result<i32, String> {
         }
         SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number)
     };
-    number()
-        .filter(|number| (1..=MAX).contains(number))
-        .ok_or_else(|| format!("there is no signal {:?}", name.chars().take(SHOWN_CHARS).collect::<String>()))
+    number().filter(|number| (1..=MAX).contains(number)).ok_or_else(|| {
+        format!("there is no signal {:?}", name.chars().take(SHOWN_CHARS_MAX).collect::<String>())
+    })
 }
 
 /// Returns a number of digits alone: a text with a sign is no number.

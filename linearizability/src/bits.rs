@@ -1,6 +1,6 @@
-//! A set of small numbers, as bits.
+//! Set of small numbers, stored as bits.
 
-/// A set of numbers below a bound.
+/// Set of numbers below a bound.
 #[derive(Debug, Clone)]
 pub(super) struct Bits {
     words: Vec<u64>,
@@ -23,7 +23,7 @@ impl Bits {
         self.words.get(i / 64).is_some_and(|word| word & (1 << (i % 64)) != 0)
     }
 
-    /// Appends the words that cover the numbers from `from` to `to`, as 32-bit halves.
+    /// Appends the words that contain the bits from `from` to `to`, each as two 32-bit halves.
     pub(super) fn halves(&self, from: usize, to: usize, out: &mut Vec<u32>) {
         for word in self.words.iter().take(to / 64 + 1).skip(from / 64) {
             #[expect(clippy::cast_possible_truncation, reason = "it is the lower half that is wanted")]
@@ -46,7 +46,7 @@ mod tests {
         }
         bits.set(64, false);
         assert_eq!((0..200).filter(|i| bits.has(*i)).collect::<Vec<_>>(), [0, 63, 129]);
-        // Numbers beyond the bound are ignored.
+        // `set` ignores numbers beyond the bound.
         bits.set(500, true);
         assert!(!bits.has(500));
     }

@@ -1,9 +1,12 @@
 //! Configurations that a search has visited.
 //!
-//! A configuration is a set of placed operations, in whatever order, and the state after them. The acknowledged
-//! operations and the state are identified by a hash that is long enough to make collisions and forgeries infeasible.
-//! The used operations of unknown outcome are stored in full: if a configuration led to no valid order, a configuration
-//! that has used the same operations and more leads to none either.
+//! A configuration is a set of placed operations, regardless of their order, and the object's state after them. A hash
+//! identifies the acknowledged operations and the state. The hash is long enough to make collisions infeasible, even
+//! deliberate ones.
+//!
+//! The used operations of unknown outcome are stored in full, because a larger set of them can be compared with a
+//! smaller one. If a configuration led to no valid order, then a configuration that used the same operations and more
+//! leads to none either.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ const NAME_BYTES: u64 = 64;
 /// Approximate memory of an entry without its words, in bytes.
 const ENTRY_BYTES: u64 = 32;
 
-/// Hash of a set of acknowledged operations and a state.
+/// Name of a configuration: a hash of its acknowledged operations and its state.
 pub(super) type Name = [u8; 32];
 
 #[derive(Debug)]
@@ -21,8 +24,8 @@ struct Entry {
     full: bool,
 }
 
-/// Visited configurations. Each has the flag `full`: true if all acknowledged operations except the suspect were put in
-/// order from there.
+/// Visited configurations. The flag `full` of a configuration is true if the search could order all acknowledged
+/// operations except the suspect from there.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     names: BTreeMap<Name, Vec<Entry>>,
@@ -31,7 +34,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Returns the name of a configuration given in words.
+    /// Returns the name of a configuration. `words` describe the configuration uniquely.
     pub(super) fn name(&mut self, words: &[u32]) -> Name {
         self.bytes.clear();
         for word in words {
@@ -40,16 +43,17 @@ impl Cache {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Returns `Some(full)` if a configuration leads to nothing new, and the number of entries that it was compared
-    /// with.
+    /// Looks up a configuration. Returns `Some(full)` if it cannot lead to anything new. Also returns the number of
+    /// entries that it was compared with.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
-        // A configuration that has used more may lead to other possible states than a full entry did.
+        // An entry that is not full also rules out configurations with more used operations. A full entry does not,
+        // because these configurations may lead to other possible states.
         let says = |entry: &&Entry| *entry.used == *used || !entry.full && is_within(&entry.used, used);
         (entries.iter().find(says).map(|entry| entry.full), entries.len())
     }
 
-    /// Adds a configuration, or sets its flag.
+    /// Adds a configuration. If it is already known, updates its flag.
     pub(super) fn put(&mut self, name: Name, used: &[u32], full: bool) {
         let entries = self.names.entry(name).or_default();
         match entries.iter_mut().find(|entry| *entry.used == *used) {

@@ -1,14 +1,14 @@
-//! Causes of violations. A cause consists of the violation's kind, the model, and the operation and its role. It leaves
-//! out values, lists, counts, keys, processes and times, because these differ between timelines with the same cause.
+//! Causes of violations. A cause names the model, the operation and the kind of violation. It omits values, lists,
+//! counts, keys, processes and times, because these differ between timelines with the same cause.
 
+use super::error::Wrong;
 use super::evidence::Evidence;
-use super::problem::Wrong;
 use super::spec::ModelKind;
 
-/// All violations of a report that have the same cause.
+/// All violations in a report that have the same cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViolationGroup<T> {
-    /// Text that identifies the cause. It becomes the signature of a finding.
+    /// Text of the cause. A finding's signature is computed from it.
     pub cause: String,
     /// First violation with this cause.
     pub first: T,
@@ -16,8 +16,8 @@ pub struct ViolationGroup<T> {
     pub count: u64,
 }
 
-/// Groups in the order of the causes' texts. An order by keys or elements would depend on values. Any history has only
-/// a few causes.
+/// Groups, sorted by the text of the cause. An order by keys or elements would depend on values. The list is short,
+/// because a history has only a few causes.
 #[derive(Debug)]
 pub(super) struct ViolationGroups<T>(Vec<ViolationGroup<T>>);
 
@@ -26,7 +26,7 @@ impl<T> ViolationGroups<T> {
         ViolationGroups(Vec::new())
     }
 
-    /// Counts a violation of a cause. `value` is called for the first violation of each cause.
+    /// Counts a violation with this cause. Calls `value` only for the first violation of each cause.
     pub(super) fn add(&mut self, cause: String, value: impl FnOnce() -> T) {
         let place = self.0.partition_point(|group| group.cause < cause);
         match self.0.get_mut(place) {
@@ -57,9 +57,11 @@ impl Violations {
         groups.add(evidence.cause(model), || evidence.clone());
     }
 
-    /// Returns one violation for each certain cause. A cause is certain if it names the operation that is known to be
-    /// the first impossible one. An uncertain cause names the operation at which the search got stuck, so one defect
-    /// can show as several uncertain causes. If no cause is certain, only the first uncertain one by name is returned.
+    /// Returns one violation for each certain cause. If no cause is certain, returns only the uncertain cause whose
+    /// text comes first.
+    ///
+    /// A certain cause names the operation that is known to be the first impossible one. An uncertain cause names the
+    /// operation at which the search got stuck, so one defect can have several uncertain causes.
     pub(super) fn all(self) -> Vec<ViolationGroup<Evidence>> {
         let mut all = self.certain.all();
         if all.is_empty() {
@@ -75,14 +77,14 @@ impl Violations {
 pub(super) enum LossKind {
     /// A write was acknowledged, and its effect is missing.
     Gone,
-    /// An element was dequeued that was never enqueued.
+    /// A dequeue returned an element that was never enqueued.
     NeverIn,
     /// An element was dequeued more often than it was enqueued.
     TooOften,
 }
 
 impl LossKind {
-    /// Returns the cause of a loss of this kind, by an operation with this name.
+    /// Returns the text of the cause. `f` is the name of the operation.
     pub(super) fn cause(self, model: ModelKind, f: &str) -> String {
         match self {
             LossKind::Gone => format!("{model}: acknowledged {f} is gone"),
@@ -100,11 +102,11 @@ impl Evidence {
 }
 
 impl Wrong {
-    /// Returns the cause of the problem, without names, values and line numbers.
+    /// Returns the cause of the error, without names, values and line numbers.
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
-            // The JSON reader's message depends on the place at which the line was cut off.
+            // The JSON parser's message depends on where the line was cut off.
             Wrong::NotJson(_) => "not JSON".to_owned(),
             Wrong::UnknownType(_) => "unknown type".to_owned(),
             Wrong::NoOperation { model, .. } => format!("unknown operation of a {model}"),

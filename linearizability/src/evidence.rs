@@ -1,4 +1,4 @@
-//! Verdicts on keys, and the evidence of violations.
+//! Verdicts on keys, and evidence of violations.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use everett_input::units::write_duration_ns;
 
 use super::operation::{Description, Moment};
 
-/// Verdict on the history of a key.
+/// Verdict on the history of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The history is linearizable.
@@ -15,7 +15,7 @@ pub enum Verdict {
     Violation(Box<Evidence>),
     /// The search exceeded its budget.
     Unknown {
-        /// The limit that was exceeded.
+        /// Limit that the search exceeded.
         why: Limit,
     },
 }
@@ -23,44 +23,44 @@ pub enum Verdict {
 /// Limit that a search exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Steps.
+    /// Maximum number of search steps.
     Steps(u64),
-    /// Bytes of the visited configurations and of the choices that are still to be tried.
+    /// Maximum memory for the visited configurations and for the choices not yet tried, in bytes.
     Memory(u64),
 }
 
 /// Evidence that a key's history is not linearizable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// The key as JSON, shortened; `None` if the object has no keys.
+    /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation: all operations that were acknowledged before it can be ordered, but not together
-    /// with it.
+    /// The impossible operation. All operations that were acknowledged before it have a valid order, but no valid order
+    /// includes `operation` as well.
     pub operation: Description,
-    /// True if `operation` is known to be the first impossible one. If false, the search got stuck at `operation`,
-    /// and an earlier operation may be the first.
+    /// True if `operation` is known to be the first impossible operation. If false, the search got stuck at
+    /// `operation`, and an earlier operation may be the first impossible one.
     pub earliest: bool,
-    /// True if the operation saw a value that is not the key's initial one and that no operation on the key can have
-    /// produced.
+    /// True if the operation saw a value that is not the initial value of the key, and that no operation on the key can
+    /// have written.
     pub foreign: bool,
-    /// Possible states of the object at the point where all other operations fit and this one does not. Each includes
-    /// at most one operation of unknown outcome that no other operation requires. Empty if the states were not
-    /// determined.
+    /// Possible states of the object at the point where all other operations fit but `operation` does not. Each state
+    /// may include the effect of one operation of unknown outcome that no other operation needs. Empty if the search
+    /// did not determine the states.
     pub possible: Vec<String>,
-    /// True if the object has more possible states than `possible` lists.
+    /// True if `possible` lists only some of the possible states.
     pub more: bool,
-    /// The moment since which the object was in its only possible state. `None` if it has several, or if the moment is
-    /// unknown.
+    /// Moment since which the object had its only possible state. `None` if there are several possible states, or if
+    /// the moment is unknown.
     pub since: Option<Moment>,
-    /// Number of operations that were ordered before the impossible one.
+    /// Number of operations in the valid order before `operation`.
     pub placed: usize,
-    /// The last of these operations, in a valid order.
+    /// Last operations of the valid order before `operation`.
     pub order: Vec<Description>,
-    /// State of the object after this order.
+    /// State of the object after the valid order.
     pub state: Option<String>,
-    /// Operations that could have produced the value that the operation saw, at any time.
+    /// Operations that could have written the value that `operation` saw, at any time.
     pub origins: Vec<Description>,
-    /// Operations that were open at the same time.
+    /// Operations that were open at the same time as `operation`.
     pub concurrent: Vec<Description>,
 }
 
@@ -84,13 +84,13 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Writes the key that a text is about, unless the object has no keys.
+/// Writes the key before a text about it. Writes nothing if the object has no keys.
 pub(super) fn write_key(f: &mut fmt::Formatter<'_>, key: Option<&str>) -> fmt::Result {
     key.map_or(Ok(()), |key| write!(f, "key {key}: "))
 }
 
 impl Evidence {
-    /// Returns the whole evidence as lines of text.
+    /// Returns the evidence as lines of text.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.to_string()];

@@ -1,39 +1,42 @@
-//! Operation histories: the requests and results of clients, and the check whether a correct server could have given
+//! Operation histories: the requests and results of clients. The check decides if a correct server could have given
 //! these results.
 //!
-//! Drivers in guests write one JSON object per line: one when an operation starts, and one when it ends. Everett adds
-//! the time and the node. A [`Reader`] reads the lines as they arrive, and [`check()`] determines for each key whether
-//! the history is linearizable and whether acknowledged writes are lost.
+//! Drivers in guests print one JSON object per line: a line when an operation starts, and a line when it ends. Everett
+//! adds the vtime and the node. A [`Reader`] reads the lines as they arrive. [`check()`] then decides, for each key, if
+//! the history is linearizable and if acknowledged writes are lost.
 //!
-//! - [`limits`]: every bound by name; `line`: one line; `problem`: possible problems with a line
-//! - `values`: JSON values as small numbers; `operation`: an operation; `shape`: conversion of names and values to an
-//!   operation
+//! - [`limits`]: bounds of histories and of their check
+//! - `line`: one line
+//! - `error`: errors in lines
+//! - `values`: JSON values as small numbers
+//! - `operation`: operations
+//! - `shape`: conversion of names and JSON values to operations
 //! - `reader`: builds a [`History`] from lines
-//! - `spec`: names of models, and their initial values; `model`: the objects that servers implement, and the effect of
-//!   each operation
-//! - `partition`: the parts of a history that can be judged alone
-//! - `search`, with `window`, `bits` and `cache`: the search for a valid order; `minimise`: the shortest prefix without
-//!   one
+//! - `spec`: names of models, and their initial values
+//! - `model`: the objects that servers implement, and the effect of each operation
+//! - `partition`: the parts of a history that can be judged independently
+//! - `search`, with `window`, `bits` and `cache`: the search for a valid order
+//! - `minimise`: the shortest prefix without a valid order
 //! - `lost`: acknowledged writes that later reads do not show
-//! - `check`: runs all checks; `evidence` and `report`: the results; `cause`: identifies findings with
-//!   the same cause
+//! - `judge`: runs all checks
+//! - `evidence` and `report`: the results
+//! - `cause`: the text that identifies violations with the same cause
 //!
-//! Not here: the transport of lines from a guest, running the drivers, and the use of reports by explorations.
+//! Not here: the transport of lines from a guest, the execution of drivers, and the use of reports by explorations.
 //!
 //! **Invariants.**
-//! - Lines are in the order in which the world wrote them. One operation precedes another if the line of its completion
-//!   comes before the line of the other's invocation. Times are only reported, never compared.
+//! - Lines are in the order in which the world wrote them. One operation precedes another if its completion has an
+//!   earlier line than the other's invocation. Vtimes are only reported, and never compared.
 //! - A report is a function of the lines, the model and the budget.
-//! - A reported violation is proved by the lines that could be read. If the budget does not suffice, the verdict is
-//!   unknown.
-//! - Lines are untrusted. Memory is bounded for any bytes in them, and a line that cannot be read is reported as a
-//!   problem with its place.
+//! - The valid lines prove each reported violation. If the budget is too small, the verdict is "unknown".
+//! - Lines are untrusted. Memory is bounded for any contents, and an invalid line is reported with its position.
 
 mod bits;
 mod cache;
 mod cause;
-mod check;
+mod error;
 mod evidence;
+mod judge;
 pub mod limits;
 mod line;
 mod lost;
@@ -41,7 +44,6 @@ mod minimise;
 mod model;
 mod operation;
 mod partition;
-mod problem;
 mod reader;
 mod report;
 mod search;
@@ -51,12 +53,12 @@ mod values;
 mod window;
 
 pub use cause::ViolationGroup;
-pub use check::{Budget, check};
+pub use error::{Problem, Problems, Wrong};
 pub use evidence::{Evidence, Limit, Verdict};
+pub use judge::{Budget, check};
 pub use line::Line;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};
-pub use problem::{Problem, Problems, Wrong};
 pub use reader::{History, Reader};
 pub use report::{KeyReport, Report};
 pub use spec::Spec;

@@ -1,21 +1,21 @@
 //! One line of a history, parsed to an event.
 //!
-//! Not here: the meaning of the operation's name and value (`super::shape`), and the matching of events
-//! (`super::reader`).
+//! Not here: the meaning of an operation's name and value (`super::shape`), and the matching of invocations and
+//! completions (`super::reader`).
 
 use everett_input::text::quoted;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::error::Wrong;
 use super::limits::HISTORY_LINE_BYTES_MAX;
-use super::problem::Wrong;
 
-/// A line as Everett received it.
+/// Line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Time at which it was written, in nanoseconds of vtime.
+    /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
-    /// Node on which it was written.
+    /// Node on which the line was written.
     pub node: String,
     /// Text of the line: a JSON object.
     pub text: String,
@@ -26,11 +26,11 @@ pub struct Line {
 pub(super) enum EventKind {
     /// The operation starts.
     Invoke,
-    /// The operation happened.
+    /// The operation ended, and it took effect.
     Ok,
-    /// The operation did not happen and never will.
+    /// The operation ended. It did not take effect, and never will.
     Fail,
-    /// The outcome is unknown.
+    /// The operation ended, and its outcome is unknown.
     Info,
 }
 
@@ -39,16 +39,16 @@ impl EventKind {
         [("invoke", Self::Invoke), ("ok", Self::Ok), ("fail", Self::Fail), ("info", Self::Info)];
 }
 
-/// A parsed line.
+/// Parsed line.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
-    /// Name of the client as JSON: client `3` is not client `"3"`.
+    /// Name of the client, as JSON. The clients `3` and `"3"` are different.
     pub(super) process: String,
     pub(super) f: Option<String>,
-    /// Key as JSON. A missing key and null are the same.
+    /// Key, as JSON. A missing key is the same as null.
     pub(super) key: Option<String>,
-    /// `None` if the field is missing. Null is a value.
+    /// Argument or result. `None` if the field is missing. Null is a value.
     pub(super) value: Option<Value>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn read(text: &str) -> Result<Event, Wrong> {
     if text.len() > HISTORY_LINE_BYTES_MAX {
         return Err(Wrong::LineTooLong);
     }
-    // Serde would also accept an array with the fields in order.
+    // Check for an object first, because serde would also accept an array with the fields in order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Wrong::NotAnObject);
     }
@@ -114,17 +114,17 @@ pub(super) fn read(text: &str) -> Result<Event, Wrong> {
     Ok(Event { kind, process, f, key, value })
 }
 
-/// Returns the reason of a JSON error without its line number, which is always 1.
+/// Returns the message of a JSON error without its line number, which is always 1.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
     format!("{what} at column {}", error.column())
 }
 
-/// Brings each number of the value into canonical form: 1.0 becomes 1. Returns false if a number is too large to be
-/// exact, e.g. an integer beyond 64 bits.
+/// Converts each number in the value to canonical form, e.g. 1.0 to 1. Returns false if a number cannot be represented
+/// exactly, e.g. an integer of more than 64 bits.
 ///
-/// Only this function handles floating-point numbers. In the rest of a history, numbers are text.
+/// No other function handles floats. Elsewhere, the numbers of a history are texts.
 pub(super) fn make_exact(value: &mut Value) -> bool {
     match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {
@@ -132,7 +132,7 @@ pub(super) fn make_exact(value: &mut Value) -> bool {
                 return false;
             };
             if float.trunc() == float {
-                // Exact: an integer below 2^53.
+                // The conversion is exact, because the integer is below 2^53.
                 #[expect(clippy::cast_possible_truncation, reason = "checked above")]
                 let integer = float as i64;
                 *value = Value::from(integer);

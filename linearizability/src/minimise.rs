@@ -1,33 +1,35 @@
-//! Finds the first impossible completion of a history, i.e. the end of the shortest prefix that has no valid order.
+//! Search for the first impossible completion of a history: the end of the shortest prefix without a valid order.
 //!
-//! If a whole history has a valid order, each of its prefixes has one. A history without a valid order therefore has
-//! a first impossible completion. Its result is impossible, whatever comes later. The search over the whole history
-//! gets stuck at this completion or at an earlier one. It can be an earlier one because a prefix allows more orders:
-//! operations that complete after the prefix are of unknown outcome in it.
+//! If a history has a valid order, then all of its prefixes have one. A history without a valid order therefore has a
+//! first impossible completion. Nothing that comes later can make its result possible.
+//!
+//! The search over the whole history gets stuck at this completion or at an earlier one. Prefixes allow more orders
+//! than the whole history, because an operation that completes after the prefix has an unknown outcome in it.
 
 use std::collections::BTreeSet;
 
+use super::error::short;
 use super::evidence::{Evidence, Limit, Verdict};
 use super::limits::{ORDER_SHOWN_MAX, POSSIBLE_MAX};
 use super::operation::{Answer, Call, Description, Operation};
 use super::partition::until;
-use super::problem::short;
 use super::reader::History;
 use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;
 use super::values::{NULL, V};
 
-/// Part of a history, with all that its judgement needs.
+/// Judge of one part of a history.
 pub(super) struct Judge<'p, 'h> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],
     pub(super) allowance: Allowance,
-    /// True if a violation is traced to the first impossible completion.
+    /// True if violations are traced to the first impossible completion.
     pub(super) follow: bool,
 }
 
 impl<'h> Judge<'_, 'h> {
-    /// Judges the part. Returns the verdict, and the number of steps without those of tracing a violation.
+    /// Judges the part. Returns the verdict and the number of search steps. The steps that traced a violation are not
+    /// counted.
     pub(super) fn verdict(&self) -> (Verdict, u64) {
         let mut left = self.allowance.steps;
         let outcome = self.search(u64::MAX, None, &mut left);
@@ -39,7 +41,7 @@ impl<'h> Judge<'_, 'h> {
         (verdict, self.allowance.steps - left)
     }
 
-    /// Searches the prefix of the part that ends with `line`.
+    /// Searches for a valid order of the part's prefix that ends at `line`.
     fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h> {
         let (done, open) = until(self.part, line);
         let allowance = Allowance { steps: *left, ..self.allowance };
@@ -82,8 +84,8 @@ impl<'h> Judge<'_, 'h> {
         evidence
     }
 
-    /// Returns the operation of the first impossible completion. The flag is false if an earlier completion may be the
-    /// first impossible one, because the budget did not suffice.
+    /// Returns the operation with the first impossible completion. The bool is false if the budget was too small, so
+    /// that an earlier completion may be the first impossible one.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part
@@ -92,8 +94,8 @@ impl<'h> Judge<'_, 'h> {
             .collect();
         ends.sort_unstable_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
-        // Prefixes that end before the completion `good` have a valid order; the prefix that ends with `bad` has
-        // none. In most cases the first probe finds the answer.
+        // Prefixes that end before completion `good` have a valid order. The prefix that ends with completion `bad` has
+        // none. The first probe usually finds the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -112,7 +114,7 @@ impl<'h> Judge<'_, 'h> {
         (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
     }
 
-    /// Returns the part of an operation's evidence that needs no search.
+    /// Returns the evidence about an operation that needs no search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let describe = |operation: &Operation| self.history.describe(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Description> {
@@ -138,7 +140,7 @@ impl<'h> Judge<'_, 'h> {
             state: None,
             origins: some(&|other| seen.is_some() && other.call.leaves() == seen),
             concurrent: some(&|other| {
-                // An operation that was never acknowledged is listed only if it may have changed the object.
+                // List an operation that was never acknowledged only if it may have changed the object.
                 !other.precedes(operation)
                     && other.invoked.line < end
                     && (other.completed().is_some() || other.call.changes())
@@ -146,8 +148,8 @@ impl<'h> Judge<'_, 'h> {
         }
     }
 
-    /// True if the operation saw a value that is not the initial one and that no operation of the part can have
-    /// produced.
+    /// True if the operation saw a value that is not the initial value, and that no operation of the part can have
+    /// written.
     fn is_foreign(&self, operation: &Operation) -> bool {
         let left: BTreeSet<V> = self.part.iter().filter_map(|other| other.call.leaves()).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);

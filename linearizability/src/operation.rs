@@ -1,4 +1,4 @@
-//! Operations: their call, their result, and their times.
+//! Operations: their calls, their results, and their times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use everett_input::units::write_duration_ns;
 
 use super::values::{NULL, V};
 
-/// A requested operation. `super::shape` lists the operations of each model.
+/// Requested operation with its argument. `super::shape` lists the operations of each model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     Read,
@@ -25,7 +25,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Returns the name that histories use.
+    /// Returns the name of the operation in histories.
     pub(super) fn name(self) -> &'static str {
         match self {
             Call::Read | Call::Members => "read",
@@ -42,7 +42,7 @@ impl Call {
         }
     }
 
-    /// Returns the value that the operation writes or adds.
+    /// Returns the value that the operation writes or adds, or `None`.
     pub(super) fn leaves(self) -> Option<V> {
         match self {
             Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),
@@ -60,37 +60,37 @@ impl Call {
 /// Result of an acknowledged operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The operation happened and has no result.
+    /// The operation took effect, and has no result.
     Done,
     /// Value that was read or dequeued.
     Value(V),
     /// True if the set contains the element.
     Holds(bool),
-    /// Elements of the set, sorted by number.
+    /// Elements of the set, sorted by the numbers of their values.
     Members(Arc<[V]>),
 }
 
 /// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The operation may have taken effect at any time since its invocation, may do so later, or never.
+    /// The outcome is unknown. The operation may take effect at any time after its invocation, or never.
     Unknown,
-    /// The operation did not happen.
+    /// The operation did not take effect.
     Failed,
-    /// The operation happened, with this result.
+    /// The operation took effect, with this result.
     Ok(Moment, Answer),
 }
 
-/// A place in a history.
+/// Position in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
-    /// Number of the line, from 1; 0 if the line is unknown and may be before all others.
+    /// Number of the line, from 1. 0 if the line is unknown and may come before all others.
     pub line: u64,
-    /// Time at which the line was written, in nanoseconds of vtime.
+    /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
 }
 
-/// An operation of a history.
+/// Operation of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operation {
     /// Number of the key in the history.
@@ -103,7 +103,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// Returns the place of the acknowledgement, if there is one.
+    /// Returns the position of the acknowledgement, or `None` if the operation was not acknowledged.
     pub(super) fn completed(&self) -> Option<Moment> {
         match self.ending {
             Ending::Ok(moment, _) => Some(moment),
@@ -111,7 +111,7 @@ impl Operation {
         }
     }
 
-    /// Returns the result, if the operation was acknowledged.
+    /// Returns the result, or `None` if the operation was not acknowledged.
     pub(super) fn answer(&self) -> Option<&Answer> {
         match &self.ending {
             Ending::Ok(_, answer) => Some(answer),
@@ -123,13 +123,13 @@ impl Operation {
         self.ending == Ending::Failed
     }
 
-    /// True if this operation was acknowledged before the other was invoked.
+    /// True if this operation was acknowledged before the other operation was invoked.
     pub(super) fn precedes(&self, other: &Operation) -> bool {
         self.completed().is_some_and(|moment| moment.line < other.invoked.line)
     }
 }
 
-/// Description of an operation, with all that distinguishes it from others.
+/// Description of an operation, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// Name of the client process, as JSON.
@@ -140,9 +140,9 @@ pub struct Description {
     pub f: &'static str,
     /// Call and result, e.g. `write of 5`. Long values are shortened.
     pub what: String,
-    /// Place of the invocation.
+    /// Position of the invocation.
     pub invoked: Moment,
-    /// Place of the acknowledgement, if there is one.
+    /// Position of the acknowledgement. `None` if the operation was not acknowledged.
     pub completed: Option<Moment>,
 }
 

@@ -1,6 +1,7 @@
-//! Parts of a history that can be judged independently: a history is linearizable if and only if each part is.
+//! Parts of a history that can be judged independently. The history is linearizable if and only if each part is.
 //!
-//! A part holds the operations of one key, or, in a set that is never read as a whole, of one element.
+//! A part has the operations of one key. In a set that is never read as a whole, a part has the operations of one
+//! element.
 
 use super::model::Op;
 use super::operation::{Call, Operation};
@@ -8,11 +9,12 @@ use super::reader::History;
 use super::spec::ModelKind;
 use super::values::ByValue;
 
-/// Returns, by number of the key, the operations that did not fail, in the order of invocations.
+/// Returns the operations that did not fail, by the number of the key, in the order of invocations.
 pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
     let mut keys: Vec<Vec<&Operation>> = vec![Vec::new(); history.keys()];
     let all = || history.operations.iter().filter(|operation| !operation.failed());
-    // Operations without a known invocation were added at their completion, and may precede all others.
+    // The reader adds an operation with an unknown invocation at its completion. Such an operation may precede all
+    // others.
     let stray = all().filter(|operation| operation.invoked.line == 0);
     for operation in stray.chain(all().filter(|operation| operation.invoked.line > 0)) {
         if let Some(key) = keys.get_mut(operation.key as usize) {
@@ -22,7 +24,7 @@ pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
     keys
 }
 
-/// Returns the parts of a key, in the order in which they appear.
+/// Returns the parts of a key, in the order in which they first appear.
 pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Vec<&'h Operation>> {
     let read_whole =
         |operation: &&Operation| operation.call == Call::Members && operation.completed().is_some();
@@ -38,8 +40,9 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
     parts.items
 }
 
-/// Returns the prefix of the part that ends with `line`: the operations that are acknowledged there, and the open ones
-/// that may have changed the object. Both are in the order of invocations.
+/// Returns the prefix of the part that ends at `line`. The first list has the operations that are acknowledged in the
+/// prefix. The second list has the open operations that may have changed the object. Both are in the order of
+/// invocations.
 pub(super) fn until<'h>(part: &[&'h Operation], line: u64) -> (Vec<Op<'h>>, Vec<Op<'h>>) {
     let invoked = part.iter().take_while(|operation| operation.invoked.line <= line);
     let ops = invoked.map(|operation| {

@@ -1,22 +1,22 @@
-//! Builds a history from its lines as they arrive.
+//! The reader, which builds a history from its lines as they arrive.
 //!
 //! **Invariants.**
-//! - A line with a problem adds no constraint. An operation whose completion cannot be read is of unknown outcome. A
-//!   completion whose invocation was not read stands for an operation that may have been invoked at any time and may
-//!   never happen. An operation is missing only if both its invocation and its completion could not be read.
-//! - Memory is bounded: past a bound nothing more is read, and the result is a history that ended early.
+//! - An invalid line adds no constraint. If the completion of an operation is invalid, its outcome is unknown. If an
+//!   invocation is missing, its completion becomes an operation that may take effect at any time, or never. An
+//!   operation is omitted only if both of its lines are invalid.
+//! - Memory is bounded. Beyond a bound no more lines are read, and the result is a history that ends early.
 
 use std::collections::BTreeMap;
 
+use super::error::{Problem, Problems, Wrong, short};
 use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX, QUOTED_CHARS_MAX};
 use super::line::{self, Event, EventKind, Line};
 use super::operation::{Answer, Call, Description, Ending, Moment, Operation};
-use super::problem::{Problem, Problems, Wrong, short};
 use super::shape::{self, Word};
 use super::spec::Spec;
 use super::values::{V, Values};
 
-/// Approximate memory of an operation, or of a table entry besides its texts, in bytes.
+/// Approximate memory of an operation, or of a table entry without its texts, in bytes.
 const ENTRY_BYTES: u64 = 160;
 
 /// Bounds of a history.
@@ -33,31 +33,31 @@ pub struct History {
     pub(super) initial: V,
     pub(super) operations: Vec<Operation>,
     pub(super) values: Values,
-    /// Keys by number, in the order of appearance.
+    /// Key of each number, in the order of first appearance.
     keys: Vec<Option<String>>,
-    /// Nodes and names of processes, by number.
+    /// Node and name of each process, by the process's number.
     processes: Vec<(String, String)>,
-    /// Number of problems in the lines.
+    /// Number of errors in the lines.
     pub(super) problems: u64,
 }
 
 impl History {
-    /// Returns the number of keys. They are numbered from 0.
+    /// Returns the number of keys. Keys are numbered from 0.
     pub(super) fn keys(&self) -> usize {
         self.keys.len()
     }
 
-    /// Returns a key as JSON.
+    /// Returns a key as JSON, or `None` for the missing key.
     pub(super) fn key(&self, key: u32) -> Option<&str> {
         self.keys.get(key as usize)?.as_deref()
     }
 
-    /// Returns a value as JSON, shortened.
+    /// Returns a value as shortened JSON.
     pub(super) fn value(&self, v: V) -> String {
         short(self.values.text(v))
     }
 
-    /// Describes a process by name and node, shortened.
+    /// Describes a process by its name and node, shortened.
     pub(super) fn process(&self, process: u32) -> String {
         let (node, name) = self.process_of(process);
         format!("process {} of {}", short(name), short(node))
@@ -91,7 +91,7 @@ impl History {
         Description { process, node, f, what, invoked: operation.invoked, completed: operation.completed() }
     }
 
-    /// Returns values as a list, shortened.
+    /// Returns values as a shortened list.
     pub(super) fn list(&self, values: impl Iterator<Item = V>) -> String {
         let mut text = "[".to_owned();
         for (i, v) in values.enumerate() {
@@ -106,11 +106,11 @@ impl History {
     }
 }
 
-/// The open operation of a process.
+/// Open operation of a process.
 #[derive(Debug, Clone)]
 struct Open {
     line: u64,
-    /// `None` if the invocation could not be used. Its completion is then ignored.
+    /// Index and name of the operation. `None` if the invocation was invalid; its completion is then ignored.
     operation: Option<(usize, Word)>,
 }
 
@@ -121,18 +121,18 @@ pub struct Reader {
     problems: Problems,
     bounds: Bounds,
     line: u64,
-    /// Approximate memory of tables and operations, without values, in bytes.
+    /// Approximate memory of the tables and operations without the values, in bytes.
     bytes: u64,
     key_numbers: BTreeMap<Option<String>, u32>,
     process_numbers: BTreeMap<(String, String), u32>,
-    /// Open operations by number of the process.
+    /// Open operation of each process, by the process's number.
     open: Vec<Option<Open>>,
-    /// True if a bound was met. Further lines are not read.
+    /// True if a bound was reached. Further lines are not read.
     cut: bool,
 }
 
 impl Reader {
-    /// Returns a reader without any lines.
+    /// Returns a reader that has read no lines.
     #[must_use]
     pub fn new(spec: Spec) -> Reader {
         Reader::bounded(spec, Bounds { operations: OPERATIONS_MAX, bytes: HISTORY_BYTES_MAX })
@@ -173,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// Ends the history before this line: the caller dropped it and all later ones, because they were too much.
+    /// Ends the history before this line. The caller dropped this line and all later ones, because there were too many.
     pub fn cut(&mut self, line: &Line) {
         self.line += 1;
         if !self.cut {
@@ -188,7 +188,7 @@ impl Reader {
         self.problems.add(|| Problem { line: at, node, vtime_ns, what });
     }
 
-    /// Ends the history. Operations that are still open are of unknown outcome.
+    /// Ends the history. Operations that are still open have an unknown outcome.
     #[must_use]
     pub fn finish(mut self) -> (History, Problems) {
         self.history.problems = self.problems.count;
@@ -221,11 +221,11 @@ impl Reader {
         if let Some(open) = self.open.get_mut(process as usize) {
             *open = Some(Open { line: now.line, operation });
         }
-        // A problem of the invocation itself is reported before one with the open operation.
+        // Report an error in the invocation itself before an error about the open operation.
         started.and(still_open)
     }
 
-    /// Adds an operation of unknown outcome.
+    /// Adds an operation whose outcome is unknown for now.
     fn start(&mut self, process: u32, event: Event, invoked: Moment) -> Result<(usize, Word), Wrong> {
         let word = shape::word(self.history.spec.kind(), &event.f.ok_or(Wrong::Missing("f"))?)?;
         let call = shape::call(word, event.value, &mut self.history.values)?;
@@ -271,13 +271,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Handles a completion without an invocation. The operation may have happened, because its invocation's line may
-    /// have been unreadable. It need not have happened, because the completion may be a duplicate.
+    /// Handles a completion without an invocation. The operation may have taken effect, because the line of its
+    /// invocation may have been invalid. The operation may also not have taken effect, because the completion may be a
+    /// duplicate.
     fn stray(&mut self, client: (String, String), event: Event) -> Wrong {
         let wrong = Wrong::NotInvoked { process: short(&event.process) };
         if matches!(event.kind, EventKind::Ok | EventKind::Info) {
             let process = self.process(client);
-            // If the operation cannot be derived from the completion, it is left out; the problem is already reported.
+            // An operation that cannot be derived from its completion is omitted. The error is already reported.
             if let Err(Wrong::TooManyOperations) = self.start(process, event, Moment { line: 0, vtime_ns: 0 })
             {
                 return Wrong::TooManyOperations;
@@ -314,7 +315,7 @@ impl Reader {
     }
 }
 
-/// Returns a table's length as a number. Tables have fewer entries than a history has bytes, which are less than 2^32.
+/// Returns a table's length as a number. A history has less than 2^32 bytes, and tables have fewer entries than bytes.
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

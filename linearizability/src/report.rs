@@ -7,7 +7,7 @@ use super::lost::Lost;
 /// Result for one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReport {
-    /// The key as JSON, shortened; `None` if the object has no keys.
+    /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
     /// Number of the key's operations that did not fail.
     pub operations: usize,
@@ -18,24 +18,25 @@ pub struct KeyReport {
 /// Result of a history's check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Results by key, in the order of appearance.
+    /// Results for each key, in the order of first appearance.
     pub keys: Vec<KeyReport>,
-    /// Acknowledged writes that are gone, by key: the first [`LOST_MAX`](super::limits::LOST_MAX) of them.
+    /// Lost writes, by key. The list has at most [`LOST_MAX`](super::limits::LOST_MAX) entries.
     pub lost: Vec<Lost>,
-    /// Number of all acknowledged writes that are gone.
+    /// Number of all lost writes.
     pub lost_count: u64,
-    /// Losses by cause, in the order of the causes' texts.
+    /// Lost writes, grouped by cause and sorted by the text of the cause.
     pub losses: Vec<ViolationGroup<Lost>>,
-    /// Violations by cause, in the order of the causes' texts. Keys with a loss are left out, because the loss explains
-    /// their violation. Causes whose [`Evidence::earliest`] is false are left out if it is true for another cause.
+    /// Violations of linearizability, grouped by cause and sorted by the text of the cause. Keys with a lost write are
+    /// omitted, because the loss explains their violation. Causes without [`Evidence::earliest`] are omitted if another
+    /// cause has it.
     pub causes: Vec<ViolationGroup<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,
     /// Number of operations that were acknowledged.
     pub acknowledged: usize,
-    /// Number of operations that failed. Operations that neither failed nor were acknowledged are of unknown outcome.
+    /// Number of operations that failed. All other operations were acknowledged or have an unknown outcome.
     pub failed: usize,
-    /// Number of lines that could not be read or were invalid. If it is not zero, operations may be missing.
+    /// Number of invalid lines. If it is not zero, operations may be missing.
     pub problems: u64,
 }
 

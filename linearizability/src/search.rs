@@ -1,13 +1,12 @@
-//! Search for a valid order of operations, i.e. an order in which each acknowledged operation has its recorded result
+//! The search for a valid order of operations. In a valid order, each acknowledged operation has its recorded result
 //! and comes after all operations that precede it. The algorithm is Wing and Gong's, with Lowe's cache of visited
 //! configurations.
 //!
-//! Acknowledged operations are tried first. An open operation, i.e. one of unknown outcome, is tried to enable an
-//! acknowledged one that cannot happen without it; `super::model` explains this. Of several equal open operations, the
-//! one that was invoked first is tried.
+//! Acknowledged operations are tried first. An open operation, i.e. an operation of unknown outcome, is tried only to
+//! enable an acknowledged operation that needs it; `super::model` explains this. If several open operations are equal,
+//! the one that was invoked first is tried.
 //!
-//! Not here: the partition of operations (`super::partition`), and the first impossible completion
-//! (`super::minimise`).
+//! Not here: the partition of operations (`super::partition`), and the first impossible completion (`super::minimise`).
 
 use std::collections::BTreeMap;
 
@@ -30,17 +29,17 @@ pub(super) struct Allowance {
 /// Result of a search.
 #[derive(Debug)]
 pub(super) enum Outcome<'h> {
-    /// A valid order, without the open operations that do not happen in it, and the description of the state after it.
+    /// A valid order, and a description of the state after it. The order omits open operations that do not happen.
     Order(Vec<&'h Operation>, String),
     /// No valid order exists.
     None {
-        /// Operation at whose end the farthest order stopped.
+        /// Operation at whose end the longest attempted order got stuck.
         stuck: &'h Operation,
-        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect, in
-        /// the order of their texts. At most one more than [`POSSIBLE_MAX`]. Empty without a suspect.
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect,
+        /// sorted by text. At most [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
         possible: Vec<String>,
     },
-    /// The search met a limit.
+    /// The search exceeded a limit.
     Spent(Limit),
 }
 
@@ -53,40 +52,41 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Acknowledged operation that this open operation is tried for.
+    /// Acknowledged operation that this open operation should enable.
     aim: Option<usize>,
 }
 
-/// A configuration, the choice that led to it, and the choices that were tried from it.
+/// Configuration, with the choice that led to it and the choices that remain to be tried.
 struct Frame {
     came_by: Option<(Who, Undo)>,
     name: Name,
     aim: Option<usize>,
     choices: Vec<Choice>,
     tried: usize,
-    /// Line at which the first remaining operation ends. Only operations that were invoked before it can happen here.
+    /// Line at which the first remaining operation ends. Only operations that were invoked before this line can happen
+    /// next.
     first_end: u64,
-    /// Acknowledged operations that cannot happen here.
+    /// Acknowledged operations that cannot happen in this state.
     cannot: Vec<usize>,
-    /// True if the choices include operations of unknown outcome.
+    /// True if the choices already include open operations.
     extended: bool,
-    /// True if all acknowledged operations except the suspect were put in order from here.
+    /// True if all acknowledged operations except the suspect were ordered from here.
     full: bool,
 }
 
-/// A search in progress.
+/// Search in progress.
 pub(super) struct Search<'m, 'h> {
     model: Box<dyn Model>,
     history: &'h History,
     done: &'m [Op<'h>],
     open: &'m [Op<'h>],
-    /// For each open operation, the previous equal one.
+    /// For each open operation, the previous open operation that is equal to it.
     twins: Vec<Option<usize>>,
     suspect: Option<usize>,
     allowance: Allowance,
     pub(super) steps: u64,
     window: Window,
-    /// Number of acknowledged operations that are not placed.
+    /// Number of acknowledged operations that are not yet placed.
     left: usize,
     /// Acknowledged operations in the current order.
     placed: Bits,
@@ -96,15 +96,15 @@ pub(super) struct Search<'m, 'h> {
     /// Memory of the choices in all frames, in bytes.
     choice_bytes: u64,
     words: Vec<u32>,
-    /// Of the configuration that got farthest: line of its first remaining end, and rank of the operation that ends
-    /// there.
+    /// The farthest point that the search reached: the line of the first remaining end, and the rank of the operation
+    /// that ends there.
     farthest: (u64, usize),
     possible: Vec<String>,
 }
 
 impl<'m, 'h> Search<'m, 'h> {
-    /// Returns a search over these operations, each list in the order of invocations. The suspect is one of the
-    /// acknowledged ones.
+    /// Creates a search over these operations, both lists in the order of invocations. The suspect is one of the
+    /// acknowledged operations.
     pub(super) fn new(
         history: &'h History,
         done: &'m [Op<'h>],
@@ -229,8 +229,8 @@ impl<'m, 'h> Search<'m, 'h> {
         choice
     }
 
-    /// Adds operations of unknown outcome as choices, to enable acknowledged ones that cannot happen otherwise. Stops
-    /// early if the choices exceed the memory; the search then ends.
+    /// Adds open operations as choices, to enable the acknowledged operations that cannot happen otherwise. Stops early
+    /// if the choices exceed the memory limit, which then ends the search.
     fn extend(&mut self, frame: &mut Frame) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;
@@ -255,7 +255,7 @@ impl<'m, 'h> Search<'m, 'h> {
         }
     }
 
-    /// Returns the operations of unknown outcome that may happen now.
+    /// Returns the open operations that may happen now.
     fn available(&self, first_end: u64) -> impl Iterator<Item = usize> {
         let invoked = self.open.iter().take_while(move |op| op.operation.invoked.line < first_end);
         invoked.zip(&self.twins).enumerate().filter_map(|(i, (_, twin))| {
@@ -263,7 +263,7 @@ impl<'m, 'h> Search<'m, 'h> {
         })
     }
 
-    /// Applies an operation. Returns `None` if it cannot happen.
+    /// Applies an operation. Returns `None` if the operation cannot happen.
     fn place(&mut self, choice: Choice, frame: &mut Frame) -> Option<Undo> {
         self.steps += 1;
         let op = self.op(choice.who)?;
@@ -294,7 +294,7 @@ impl<'m, 'h> Search<'m, 'h> {
     }
 
     /// Returns the name of the current configuration. All operations before the first remaining one are placed, and no
-    /// operation after the candidates is, so the bits in between identify the set.
+    /// operation after the candidates is placed. The bits in between therefore identify the set of placed operations.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();
@@ -317,7 +317,7 @@ impl<'m, 'h> Search<'m, 'h> {
         used
     }
 
-    /// Leaves a configuration whose choices are exhausted.
+    /// Leaves a configuration after all of its choices were tried.
     fn leave(&mut self, frame: &Frame) {
         if !frame.full {
             return;
@@ -329,7 +329,7 @@ impl<'m, 'h> Search<'m, 'h> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // For a set, the report shows the difference that remains after all helpful operations have happened.
+            // For a set, the report shows the difference that remains after all helpful open operations have happened.
             if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }

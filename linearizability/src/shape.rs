@@ -1,4 +1,4 @@
-//! Conversion of an operation's name and values to the operation, for each model.
+//! Conversion of an operation's name and JSON values to an operation, for each model.
 //!
 //! | model | operations (and other names) | argument | result |
 //! |---|---|---|---|
@@ -13,13 +13,13 @@
 //! | | `read` (`members`) | | array without repetition |
 //! | `lock` | `acquire` (`lock`), `release` (`unlock`) | | |
 //!
-//! A result is ignored if the operation has none: drivers may store the server's reply there.
+//! If an operation has no result, the field is ignored, because drivers may store the server's reply there.
 
 use everett_input::text::quoted;
 use serde_json::Value;
 
+use super::error::Wrong;
 use super::operation::{Answer, Call};
-use super::problem::Wrong;
 use super::spec::ModelKind;
 use super::values::{V, Values};
 
@@ -84,7 +84,7 @@ pub(super) fn word(kind: ModelKind, f: &str) -> Result<Word, Wrong> {
     })
 }
 
-/// Returns the operation with its argument.
+/// Combines an operation's name with its argument.
 pub(super) fn call(word: Word, value: Option<Value>, values: &mut Values) -> Result<Call, Wrong> {
     Ok(match word {
         Word::Read => Call::Read,
@@ -143,7 +143,7 @@ fn number(value: &Value, values: &mut Values) -> V {
     values.number(value.to_string())
 }
 
-/// Returns an element of a queue or set. Null stands for nothing, and cannot be an element.
+/// Returns an element of a queue or set. Null is refused, because it means that there is no element.
 fn element(f: &'static str, value: Option<Value>, values: &mut Values) -> Result<V, Wrong> {
     match value {
         None | Some(Value::Null) => Err(Wrong::Value { f, expected: "an element, which null is not" }),

@@ -1,4 +1,4 @@
-//! Names of models, and their initial values.
+//! Names of models, and the initial values of their keys.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use super::line::make_exact;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ModelKind {
-    /// A single value with read and write.
+    /// A single value that can be read and written.
     Register,
     /// A register with compare-and-set.
     Cas,
-    /// A key of a key-value store: a `cas` that can also be deleted. A deleted key is null.
+    /// A key of a key-value store: a `cas` that can also be deleted. A deleted key has the value null.
     Kv,
     /// A queue, first in, first out.
     Queue,
     /// A set.
     Set,
-    /// A lock that one process holds at a time.
+    /// A lock, which at most one process can hold.
     Lock,
 }
 
 impl ModelKind {
-    /// Returns the name.
+    /// Returns the name that world files use.
     pub(super) fn name(self) -> &'static str {
         match self {
             ModelKind::Register => "register",
@@ -45,7 +45,7 @@ impl fmt::Display for ModelKind {
     }
 }
 
-/// A model, with the initial value of its keys.
+/// Model and the initial value of its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form")]
 pub struct Spec {
@@ -61,7 +61,7 @@ struct Form {
     initial: Value,
 }
 
-/// Error: an initial value that the model cannot have.
+/// Error for an invalid initial value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoInitial {
     /// The model has no initial value.
@@ -73,8 +73,8 @@ pub(super) enum NoInitial {
 }
 
 impl Spec {
-    /// Returns the model with this initial value in each key. Fails if the model has no initial value, or if the value
-    /// has a number that is not exact.
+    /// Returns the model with this initial value for each key. Returns an error if the model has no initial value, or
+    /// if a number in the value cannot be represented exactly.
     pub(super) fn with_initial(model: ModelKind, mut initial: Value) -> Result<Spec, NoInitial> {
         if !initial.is_null() && !matches!(model, ModelKind::Register | ModelKind::Cas) {
             return Err(NoInitial::Model(model));

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Number of a value. Numbers are assigned in the order in which values appear.
+/// Number of a value. Numbers are assigned in the order in which values first appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct V(pub(super) u32);
 
-/// JSON's null.
+/// Number of JSON's null.
 pub(super) const NULL: V = V(0);
 
-/// Approximate memory of an entry besides its text, in bytes.
+/// Approximate memory of an entry without its text, in bytes.
 const ENTRY_BYTES: u64 = 64;
 
-/// One item for each of some values.
+/// Table with one item for each value that was looked up.
 #[derive(Debug, Default)]
 pub(super) struct ByValue<T> {
-    /// Places of the values in `items`.
+    /// Index of each value's item in `items`.
     places: BTreeMap<V, usize>,
-    /// Items in the order in which their values were first asked for.
+    /// Items, in the order in which their values were first looked up.
     pub(super) items: Vec<T>,
 }
 
 impl<T: Default> ByValue<T> {
-    /// Returns the item of a value, adding it if needed.
+    /// Returns the item of a value, and adds a default item if the value is new.
     pub(super) fn of(&mut self, v: V) -> &mut T {
         let place = *self.places.entry(v).or_insert(self.items.len());
         if place == self.items.len() {
@@ -38,7 +38,7 @@ impl<T: Default> ByValue<T> {
     }
 }
 
-/// Table of texts and their numbers. Texts are JSON in one canonical form.
+/// Table of texts and their numbers. Each text is JSON in canonical form.
 #[derive(Debug, Clone)]
 pub(super) struct Values {
     numbers: BTreeMap<Arc<str>, V>,
@@ -47,19 +47,19 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Returns a table that holds only null.
+    /// Returns a table that has only null.
     pub(super) fn new() -> Values {
         let mut values = Values { numbers: BTreeMap::new(), texts: Vec::new(), bytes: 0 };
         values.number(serde_json::Value::Null.to_string());
         values
     }
 
-    /// Returns the number of a text, adding it if needed.
+    /// Returns the number of a text, and adds the text if it is new.
     pub(super) fn number(&mut self, text: String) -> V {
         if let Some(v) = self.numbers.get(text.as_str()) {
             return *v;
         }
-        // A history has fewer values than bytes, of which there are less than 2^32.
+        // A history has less than 2^32 bytes, and fewer values than bytes.
         let v = V(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         self.bytes = self.bytes.saturating_add(text.len() as u64 + ENTRY_BYTES);
         let text: Arc<str> = text.into();
@@ -68,7 +68,7 @@ impl Values {
         v
     }
 
-    /// Returns the text of a number.
+    /// Returns the text of a number, or `?` for an unknown number.
     pub(super) fn text(&self, v: V) -> &str {
         self.texts.get(v.0 as usize).map_or("?", |text| text)
     }

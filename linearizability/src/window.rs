@@ -1,7 +1,7 @@
-//! Acknowledged operations that are not yet placed, as a linked list of their starts and ends.
+//! Linked list of the starts and ends of all acknowledged operations that are not yet placed.
 //!
-//! **Invariant.** The operation that was removed last is put back first. At that time, both neighbours that its nodes
-//! remember are in the list.
+//! **Invariant.** Operations are put back in the reverse order of their removal. When an operation is put back, the
+//! neighbours that its nodes remember are therefore in the list.
 
 use super::model::Op;
 
@@ -15,20 +15,20 @@ struct Node {
     line: u64,
 }
 
-/// The list of starts and ends. An operation's rank is its position among the acknowledged operations in the order of
+/// List of starts and ends. An operation's rank is its index among the acknowledged operations, in the order of
 /// invocations.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// List nodes. The first is the head, the last is the tail.
+    /// List nodes. The first node is the head, and the last node is the tail.
     nodes: Vec<Node>,
-    /// Nodes of the start and the end of each operation, by rank.
+    /// Indices of the start node and the end node of each operation, by rank.
     places: Vec<(usize, usize)>,
 }
 
 const HEAD: usize = 0;
 
 impl Window {
-    /// Returns the list of the starts and ends of these operations, which are in the order of invocations.
+    /// Returns the list for these operations, which must be in the order of invocations.
     pub(super) fn of(done: &[Op<'_>]) -> Window {
         let mut events = Vec::with_capacity(done.len() * 2);
         for (rank, op) in done.iter().enumerate() {
@@ -49,8 +49,8 @@ impl Window {
         Window { nodes, places }
     }
 
-    /// Returns the candidates for the next place: the operations that started before the first end of a remaining
-    /// operation. `None` if no operation remains.
+    /// Returns the candidates for the next place in the order: the operations that started before any remaining
+    /// operation ended. Returns `None` if no operation remains.
     pub(super) fn next(&self) -> Option<Next> {
         let mut started = Vec::new();
         let mut node = self.nodes.get(self.nodes.first()?.next)?;
@@ -103,9 +103,9 @@ impl Window {
 /// Candidates for the next place in the order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Next {
-    /// Ranks of the candidates, in the order of invocations. At least one.
+    /// Ranks of the candidates, in the order of invocations. There is at least one.
     pub(super) started: Vec<usize>,
-    /// Line of the first end.
+    /// Line of the first end of a remaining operation.
     pub(super) first_end: u64,
     /// Rank of the operation that ends first.
     pub(super) ends: usize,

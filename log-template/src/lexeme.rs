@@ -1,7 +1,7 @@
 //! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
 //!
-//! Each of these parts contains a digit, except for web addresses. A template has neither digits nor web addresses, so
-//! it has no varying parts itself.
+//! Each varying part except web addresses contains a digit. A template has neither digits nor web addresses, so a
+//! template has no varying parts.
 
 use super::{at, digits, is_word, run, timestamp};
 
@@ -13,17 +13,18 @@ const SIZES: [&[u8]; 17] = [
     b"B", b"b", b"K", b"k", b"KB", b"kB", b"kb", b"KiB", b"M", b"MB", b"MiB", b"G", b"GB", b"GiB", b"T",
     b"TB", b"TiB",
 ];
-/// Minimum length of a word of hexadecimal digits that counts as an id.
+/// Minimum length of a word of hexadecimal digits that is taken for an id, in bytes.
 const ID_BYTES_MIN: usize = 5;
-/// Minimum number of separate runs of digits that make a word an id.
+/// Minimum number of separate runs of digits in a word that is taken for an id.
 const ID_RUNS_MIN: usize = 3;
 /// Maximum length of an IPv6 address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 39;
-/// Maximum number of dot-separated groups of a number, and of parts of a duration. A candidate that turns out to be
-/// neither is scanned again from its second group on, which would take quadratic time without a bound.
+/// Maximum number of dot-separated groups in a number, and of parts in a duration. A candidate that turns out to be
+/// neither is scanned again from its second group on. Without a bound, this would take quadratic time.
 const GROUPS_MAX: usize = 8;
 
-/// Returns the length and the mark of the varying part at the start of `bytes`, which start a word.
+/// Returns the length and the mark of the varying part at the start of `bytes`, if there is one. `bytes` must start a
+/// word.
 pub(super) fn lexeme(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if at(bytes, 0).is_ascii_digit()
         && let Some(length) = timestamp::stamp(bytes)
@@ -42,7 +43,7 @@ fn has_digit(bytes: &[u8]) -> bool {
     bytes.iter().any(u8::is_ascii_digit)
 }
 
-/// Parses a UUID: eight, four, four, four and twelve hexadecimal digits.
+/// Returns the length of a UUID: 8, 4, 4, 4 and 12 hexadecimal digits.
 fn uuid(bytes: &[u8]) -> Option<usize> {
     let text = bytes.get(..36)?;
     let fits = text.iter().enumerate().all(|(index, byte)| match index {
@@ -52,11 +53,11 @@ fn uuid(bytes: &[u8]) -> Option<usize> {
     (fits && has_digit(text) && !is_word(at(bytes, 36))).then_some(36)
 }
 
-/// Parses an IPv6 address or a MAC address.
+/// Returns the length of an IPv6 address or a MAC address.
 pub(super) fn colon_address(bytes: &[u8]) -> Option<usize> {
     let near = bytes.get(..ADDRESS_BYTES_MAX + 2).unwrap_or(bytes);
     let length = run(near, 0, |byte| byte.is_ascii_hexdigit() || byte == b':');
-    // A colon at the end belongs to the sentence, unless it is the second of two.
+    // A single colon at the end belongs to the sentence, but two colons belong to the address.
     let length = match bytes.get(..length)? {
         [.., b':', b':'] => length,
         [.., b':'] => length - 1,
@@ -74,7 +75,7 @@ pub(super) fn colon_address(bytes: &[u8]) -> Option<usize> {
     (card || address && (in_full || shortened == 1 && groups.len() <= 8)).then_some(length)
 }
 
-/// Parses an IPv4 address, a duration, a size, or a plain number.
+/// Returns the length and the mark of an IPv4 address, a duration, a size, or a plain number.
 fn number(bytes: &[u8]) -> Option<(usize, &'static str)> {
     let mut end = digits(bytes, 0);
     if end == 0 {
@@ -108,7 +109,7 @@ fn number(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if SIZES.contains(&name) && !is_word(at(bytes, end + length)) {
         return Some((end + length, "<n>"));
     }
-    // `1m3.5s` is one duration.
+    // For example, `1m3.5s` is a single duration.
     for _ in 0..GROUPS_MAX {
         let (length, name) = unit(end);
         if !DURATIONS.contains(&name) {
@@ -127,7 +128,7 @@ fn number(bytes: &[u8]) -> Option<(usize, &'static str)> {
     None
 }
 
-/// Parses an id: `0x…`, a long word of hexadecimal digits, or a word with several runs of digits.
+/// Returns the length of an id: `0x…`, a long word of hexadecimal digits, or a word with several runs of digits.
 fn id(bytes: &[u8]) -> Option<usize> {
     let length = run(bytes, 0, |byte| byte.is_ascii() && is_word(byte));
     let word = bytes.get(..length).filter(|word| has_digit(word))?;
@@ -137,7 +138,7 @@ fn id(bytes: &[u8]) -> Option<usize> {
     (prefixed || long || runs >= ID_RUNS_MIN).then_some(length)
 }
 
-/// Parses a web address: `http://…`.
+/// Returns the length of a web address such as `http://…`.
 fn page(bytes: &[u8]) -> Option<usize> {
     let scheme = run(bytes, 0, |byte| byte.is_ascii_alphabetic());
     if scheme == 0
@@ -146,7 +147,7 @@ fn page(bytes: &[u8]) -> Option<usize> {
     {
         return None;
     }
-    // A backslash ends the address: it may escape a quote in a string, and must not disappear.
+    // A backslash ends the address, because it may escape a quote in a string and must be kept.
     let in_page = |byte: u8| byte.is_ascii_graphic() && !b"<>\"'()[]{},\\".contains(&byte);
     Some(scheme + 3 + run(bytes, scheme + 3, in_page))
 }

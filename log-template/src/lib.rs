@@ -1,16 +1,19 @@
-//! Log lines reduced to templates: the constant text of a line, without times, places and quantities.
+//! Log lines reduced to templates. A template is the constant text of a line, without times, addresses and numbers.
 //!
-//! - `prefix`: timestamps, process ids and levels at the start of a line; `record`: lines that are JSON or logfmt
-//! - `mask`: replaces the varying parts of a line; `lexeme`: recognises them; `timestamp`: times
+//! - `prefix`: timestamps, process ids and levels at the start of a line
+//! - `record`: lines in JSON or logfmt
+//! - `mask`: replaces the varying parts of a line
+//! - `lexeme`: recognises varying parts
+//! - `timestamp`: recognises times
 //!
-//! Not here: the bound on distinct templates (`explorer/src/coverage/vocabulary.rs`).
+//! Not here: the bound on the number of distinct templates (`explorer/src/coverage/vocabulary.rs`).
 //!
 //! **Invariants.**
-//! - [`template`] is a function of the text alone, takes time linear in it, and never fails.
-//! - The template of a template is itself. Three facts guarantee it: no template has a digit, a quoted string, a
-//!   control character or two spaces in a row; masks replace text and never delete it, so no two parts become
-//!   neighbours that were not neighbours before; and every prefix has a digit in it, except for levels, which are
-//!   written back in one form.
+//! - [`template`] is a function of the text alone, takes time linear in the text's length, and never fails.
+//! - The template of a template is the template itself. Three facts guarantee this. First, a template has no digits,
+//!   quoted strings, control characters or double spaces. Second, a mask replaces text and never deletes it, so no two
+//!   parts become neighbours. Third, every prefix has a digit, except levels, which the template has in a standard
+//!   form.
 
 mod lexeme;
 mod mask;
@@ -20,7 +23,7 @@ mod timestamp;
 
 use prefix::Severity;
 
-/// Maximum number of bytes of a line that are read; the rest is ignored.
+/// Maximum number of bytes that are read of a line. The rest of the line is ignored.
 pub const TEMPLATE_LINE_BYTES_MAX: usize = 16 << 10;
 /// Maximum length of a template, in bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 160;
@@ -28,14 +31,14 @@ pub const TEMPLATE_BYTES_MAX: usize = 160;
 /// Mark at the end of a template that was cut.
 const CUT: char = '…';
 
-/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` for varying parts. A
-/// level of warning or worse is kept, as `warn: `, `error: ` or `fatal: `.
+/// Returns the template of a line, with `<n>`, `<id>`, `<addr>`, `<str>`, `<path>` and `<time>` in place of varying
+/// parts. A level of warning or worse becomes `warn: `, `error: ` or `fatal: ` at the start.
 #[must_use]
 pub fn template(line: &str) -> String {
     let mut text = clean(&line[..line.floor_char_boundary(TEMPLATE_LINE_BYTES_MAX)]);
     let mut severity = Severity::Plain;
-    // A record's message can have a prefix, or be a record itself. Each is shorter than the text around it, so the
-    // loop ends.
+    // The message of a record can have a prefix, or be another record. Each message is shorter than the record around
+    // it, so the loop ends.
     let rest = loop {
         let stripped = prefix::strip(&text);
         severity = severity.max(stripped.severity);
@@ -57,7 +60,7 @@ pub fn template(line: &str) -> String {
     out
 }
 
-/// Returns a line without colours, with one space for each run of spaces and control characters, and none at its ends.
+/// Removes colours from a line, turns each run of spaces and control characters into one space, and trims both ends.
 fn clean(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
@@ -79,22 +82,22 @@ fn clean(line: &str) -> String {
     out
 }
 
-/// Returns the byte at `index`, or 0 beyond the end. No cleaned text has a 0 byte.
+/// Returns the byte at `index`, or 0 beyond the end. A cleaned text contains no 0 byte.
 fn at(bytes: &[u8], index: usize) -> u8 {
     bytes.get(index).copied().unwrap_or(0)
 }
 
-/// Returns the number of consecutive bytes from `from` on that satisfy `is`.
+/// Returns the number of consecutive bytes, starting at `from`, that satisfy `is`.
 fn run(bytes: &[u8], from: usize, is: impl Fn(u8) -> bool) -> usize {
     bytes.get(from..).unwrap_or_default().iter().take_while(|byte| is(**byte)).count()
 }
 
-/// Returns the number of consecutive digits from `from` on.
+/// Returns the number of consecutive digits, starting at `from`.
 fn digits(bytes: &[u8], from: usize) -> usize {
     run(bytes, from, |byte| byte.is_ascii_digit())
 }
 
-/// True if a byte belongs to a word. Bytes that are not ASCII do, including those of the mark [`CUT`].
+/// True if a byte belongs to a word. All bytes beyond ASCII do, including those of the mark [`CUT`].
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }

@@ -1,17 +1,17 @@
-//! Replaces the varying parts of a line by marks for their kinds.
+//! Replacement of the varying parts of a line with marks.
 
 use super::lexeme::{colon_address, lexeme};
 use super::{at, is_word, run};
 
-/// Marks for varying parts. Marks that are already in a text are kept. Callers that know the nodes' names insert
-/// `<node>`.
+/// Marks of varying parts. A mark that is already in the text stays unchanged. Callers that know the names of nodes
+/// insert `<node>` before this module runs.
 const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", "<node>"];
 
-/// Appends a cleaned text with its varying parts masked.
+/// Appends a cleaned text to `out`, with marks in place of its varying parts.
 pub(super) fn mask(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut index = 0;
-    // After a quote without an end, no further quote of its kind is tried. Otherwise a line of quotes would take
+    // After an unterminated quote, no further quote of the same kind is tried. Otherwise a line of quotes would take
     // quadratic time.
     let (mut double, mut single) = (true, true);
     while let Some(rest) = text.get(index..) {
@@ -32,7 +32,7 @@ pub(super) fn mask(text: &str, out: &mut String) {
             '/' if !joined(before) => {
                 let (length, is_path) = path(rest.as_bytes());
                 if !is_path {
-                    // The candidate is copied unchanged, and not tried again at each of its slashes.
+                    // Copy the whole candidate unchanged, so that it is not tried again at each of its slashes.
                     out.push_str(rest.get(..length).unwrap_or_default());
                     index += length;
                     continue;
@@ -57,13 +57,13 @@ pub(super) fn mask(text: &str, out: &mut String) {
     }
 }
 
-/// True if the next character continues the word that this byte belongs to. The byte `>` may end a mark that replaces a
+/// True if the next character continues the word that this byte belongs to. The byte `>` may end a mark that replaced a
 /// word.
 fn joined(byte: u8) -> bool {
     is_word(byte) || byte == b'>'
 }
 
-/// Appends a word with `<n>` for each run of digits.
+/// Appends a word with `<n>` in place of each run of digits.
 fn word(word: &str, out: &mut String) {
     let mut in_number = false;
     for c in word.chars() {
@@ -76,7 +76,7 @@ fn word(word: &str, out: &mut String) {
     }
 }
 
-/// Returns the length of a string in double quotes. A backslash escapes the next byte.
+/// Returns the length of a string in double quotes. A backslash in the string escapes the next byte.
 fn double_quoted(bytes: &[u8]) -> Option<usize> {
     let mut index = 1;
     while let Some(byte) = bytes.get(index) {
@@ -89,8 +89,8 @@ fn double_quoted(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe and does not end
-/// it.
+/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe, and does not end
+/// the string.
 fn single_quoted(bytes: &[u8]) -> Option<usize> {
     let ends = |index: usize| {
         let after = at(bytes, index + 1);
@@ -99,7 +99,8 @@ fn single_quoted(bytes: &[u8]) -> Option<usize> {
     (1..bytes.len()).find(|index| ends(*index)).map(|index| index + 1)
 }
 
-/// Returns the length of a candidate for an absolute path, and whether it is one: it must have a letter or digit.
+/// Returns the length of a candidate for an absolute path, and true if it is a path. A path has at least one letter or
+/// digit.
 fn path(bytes: &[u8]) -> (usize, bool) {
     let in_path = |byte: u8| is_word(byte) && byte.is_ascii() || b"/.-+@~%".contains(&byte);
     let length = run(bytes, 0, in_path);

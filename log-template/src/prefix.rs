@@ -1,8 +1,8 @@
-//! Prefixes that logging libraries put before a message: times, process ids, levels, tags.
+//! Prefixes that logging libraries print before a message: times, process ids, levels, tags.
 
 use super::{at, digits, run, timestamp};
 
-/// Maximum length of a tag, in bytes. A tag is the program's name before its process id.
+/// Maximum length of a tag, in bytes. A tag is the name of a program, usually followed by its process id.
 const TAG_BYTES_MAX: usize = 64;
 
 /// Severity of a line. All levels below a warning are `Plain`.
@@ -15,7 +15,7 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    /// Returns the text that starts the template.
+    /// Returns the text with which the template starts.
     pub(super) fn label(self) -> &'static str {
         match self {
             Severity::Plain => "",
@@ -36,7 +36,7 @@ impl Severity {
         })
     }
 
-    /// Returns the level that a letter stands for, as in etcd's and klog's lines.
+    /// Returns the level that a letter stands for in lines of etcd and klog.
     fn of_letter(letter: u8) -> Option<Severity> {
         Some(match letter {
             b'D' | b'I' | b'N' => Severity::Plain,
@@ -48,13 +48,13 @@ impl Severity {
     }
 }
 
-/// A line without its prefixes.
+/// Line without its prefixes.
 pub(super) struct Stripped<'t> {
     pub(super) severity: Severity,
     pub(super) rest: &'t str,
 }
 
-/// Removes all prefixes.
+/// Removes all prefixes from a line.
 pub(super) fn strip(text: &str) -> Stripped<'_> {
     let mut stripped = Stripped { severity: Severity::Plain, rest: text };
     let mut stamped = false;
@@ -62,14 +62,14 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
         let Some(rest) = stripped.rest.get(length..) else { break };
         stripped.rest = rest.trim_start();
         stripped.severity = stripped.severity.max(severity.unwrap_or(Severity::Plain));
-        // A level does not count as a time, so a letter or sign after it is not taken for another level.
+        // A level is not a time. After a level, a letter or sign must therefore not be taken for another level.
         stamped |= severity.is_none();
     }
     stripped
 }
 
-/// Returns the length of one prefix, and its level if it is a level. Some short levels look like words, and are
-/// recognised only after a time (`stamped`).
+/// Returns the length of the first prefix, and its severity if the prefix is a level. Some short levels look like
+/// words. They are recognised only after another prefix such as a time (`stamped`).
 fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let unlevelled = |length| (length, None);
@@ -94,7 +94,7 @@ fn one(text: &str, stamped: bool) -> Option<(usize, Option<Severity>)> {
         .or_else(|| level_colon(text))
 }
 
-/// Parses the role and process id of Redis: `12:M `.
+/// Returns the length of Redis's process id and role, e.g. `12:M `.
 fn redis_role(bytes: &[u8]) -> Option<usize> {
     let pid = digits(bytes, 0);
     let fits = at(bytes, pid) == b':'
@@ -103,7 +103,7 @@ fn redis_role(bytes: &[u8]) -> Option<usize> {
     fits.then_some(pid + 3)
 }
 
-/// Parses `[123]`, or the kernel's `[   12.345678]` and `[ T1]`.
+/// Returns the length of `[123]`, or of the kernel's `[   12.345678]` and `[ T1]`.
 fn bracket_number(bytes: &[u8]) -> Option<usize> {
     let mut index = 1 + run(bytes, 1, |byte| byte == b' ');
     if matches!(at(bytes, index), b'T' | b'C') {
@@ -117,14 +117,14 @@ fn bracket_number(bytes: &[u8]) -> Option<usize> {
     (whole > 0 && at(bytes, index) == b']').then_some(index + 1)
 }
 
-/// Parses `[warning]`.
+/// Returns the length and severity of a level in brackets, e.g. `[warning]`.
 fn bracket_level(text: &str) -> Option<(usize, Option<Severity>)> {
     let letters = run(text.as_bytes(), 1, |byte| byte.is_ascii_alphabetic());
     let severity = Severity::of(text.get(1..=letters)?)?;
     (at(text.as_bytes(), letters + 1) == b']').then_some((letters + 2, Some(severity)))
 }
 
-/// Parses `Jan  1 00:00:00 host tag[12]:`.
+/// Returns the length of a syslog prefix: `Jan  1 00:00:00 host tag[12]:`.
 fn syslog(bytes: &[u8]) -> Option<usize> {
     let time = timestamp::month_first(bytes)?;
     if at(bytes, time) != b' ' {
@@ -135,7 +135,7 @@ fn syslog(bytes: &[u8]) -> Option<usize> {
     Some(tagged.unwrap_or(time))
 }
 
-/// Returns the end of `name[12]:`, or of `name:` if `numbered` is false.
+/// Returns the end of the tag `name[12]:`. If `numbered` is false, the tag may also be `name:`.
 fn tag(bytes: &[u8], from: usize, numbered: bool) -> Option<usize> {
     let in_tag = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./()@".contains(&byte);
     let name = run(bytes.get(..from + TAG_BYTES_MAX).unwrap_or(bytes), from, in_tag);
@@ -155,7 +155,7 @@ fn tag(bytes: &[u8], from: usize, numbered: bool) -> Option<usize> {
     (at(bytes, end) == b':').then_some(end + 1)
 }
 
-/// Parses `I0102 15:04:05.000000   12 file.go:34]`.
+/// Returns the length and severity of a klog prefix: `I0102 15:04:05.000000   12 file.go:34]`.
 fn klog(bytes: &[u8]) -> Option<(usize, Option<Severity>)> {
     let severity = Severity::of_letter(at(bytes, 0))?;
     if digits(bytes, 1) != 4 || at(bytes, 5) != b' ' {
@@ -166,7 +166,7 @@ fn klog(bytes: &[u8]) -> Option<(usize, Option<Severity>)> {
     (at(bytes, clock + place) == b']').then_some((clock + place + 1, Some(severity)))
 }
 
-/// Parses a level after a time: `* ` of Redis, `I | ` of etcd, `WARN ` of many programs.
+/// Returns the length and severity of a level after a time: `* ` of Redis, `I | ` of etcd, or `WARN ` of many programs.
 fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     if at(bytes, 1) == b' ' {
@@ -184,8 +184,8 @@ fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
     matches!(at(bytes, letters), b' ' | 0).then_some((letters, Some(severity)))
 }
 
-/// Parses `ERROR:`. A scheme, a module path, or a word before a path (whose mark starts with `<`) is not a
-/// level.
+/// Returns the length and severity of a level such as `ERROR:`. The word is not a level if it is a URL scheme, part of
+/// a module path, or followed by a mark.
 fn level_colon(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let letters = run(bytes, 0, |byte| byte.is_ascii_alphabetic());

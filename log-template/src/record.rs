@@ -1,13 +1,13 @@
-//! Lines that are records with a message: JSON and logfmt.
+//! Lines that are records with a message, in JSON or logfmt.
 
 use serde_json::Value;
 
 use super::prefix::Severity;
 use super::{at, run};
 
-/// Keys of a record's message. The first key that is present counts.
+/// Keys of a record's message. The first key in the record is used.
 const MESSAGE: [&str; 2] = ["msg", "message"];
-/// Keys of a record's level. The first key that is present counts.
+/// Keys of a record's level. The first key in the record is used.
 const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
 
 /// Returns a record's level and message.
@@ -25,10 +25,11 @@ fn json(text: &str) -> Option<(Severity, String)> {
     Some((severity, first(&MESSAGE)?.to_owned()))
 }
 
-/// Parses `time=… level=info msg="…"`, or a record that starts with its level, directly followed by the message.
+/// Parses a line like `time=… level=info msg="…"`. A record may also start with its level, if the message follows
+/// directly.
 ///
-/// The first value must have a digit, or be a level right before the message. Masks remove digits and cannot create
-/// neighbours, so no template looks like a record. Everything after the message is ignored.
+/// The first value must have a digit, or be a level directly before the message. A template has no digits, and masks
+/// create no new neighbours, so no template looks like a record. Everything after the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;

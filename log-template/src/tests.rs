@@ -1,4 +1,4 @@
-//! Templates of log lines of real programs, and of arbitrary lines.
+//! Tests with log lines of real programs, and with arbitrary lines.
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     ("ERROR:root:can't reach 10.0.0.1, that's all", "error: root:can't reach <addr>, that's all"),
     ("2026-01-01 00:00:00,123 WARNING retrying in 3s", "warn: retrying in <time>"),
-    // Go, its panics, klog, logfmt, others.
+    // Go, its panics, klog, logfmt, and other formats.
     (
         "2026/01/01 00:00:00 http: TLS handshake error from 10.0.0.7:51234: EOF",
         "http: TLS handshake error from <addr>: EOF",
@@ -191,7 +191,7 @@ fn real_lines_have_these_templates() {
     assert!(wrong.is_empty(), "found and expected: {wrong:#?}");
 }
 
-/// Lines that differ only in numbers have one template; lines that differ in words have two.
+/// Lines that differ only in numbers have the same template. Lines that differ in words have different templates.
 #[test]
 fn words_count_and_numbers_do_not() {
     let all: BTreeSet<String> = LINES.iter().map(|(line, _)| template(line)).collect();
@@ -212,8 +212,7 @@ fn long_lines_are_cut() {
     assert_eq!((template(&a).as_str(), template(&b).as_str()), ("", "b"));
 }
 
-/// On these lines a scanner without bounds would start again at each position. In quadratic time, the test would take
-/// hours.
+/// On these lines, a scanner without bounds would start again at each position. The test would then take hours.
 #[test]
 fn hostile_lines_take_linear_time() {
     let parts = [

@@ -5,7 +5,7 @@ use super::{at, digits, is_word};
 const MONTHS: [&[u8]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// Returns the length of the date, the time of day or both at the start of `bytes`.
+/// Returns the length of the date, the time of day, or both at the start of `bytes`.
 pub(super) fn stamp(bytes: &[u8]) -> Option<usize> {
     let date = date(bytes).or_else(|| written_date(bytes));
     let length = match date {
@@ -20,7 +20,7 @@ pub(super) fn stamp(bytes: &[u8]) -> Option<usize> {
     (!goes_on && !is_word(at(bytes, length))).then_some(length)
 }
 
-/// Returns the length of `Jan  1 00:00:00`.
+/// Returns the length of a time such as `Jan  1 00:00:00`.
 pub(super) fn month_first(bytes: &[u8]) -> Option<usize> {
     let month = bytes.get(..3)?;
     let day = digits(bytes, 4);
@@ -31,7 +31,7 @@ pub(super) fn month_first(bytes: &[u8]) -> Option<usize> {
     (at(bytes, clock_at - 1) == b' ').then_some(clock_at + clock(bytes, clock_at)?)
 }
 
-/// Parses `2026-01-01` or `2026/01/01`.
+/// Returns the length of `2026-01-01` or `2026/01/01`.
 fn date(bytes: &[u8]) -> Option<usize> {
     let separator = at(bytes, 4);
     let fits = digits(bytes, 0) == 4
@@ -42,7 +42,7 @@ fn date(bytes: &[u8]) -> Option<usize> {
     fits.then_some(10)
 }
 
-/// Parses `01 Jan 2026`.
+/// Returns the length of `01 Jan 2026`.
 fn written_date(bytes: &[u8]) -> Option<usize> {
     let fits = digits(bytes, 0) == 2
         && at(bytes, 2) == b' '
@@ -52,7 +52,7 @@ fn written_date(bytes: &[u8]) -> Option<usize> {
     fits.then_some(11)
 }
 
-/// Parses `00:00:00`, with an optional fraction and zone.
+/// Returns the length of `00:00:00`, with an optional fraction and zone.
 fn clock(bytes: &[u8], from: usize) -> Option<usize> {
     let pairs = [0, 3, 6].iter().all(|pair| digits(bytes, from + pair) == 2);
     if !pairs || at(bytes, from + 2) != b':' || at(bytes, from + 5) != b':' {
@@ -66,7 +66,7 @@ fn clock(bytes: &[u8], from: usize) -> Option<usize> {
     Some(length + zone(bytes, from + length))
 }
 
-/// Parses `Z`, `+0000`, `+00:00`, ` UTC` or ` GMT`.
+/// Returns the length of the zone `Z`, `+0000`, `+00:00`, ` UTC` or ` GMT`, or 0.
 fn zone(bytes: &[u8], from: usize) -> usize {
     let length = match at(bytes, from) {
         b'Z' => 1,
@@ -78,7 +78,7 @@ fn zone(bytes: &[u8], from: usize) -> usize {
     if is_word(at(bytes, from + length)) { 0 } else { length }
 }
 
-/// Parses `00:00`.
+/// Returns true if `00:00` starts at `from`.
 fn colon_offset(bytes: &[u8], from: usize) -> bool {
     digits(bytes, from) == 2 && at(bytes, from + 2) == b':' && digits(bytes, from + 3) == 2
 }

@@ -5,9 +5,9 @@ use everett_explorer::causality::{Causality, Code, Count, Jump, Step, StepKind, 
 use everett_input::text::printable;
 
 /// Maximum number of steps that are listed.
-const STEPS_SHOWN: usize = 12;
+const STEPS_SHOWN_MAX: usize = 12;
 /// Maximum number of functions that are listed.
-const CODE_SHOWN: usize = 8;
+const CODE_SHOWN_MAX: usize = 8;
 
 /// Returns the result in a sentence. That of a search that has not ended says so first.
 #[must_use]
@@ -72,7 +72,7 @@ pub fn lines(causality: &Causality) -> Vec<String> {
     if let Some(jump) = &causality.jump {
         lines.push(step(jump));
         let listed = |title: &str, steps: &[Step], lines: &mut Vec<String>| {
-            let from = steps.len().saturating_sub(STEPS_SHOWN);
+            let from = steps.len().saturating_sub(STEPS_SHOWN_MAX);
             lines.extend(
                 steps.get(from..).into_iter().flatten().map(|step| format!("  {title} {}", told(step))),
             );
@@ -81,7 +81,7 @@ pub fn lines(causality: &Causality) -> Vec<String> {
         listed("before", &jump.steps_before, &mut lines);
         listed("     >", &jump.steps, &mut lines);
         listed(" after", &jump.steps_after, &mut lines);
-        lines.extend(jump.code.iter().take(CODE_SHOWN).map(code));
+        lines.extend(jump.code.iter().take(CODE_SHOWN_MAX).map(code));
     }
     lines.push(match causality.vary {
         Vary::All => "Futures have random streams and faults of their own.".to_owned(),

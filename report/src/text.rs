@@ -8,11 +8,11 @@ use crate::data::{Causality, Data, Finding, State};
 use crate::scene::{Scene, lines_told};
 
 /// Maximum number of findings in the text.
-const FINDINGS_SHOWN: usize = 8;
+const FINDINGS_SHOWN_MAX: usize = 8;
 /// Maximum number of names in a list.
-const NAMES_SHOWN: usize = 6;
+const NAMES_SHOWN_MAX: usize = 6;
 /// Maximum length of a story, in characters.
-const STORY_CHARS: usize = 420;
+const STORY_CHARS_MAX: usize = 420;
 
 /// Returns the short report, a line each.
 #[must_use]
@@ -34,14 +34,14 @@ pub fn brief(data: &Data) -> Vec<String> {
     if !s.exact {
         lines.push(format!("INEXACT: the engine {} was not proved exact on its host", printable(&s.engine)));
     }
-    for finding in data.findings.iter().take(FINDINGS_SHOWN) {
+    for finding in data.findings.iter().take(FINDINGS_SHOWN_MAX) {
         lines.push(String::new());
         lines.extend(of_finding(finding));
     }
-    if data.findings.len() > FINDINGS_SHOWN {
-        lines.push(format!("and {} more findings", data.findings.len() - FINDINGS_SHOWN));
+    if data.findings.len() > FINDINGS_SHOWN_MAX {
+        lines.push(format!("and {} more findings", data.findings.len() - FINDINGS_SHOWN_MAX));
     }
-    for gone in data.gone.iter().take(NAMES_SHOWN) {
+    for gone in data.gone.iter().take(NAMES_SHOWN_MAX) {
         lines.push(format!(
             "{}, of an older run: {}: {}",
             gone.status.word(),
@@ -151,7 +151,7 @@ fn unseen(data: &Data) -> Vec<String> {
 }
 
 fn named(names: &[String]) -> String {
-    let shown = names.get(..NAMES_SHOWN).unwrap_or(names);
+    let shown = names.get(..NAMES_SHOWN_MAX).unwrap_or(names);
     let more = names.len() - shown.len();
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     shown.join(", ") + &more
@@ -159,5 +159,5 @@ fn named(names: &[String]) -> String {
 
 /// Returns a story on one line, shortened.
 fn cut(text: &str) -> String {
-    printable(&clip(text, STORY_CHARS))
+    printable(&clip(text, STORY_CHARS_MAX))
 }

@@ -12,7 +12,7 @@ use super::{confinement, paths, seal};
 const PACKAGES_MAX: usize = 1_000;
 /// Maximum length of the addition to the kernel's command line, in bytes. Everett's own part comes first, and x86
 /// allows 2048 bytes in all.
-const CMDLINE_BYTES_MAX: usize = 1_024;
+const EXTRA_CMDLINE_BYTES_MAX: usize = 1_024;
 
 /// Kernel and root file system of the nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -112,8 +112,10 @@ pub(super) fn read(table: Option<Table<'_>>) -> Result<ImageConfig, Error> {
         None => String::new(),
         Some(item) => {
             let text = item.str()?;
-            if text.len() > CMDLINE_BYTES_MAX || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-                return Err(item.error(format!("at most {CMDLINE_BYTES_MAX} printable ASCII characters")));
+            if text.len() > EXTRA_CMDLINE_BYTES_MAX || !text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+                return Err(
+                    item.error(format!("at most {EXTRA_CMDLINE_BYTES_MAX} printable ASCII characters"))
+                );
             }
             text.trim().to_owned()
         }

@@ -12,15 +12,15 @@ const SHORT_BRANCH_BYTES: u64 = 2;
 /// Program under construction. Its methods add one instruction each.
 #[derive(Default)]
 pub struct Assembler {
-    /// Instructions and data. A target is the address that a branch or a memory operand relative to `rip` has.
+    /// Instructions and data. A target is the address that a branch or an operand relative to `rip` refers to.
     items: Vec<(Instruction, Option<Target>)>,
-    /// Index of the item that each label is in front of, or None if the label is not set.
+    /// For each label, the index of the item that it precedes, or None if the label is not set.
     labels: Vec<Option<usize>>,
     /// Prefixes of the next instruction.
     prefixes: Instruction,
 }
 
-/// Address that an instruction has.
+/// Address that an instruction refers to.
 #[derive(Clone, Copy)]
 enum Target {
     Absolute(u64),
@@ -34,7 +34,7 @@ impl Assembler {
         Self::default()
     }
 
-    /// Returns a new label. [`Self::set_label`] defines its address.
+    /// Returns a new label. [`Self::set_label`] gives it an address.
     pub fn create_label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -44,7 +44,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If the label is set already.
+    /// If the label already has an address.
     pub fn set_label(&mut self, label: Label) -> Result<(), Error> {
         match self.labels[label.0].replace(self.items.len()) {
             None => Ok(()),
@@ -79,7 +79,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix comes before them.
+    /// If a prefix was added and no instruction follows it.
     pub fn db(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.check_no_prefix()?;
         for chunk in bytes.chunks(16) {
@@ -93,7 +93,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix comes before them.
+    /// If a prefix was added and no instruction follows it.
     pub fn dd(&mut self, values: &[u32]) -> Result<(), Error> {
         values.iter().try_for_each(|value| self.db(&value.to_le_bytes()))
     }
@@ -102,7 +102,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix comes before them.
+    /// If a prefix was added and no instruction follows it.
     pub fn dq(&mut self, values: &[u64]) -> Result<(), Error> {
         values.iter().try_for_each(|value| self.db(&value.to_le_bytes()))
     }
@@ -121,7 +121,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Returns the program's bytes. The first is at the address `ip`.
+    /// Returns the program's bytes. The address of the first byte is `ip`.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Assembler {
         for (instruction, _) in &mut self.items {
             instruction.set_code(instruction.code().as_near_branch());
         }
-        // A branch that becomes short can bring other targets into reach.
+        // A branch that becomes short can bring targets of other branches into reach.
         while self.shorten(ip)? {}
         let starts = self.starts(ip)?;
         let mut bytes = Vec::new();
@@ -142,7 +142,7 @@ impl Assembler {
         Ok(bytes)
     }
 
-    /// Makes those branches short whose targets are in reach. Returns false if there was none.
+    /// Makes branches short if their targets are in reach. Returns true if it changed a branch.
     fn shorten(&mut self, ip: u64) -> Result<bool, Error> {
         let starts = self.starts(ip)?;
         let mut is_changed = false;
@@ -150,7 +150,8 @@ impl Assembler {
             let short = instruction.code().as_short_branch();
             let Some(target) = target.filter(|_| short != instruction.code()) else { continue };
             let address = target.address(&self.labels, &starts)?;
-            // A target behind the branch will be some bytes nearer. `iced-x86` does not consider that either.
+            // If the target comes after the branch, the short branch brings it some bytes nearer. Like `iced-x86`, this
+            // code ignores that.
             let displacement = address.wrapping_sub(starts[at] + SHORT_BRANCH_BYTES) as i64;
             if i8::try_from(displacement).is_ok() {
                 instruction.set_code(short);
@@ -160,12 +161,12 @@ impl Assembler {
         Ok(is_changed)
     }
 
-    /// Returns the address of each item, and that of the program's end.
+    /// Returns the address of each item, and the address after the last item.
     fn starts(&self, ip: u64) -> Result<Vec<u64>, Error> {
         let mut starts = vec![ip];
         let mut end = ip;
         for (instruction, target) in &self.items {
-            // The length is the same for all addresses in reach.
+            // Every address within reach gives the same length.
             end += encode(instruction, end, target.map(|_| end))?.len() as u64;
             starts.push(end);
         }
@@ -193,7 +194,7 @@ impl Target {
     }
 }
 
-/// Returns the bytes of an instruction at `ip` whose target is `address`, if it has one.
+/// Returns the bytes of an instruction at `ip`. `address` is its target, if it has one.
 fn encode(instruction: &Instruction, ip: u64, address: Option<u64>) -> Result<Vec<u8>, Error> {
     let mut instruction = *instruction;
     match address {

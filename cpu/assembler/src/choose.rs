@@ -1,12 +1,12 @@
-//! The encoding of an instruction that fits its operands.
+//! The choice of an encoding for an instruction and its operands.
 //!
-//! Most mnemonics have several encodings, and the operands often fit more than one. The first of these rules that tells
-//! them apart decides:
-//! 1. The memory operand has the size of the encoding.
-//! 2. The encoding is for one register, such as `add rax, imm32` or `mov eax, moffs`.
-//! 3. The operand size is not 16 bits, so `push` of an immediate pushes 64.
-//! 4. It is the shortest, so an immediate has one byte if it fits.
-//! 5. It is the first in the order of opcodes, so `mov` between registers is 89, not 8B.
+//! Most mnemonics have several encodings, and the operands often fit more than one. The following rules compare the
+//! encodings that fit. The first rule that prefers one of them decides:
+//! 1. The size of the encoding's memory operand is the size that the program gives.
+//! 2. The encoding is for one register only, such as `add rax, imm32` or `mov eax, moffs`.
+//! 3. The operand size is not 16 bits. A `push` of an immediate therefore pushes 64 bits.
+//! 4. The encoding is the shortest. An immediate therefore has one byte if it fits into one byte.
+//! 5. The encoding is the first in the order of opcodes. A `mov` between registers is therefore 89 and not 8B.
 
 use std::sync::OnceLock;
 
@@ -28,8 +28,8 @@ fn encodings(mnemonic: Mnemonic) -> &'static [Code] {
     &table[mnemonic as usize]
 }
 
-/// Returns the instruction with the best encoding. Labels and branch targets count as address 0. `prefixes` is an
-/// instruction that has the prefixes and nothing else.
+/// Returns the instruction in its best encoding. Labels and branch targets are encoded as address 0. `prefixes` is an
+/// instruction that contains only the prefixes.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(crate) fn choose(
         let Some(instruction) = fill(code, operands, prefixes) else { continue };
         if let Ok(length) = encoder.encode(&instruction, 0) {
             let is_general = !code.op_code().op_kinds().iter().any(is_one_register);
-            // Of equal keys, the first wins.
+            // If keys are equal, `min_by_key` below returns the first.
             fits.push(((is_general, code.op_code().operand_size() == 16, length), instruction));
         }
     }
@@ -66,13 +66,14 @@ pub(crate) fn choose(
     best.map(|(_, instruction)| instruction).ok_or_else(|| fail("no encoding has these operands"))
 }
 
-/// True if an operand of this kind is always the same register, or memory that only the accumulator is loaded from.
+/// True for operands that only one register can be, and for absolute addresses, which only the accumulator uses.
 fn is_one_register(kind: &OpCodeOperandKind) -> bool {
     use OpCodeOperandKind::{al, ax, eax, mem_offs, rax};
     matches!(kind, al | ax | eax | rax | mem_offs)
 }
 
-/// Returns the instruction, or None if an operand cannot be one of the encoding. The encoder finds the other mistakes.
+/// Returns the instruction in this encoding, or None if an operand does not fit the encoding. The encoder finds all
+/// other mistakes.
 fn fill(code: Code, operands: &[Operand], prefixes: &Instruction) -> Option<Instruction> {
     let mut instruction = *prefixes;
     instruction.set_code(code);
@@ -113,7 +114,7 @@ fn fill(code: Code, operands: &[Operand], prefixes: &Instruction) -> Option<Inst
     Some(instruction)
 }
 
-/// Sets the operands of a string instruction, which are always the same. Returns false if it is none.
+/// Sets the operands of a string instruction, which are always the same. Returns false for other instructions.
 fn fill_string(instruction: &mut Instruction, kinds: &[OpCodeOperandKind]) -> bool {
     use OpCodeOperandKind as Kind;
     for (at, kind) in (0..).zip(kinds) {
@@ -138,19 +139,19 @@ fn fill_string(instruction: &mut Instruction, kinds: &[OpCodeOperandKind]) -> bo
     kinds.iter().any(|kind| matches!(kind, Kind::es_rDI | Kind::seg_rSI))
 }
 
-/// Sets the parts of the memory operand.
+/// Sets the memory operand of an instruction.
 fn fill_memory(instruction: &mut Instruction, memory: MemoryOperand) {
     let has_register = [memory.base, memory.index] != [iced_x86::Register::None; 2];
     instruction.set_memory_base(memory.base);
     instruction.set_memory_index(memory.index);
     instruction.set_memory_index_scale(memory.scale);
     instruction.set_memory_displacement64(memory.displacement as u64);
-    // With a register, 1 stands for the shortest displacement that fits.
+    // If there is a register, a size of 1 lets the encoder choose the shortest displacement.
     instruction.set_memory_displ_size(if has_register { u32::from(memory.displacement != 0) } else { 8 });
     instruction.set_segment_prefix(memory.segment);
 }
 
-/// Returns the kind of an immediate that the encoding has as this operand, or None if `value` does not fit.
+/// Returns the kind of an immediate operand, or None if `value` does not fit the encoding.
 fn immediate(kind: OpCodeOperandKind, value: i64, is_second: bool) -> Option<OpKind> {
     use OpCodeOperandKind as Kind;
     let byte = -0x80..=0x7f;
@@ -163,7 +164,7 @@ fn immediate(kind: OpCodeOperandKind, value: i64, is_second: bool) -> Option<OpK
         Kind::imm32sex64 => (i32::MIN.into()..=i32::MAX.into(), OpKind::Immediate32to64),
         Kind::imm8sex16 => (byte, OpKind::Immediate8to16),
         Kind::imm8sex64 => (byte, OpKind::Immediate8to64),
-        // Of 32 bits, signed or not.
+        // A value of 32 bits, signed or unsigned.
         Kind::imm8sex32 => return byte.contains(&(value as i32).into()).then_some(OpKind::Immediate8to32),
         _ => return None,
     };

@@ -1,8 +1,8 @@
-//! Mistakes in programs.
+//! Error of the assembler.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Mistake in the program: an instruction with operands that it does not have, or an address out of its reach.
+/// Mistake in the program, such as an instruction with operands that it cannot have, or an address out of reach.
 #[derive(Debug)]
 pub struct Error(pub(crate) String);
 

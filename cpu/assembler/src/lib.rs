@@ -1,4 +1,4 @@
-//! An assembler of 64-bit code: the guest programs of tests and benches are written with it.
+//! An assembler of 64-bit code. Tests and benches write guest programs with it.
 //!
 //! ```
 //! use everett_assembler::*;
@@ -20,13 +20,15 @@
 //!
 //! - `operand`: registers, memory operands, immediates and labels
 //! - `mnemonics`: one method per instruction
-//! - `choose`: finds the encoding of an instruction that fits the operands
-//! - `assembler`: prefixes, data, the addresses of labels, and the sizes of branches; `error`: mistakes in programs
+//! - `choose`: choice of an encoding that fits the operands
+//! - `assembler`: prefixes, data, the addresses of labels, and the sizes of branches
+//! - `error`: mistakes in programs
 //!
-//! The encoder of `iced-x86` makes the bytes, and rejects operands that an encoding does not have. Its own assembler,
-//! the feature `code_asm`, has a function for each combination of operands. These are nearly 150,000 lines to compile.
+//! The encoder of `iced-x86` produces the bytes, and rejects operands that an encoding cannot have. The crate does not
+//! use the assembler of `iced-x86`, its feature `code_asm`: that has a function for each combination of operands,
+//! nearly 150,000 lines to compile.
 //!
-//! **Invariant.** The bytes are those that `code_asm` would give: golden trails of tests depend on them.
+//! **Invariant.** The bytes are those that `code_asm` would produce, because golden trails of tests depend on them.
 
 mod assembler;
 mod choose;

@@ -6,7 +6,8 @@ use crate::assembler::Assembler;
 use crate::error::Error;
 use crate::operand::Operand;
 
-/// Makes a method: its name, the instruction's mnemonic, and the names of its operands.
+/// Defines a method that adds an instruction. The arguments are the method's name, the mnemonic and the operands'
+/// names.
 macro_rules! method {
     ($name:ident $mnemonic:ident [$($operand:ident)*]) => {
         #[doc = concat!("Adds the instruction `", stringify!($mnemonic), "`.")]
@@ -20,7 +21,7 @@ macro_rules! method {
     };
 }
 
-/// Makes the methods of the lists, each of which begins with the names of the operands.
+/// Defines the methods of several lists. Each list begins with the names of the operands.
 macro_rules! methods {
     ($($operands:tt: $($name:ident $mnemonic:ident)*;)*) => {
         impl Assembler {

@@ -6,7 +6,7 @@ use std::ops::{Add, Mul, Sub};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register(pub(crate) iced_x86::Register);
 
-/// Address in the code, which [`Assembler::set_label`](crate::Assembler::set_label) defines.
+/// Address in the code, set by [`Assembler::set_label`](crate::Assembler::set_label).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(pub(crate) usize);
 
@@ -15,12 +15,12 @@ pub struct Label(pub(crate) usize);
 pub struct MemoryOperand {
     pub(crate) base: iced_x86::Register,
     pub(crate) index: iced_x86::Register,
-    /// 1, 2, 4 or 8.
+    /// Factor of the index: 1, 2, 4 or 8.
     pub(crate) scale: u32,
     pub(crate) displacement: i64,
     /// Segment override.
     pub(crate) segment: iced_x86::Register,
-    /// The address, relative to `rip`. There are no registers and no displacement then.
+    /// Label that the operand refers to, relative to `rip`. The operand then has no registers and no displacement.
     pub(crate) label: Option<Label>,
     /// Size in bytes. It is 0 if the other operands or the instruction determine it.
     pub(crate) size: usize,
@@ -35,9 +35,9 @@ pub enum Operand {
     Memory(MemoryOperand),
     /// Immediate of up to 32 bits.
     Immediate(i64),
-    /// Immediate of 64 bits, or the absolute address that a branch goes to.
+    /// Immediate of 64 bits, or the absolute address of a branch target.
     Wide(u64),
-    /// Label that a branch goes to.
+    /// Label as the target of a branch.
     Label(Label),
 }
 
@@ -60,7 +60,7 @@ impl MemoryOperand {
     }
 }
 
-/// Makes a function for each size of memory operands.
+/// Defines one function for each size of a memory operand.
 macro_rules! sizes {
     ($($name:ident $size:literal)*) => { $(
         #[doc = concat!("Returns a memory operand of ", $size, " bytes.")]
@@ -71,12 +71,12 @@ macro_rules! sizes {
 }
 sizes!(byte_ptr 1 word_ptr 2 dword_ptr 4 fword_ptr 6 qword_ptr 8 tbyte_ptr 10 xmmword_ptr 16);
 
-/// Returns a memory operand whose size the other operands or the instruction determine.
+/// Returns a memory operand without a size. The other operands or the instruction must determine the size.
 pub fn ptr(address: impl Into<MemoryOperand>) -> MemoryOperand {
     address.into()
 }
 
-/// Makes conversions from each type of the list.
+/// Defines conversions from each source type to the target type.
 macro_rules! conversions {
     ($target:ty: $($source:ty, $value:ident => $result:expr;)*) => { $(
         impl From<$source> for $target {
@@ -106,7 +106,7 @@ conversions! { Operand:
 
 impl<T: Into<MemoryOperand>> Add<T> for MemoryOperand {
     type Output = Self;
-    /// Adds displacements. A register that `other` has becomes the base, or the index if there is a base.
+    /// Adds the displacements. A register of `other` becomes the base, or the index if there is already a base.
     fn add(mut self, other: T) -> Self {
         let other = other.into();
         if other.index != iced_x86::Register::None {
@@ -150,11 +150,11 @@ impl Mul<u32> for Register {
     }
 }
 
-/// The registers.
+/// Constants for the registers.
 pub(crate) mod registers {
     use super::Register;
 
-    /// Makes a constant for each register.
+    /// Defines a constant for each register.
     macro_rules! registers {
         ($($name:ident $register:ident)*) => { $(
             #[doc = concat!("Register `", stringify!($name), "`.")]

@@ -1,4 +1,4 @@
-//! The bytes of instructions, as `code_asm` of `iced-x86` 1.22 gives them.
+//! Tests of the assembler: instructions and programs must have the bytes that `code_asm` of `iced-x86` 1.22 gives.
 
 use everett_assembler::*;
 use iced_x86::{Decoder, DecoderOptions};
@@ -7,7 +7,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks the bytes of each instruction, and that they are one instruction.
+/// Checks the bytes of each line, and that they decode to one instruction.
 macro_rules! check {
     ($($bytes:literal $($call:ident($($operand:expr),*)).+;)*) => { $(
         let mut a = Assembler::new();
@@ -209,7 +209,7 @@ fn instructions_have_the_expected_bytes() {
     }
 }
 
-/// Returns the bytes of a program at 0x1000 that has two labels.
+/// Returns the bytes of a program at 0x1000. `write` gets two new labels.
 fn program(write: fn(&mut Assembler, Label, Label) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
     let mut a = Assembler::new();
     let (end, top) = (a.create_label(), a.create_label());
@@ -318,7 +318,7 @@ fn branches_are_short_where_their_targets_are_in_reach() {
     }
 }
 
-/// Replaces `[N]` by the bytes of N `nop`.
+/// Replaces `[N]` by the bytes of N `nop` instructions.
 fn nops(bytes: &str) -> String {
     match bytes.split_once('[').and_then(|(start, rest)| Some((start, rest.split_once(']')?))) {
         Some((start, (count, end))) => {

@@ -2,34 +2,34 @@
 
 use crate::zeroed::Zeroed;
 
-/// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Only a guest
-/// that keeps generating code has more.
+/// Maximum number of edges recorded between two calls of [`Cpu::forget_edges`](crate::Cpu::forget_edges). Further new
+/// edges are not recorded. Only a guest that keeps generating new code reaches this number.
 pub const EDGES_MAX: usize = 1 << 19;
-/// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of them are free.
+/// Index mask of the edge table. The table has twice [`EDGES_MAX`] entries, so at least half of the entries stay free.
 pub(crate) const TABLE_MASK: usize = 2 * EDGES_MAX - 1;
 /// Binary logarithm of the size of a table entry in bytes.
 pub(crate) const TABLE_SHIFT: u8 = 3;
-/// Left rotation of the source in an edge's [`number`], in bits.
+/// Number of bits by which [`number`] rotates an edge's source to the left.
 pub(crate) const NUMBER_ROTATION: u8 = 13;
-/// Mask of the bits of a place that hold the offset in the page.
+/// Mask of the bits of a [`CodeLocation`] that hold the offset in the page.
 pub(crate) const OFFSET: u64 = 0xfff;
 
-/// Identity of an instruction: 52 bits of a digest of its page's contents, and its offset in the page.
+/// Identity of a guest instruction: 52 bits of a digest of its page's contents, and its offset in that page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeLocation(u64);
 
 impl CodeLocation {
-    /// Returns the name of the page ([`page_name`]).
+    /// Returns the page's name, as computed by [`page_name`].
     #[must_use]
     pub fn page(self) -> u64 {
         self.0 >> 12
     }
-    /// Returns the offset in the page, in bytes.
+    /// Returns the instruction's offset in its page, in bytes.
     #[must_use]
     pub fn offset(self) -> u16 {
         (self.0 & OFFSET) as u16
     }
-    /// Returns the place as one word: the page's name in bits 12 to 63, the offset in bits 0 to 11.
+    /// Returns the location as one word: the page's name in bits 12 to 63, the offset in bits 0 to 11.
     #[must_use]
     pub fn word(self) -> u64 {
         self.0
@@ -43,20 +43,21 @@ pub fn page_name(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| digest.as_bytes()[i])) >> 12
 }
 
-/// A branch edge, recorded when it was first executed.
+/// A branch edge: a near branch and the instruction that was executed after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
-    /// The branch.
+    /// Location of the branch.
     pub from: CodeLocation,
-    /// The instruction that was executed next. If the branch was not taken, it is the instruction after the branch.
+    /// Location of the next executed instruction. If the branch was not taken, this instruction directly follows the
+    /// branch.
     pub to: CodeLocation,
     /// Linear address of `to`.
     pub address: u64,
-    /// True if executed at CPL 3.
+    /// True if the next instruction was executed at CPL 3.
     pub user: bool,
 }
 
-/// The edges recorded so far.
+/// The branch edges that one CPU has recorded.
 #[derive(Debug)]
 pub(crate) struct Edges {
     /// Hash table of edge numbers with linear probing from [`first_slot`]. 0 is an empty entry.
@@ -67,15 +68,14 @@ pub(crate) struct Edges {
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
 
-/// Returns the number that identifies an edge. Two edges between the same two pages never have the same number, because
-/// the rotation keeps the bits of their offsets apart. A collision between other edges is very unlikely.
-/// `translate::routines::edge` computes the same number.
+/// Returns the hash by which the table knows an edge. Two edges between the same two pages never have the same hash:
+/// the rotation moves the offsets into different bits. Other edges collide only by chance. `translate::routines::edge`
+/// computes the same hash.
 pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
 
-/// Returns the slot of the table at which the search for an edge begins. `translate::routines::edge` computes the
-/// same slot.
+/// Returns the index at which the search of the table begins. `translate::routines::edge` computes the same index.
 pub(crate) fn first_slot(number: u64) -> usize {
     (number ^ number >> 12) as usize & TABLE_MASK
 }
@@ -84,15 +84,15 @@ impl Edges {
     pub(crate) fn new() -> Edges {
         Edges { table: Zeroed::new(TABLE_MASK + 1), seen: 0, fresh: Vec::new() }
     }
-    /// Returns the host address of the table, for translated code.
+    /// Returns the host address of the table. Translated code reads the table itself.
     pub(crate) fn table_address(&self) -> u64 {
         self.table.as_ptr() as u64
     }
-    /// Returns the edges that were recorded since the last call, in execution order.
+    /// Returns the edges recorded since the last call, in execution order.
     pub(crate) fn take(&mut self) -> Vec<Edge> {
         std::mem::take(&mut self.fresh)
     }
-    /// Forgets all recorded edges.
+    /// Forgets all recorded edges, so that each is recorded again when the guest next executes it.
     pub(crate) fn forget(&mut self) {
         if self.seen > 0 {
             self.table.fill(0);
@@ -100,8 +100,8 @@ impl Edges {
         }
         self.fresh.clear();
     }
-    /// Inserts an edge number. Returns true if it is new and the table has room. The number 0 marks empty entries, so
-    /// it is never new; translated code treats it as known, too.
+    /// Inserts an edge number. Returns true if the number is new and the table has room. Number 0 marks an empty entry,
+    /// so it counts as known. Translated code treats 0 in the same way.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;
@@ -124,7 +124,8 @@ impl Edges {
     }
 }
 
-/// Returns the word of the place at `offset` in the page of this name.
+/// Returns the [`CodeLocation`] word for `offset` in the page with this name. Only the low 12 bits of `offset` are
+/// used.
 pub(crate) fn word(page_name: u64, offset: u64) -> u64 {
     page_name << 12 | offset & OFFSET
 }

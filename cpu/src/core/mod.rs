@@ -1,7 +1,5 @@
-//! The state that handlers work on: memory, and registers in the form that executes fast.
-//!
-//! [`crate::state::CpuState`] is the same state as plain data. The only derived forms here are the TLB in `mem` and
-//! the lazy flags.
+//! Registers and memory of one vCPU, in the form that the instruction handlers use. [`crate::state::CpuState`] holds
+//! the same registers as plain data.
 
 pub(crate) mod edges;
 pub(crate) mod native;
@@ -47,25 +45,26 @@ pub(crate) mod efer {
     pub(crate) const NXE: u64 = 1 << 11;
 }
 
-/// Linear function from the instruction count to the TSC.
+/// Linear function that converts an instruction count to a TSC value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TscAnchor {
-    /// Instruction count at which the TSC is `tsc`.
+    /// Instruction count at which the TSC has the value `tsc`.
     pub icount: u64,
     /// Value of the TSC at `icount`.
     pub tsc: u64,
     /// TSC ticks per `den` instructions.
     pub num: u64,
-    /// Denominator of the rate; not zero.
+    /// Denominator of the rate, not zero.
     pub den: u64,
 }
 
 /// Registers and memory of one vCPU.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// General registers, followed by the slots of [`slot`].
+    /// The sixteen general registers, followed by the slots that [`slot`] lists.
     pub regs: [u64; slot::COUNT],
-    /// Address of the next instruction. Valid between blocks, and set by control flow.
+    /// Address of the next instruction. While a block executes, it is the address after the block, or the target of the
+    /// branch that ends the block.
     pub rip: u64,
     /// Arithmetic flags in lazy form.
     pub flags: Flags,
@@ -75,7 +74,7 @@ pub(crate) struct Core {
     pub cpl: u8,
     /// Instructions retired before the current block.
     pub icount: u64,
-    /// Instruction count at which the run must stop. Repeated string instructions check it.
+    /// Instruction count at which the run must stop. Repeated string instructions check it after each iteration.
     pub limit: u64,
     /// True if the run ends as soon as an external interrupt can be taken.
     pub window: bool,
@@ -98,21 +97,23 @@ pub(crate) struct Core {
     pub halted: bool,
     pub shadow: bool,
     pub tsc: TscAnchor,
-    /// True if the instruction entered a handler, which cleared RFLAGS.TF. No single-step trap then follows it.
+    /// True if INT n, INT3, INT1 or SYSCALL has just cleared RFLAGS.TF. The CPU then raises no single-step trap after
+    /// the instruction.
     pub no_trap: bool,
-    /// Instruction count at the last exception, and the number of exceptions at that count.
+    /// Instruction count at the last exception, and the number of exceptions at that instruction count.
     pub exceptions_at: (u64, u32),
-    /// Set if the CPU executes nothing more until its state is replaced.
+    /// Reason why the CPU executes nothing more until `load_state` replaces its state.
     pub dead: Option<Dead>,
-    /// Message of a panic in the CPU's own code. If set, the CPU executes nothing more, whatever state it is given.
+    /// Message of a panic in the CPU's own code. After a panic the CPU executes nothing more, even if its state is
+    /// replaced.
     pub failure: Option<Box<str>>,
-    /// Planted defect for tests: the first CPUID at or after this instruction count panics.
+    /// Planted defect for tests: the first CPUID at this instruction count or later panics.
     pub panics_from: Option<u64>,
-    /// Recorded edges, if recording is on.
+    /// Recorded branch edges, or `None` if recording is off.
     pub edges: Option<Box<Edges>>,
-    /// True if conditional branches are counted, in [`slot::BRANCHES`].
+    /// True if the CPU counts retired conditional branches in [`slot::BRANCHES`].
     pub branches: bool,
-    /// State of translated code. Meaningless outside of it.
+    /// Data of translated code, used only by `crate::translate`.
     pub native: Native,
 }
 
@@ -158,18 +159,18 @@ impl Core {
         core.load_state(&CpuState::default());
         core
     }
-    /// Returns the complete RFLAGS.
+    /// Returns the complete RFLAGS: the arithmetic flags and all other bits.
     pub(crate) fn rflags(&self) -> u64 {
         self.rflags | self.flags.to_bits()
     }
-    /// Sets the complete RFLAGS. Reserved bits get their fixed values.
+    /// Sets the complete RFLAGS. Reserved bits get their architectural values.
     pub(crate) fn set_rflags(&mut self, v: u64) {
         let known = bits::TF | bits::IF | bits::DF | bits::IOPL | bits::NT | bits::RF | bits::AC | bits::ID;
         self.flags = Flags::from_bits(v);
         self.rflags = (v & known) | 2;
         self.update_mode();
     }
-    /// Selects the TLB mode. Must be called after any change of CPL, RFLAGS.AC or CR0.AM.
+    /// Selects the TLB mode. The caller of this function has changed CPL, RFLAGS.AC or CR0.AM.
     pub(crate) fn update_mode(&mut self) {
         let ac = self.rflags & bits::AC != 0;
         let mode = match (self.cpl == 3, ac) {
@@ -180,8 +181,8 @@ impl Core {
         };
         self.mem.tlb.set_mode(mode);
     }
-    /// Passes the paging registers to memory and flushes the TLB. Must be called after any change of CR0, CR3, CR4 or
-    /// EFER.
+    /// Passes the paging registers to memory and flushes the TLB. Every change of CR0.WP, CR4.SMEP, CR4.SMAP or
+    /// EFER.NXE must call this. MOV to CR3 calls [`Mem::set_root`] instead, which may keep TLB entries.
     pub(crate) fn update_paging(&mut self) {
         let new = PagingControl {
             cr3: self.cr3,
@@ -193,11 +194,11 @@ impl Core {
         self.mem.set_paging(new);
         self.update_mode();
     }
-    /// Passes the debug registers to memory. Must be called after any change of them.
+    /// Passes the data breakpoints to memory. Every change of DR0-DR3, or of a breakpoint field of DR7, must call this.
     pub(crate) fn update_watch(&mut self) {
         self.mem.set_watch(&self.dr, self.dr7);
     }
-    /// Sets the base of a segment. The bases of FS and GS are also kept in slots.
+    /// Sets the base of a segment. The slots of the FS and GS bases get copies.
     pub(crate) fn set_segment_base(&mut self, which: usize, base: u64) {
         self.seg[which].base = base;
         match which {
@@ -223,7 +224,7 @@ impl Core {
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
     }
-    /// Ends the run, because the guest used a feature that is not modelled.
+    /// Marks the CPU as dead, which ends the run: the guest used a feature that the model lacks.
     #[cold]
     pub(crate) fn unsupported(&mut self, what: Unsupported) {
         self.dead = Some(Dead::Unsupported(what));
@@ -233,18 +234,18 @@ impl Core {
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
     }
-    /// Returns `Err(Stop::Single)` unless the run consists of this one instruction. Called by instructions that read memory
-    /// after a store, or that store several values. In a longer run, a late store might force a restart that reads back an
-    /// earlier store.
+    /// Returns `Err(Stop::Single)` if the block has other instructions, so that the CPU executes this instruction
+    /// alone. Handlers call this if they read memory after a store, or store several values. Otherwise a late store
+    /// could restart the instruction, and the second attempt would read values that the first attempt stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }
-    /// True if an external interrupt could be taken before the next instruction.
+    /// True if the CPU may take an external interrupt before the next instruction.
     pub(crate) fn interruptible(&self) -> bool {
         self.rflags & bits::IF != 0 && !self.shadow && self.dead.is_none()
     }
 
-    /// Returns the architectural state as data.
+    /// Returns the architectural state as plain data.
     pub(crate) fn save_state(&self) -> CpuState {
         let mut gpr = [0; 16];
         gpr.copy_from_slice(&self.regs[..16]);
@@ -274,7 +275,7 @@ impl Core {
             dead: self.dead,
         }
     }
-    /// Replaces the architectural state and drops everything derived from the old one.
+    /// Replaces the architectural state. Drops everything derived from the old state, such as TLB entries.
     pub(crate) fn load_state(&mut self, s: &CpuState) {
         self.icount = s.icount;
         self.regs = [0; slot::COUNT];
@@ -298,7 +299,7 @@ impl Core {
         self.dr7 = s.dr7;
         self.msrs = s.msrs.clone();
         self.fpu = s.fpu.clone();
-        // Bits outside the model's mask would fault on the host when loaded into its MXCSR.
+        // The host would fault if a reserved bit were loaded into its MXCSR.
         self.fpu.mxcsr &= MXCSR_MASK;
         self.halted = s.halted;
         self.shadow = s.shadow;

@@ -1,34 +1,34 @@
-//! State of translated code besides the CPU's registers, addressed relative to R15. Meaningless outside of translated
-//! code (`crate::translate`).
+//! Data that translated code uses besides the guest's registers. Translated code addresses it relative to R15
+//! (`crate::translate`).
 //!
-//! Three tables cache recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
-//! Each entry carries the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while that epoch
-//! is current. Within an epoch three things stay the same: the paging entries by which code was found, the contents of
-//! pages of code, and the mode that determines what may be executed. So a page walk would find the same page, and would
-//! not set any accessed bit. Epochs belong to one CPU. In an exploration of Redis, an epoch lasted about a million
-//! instructions in kernel mode and fifty thousand in user mode.
+//! Three tables hold recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
+//! Each entry has the number of the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while
+//! that epoch lasts. Within an epoch three things stay unchanged: the paging entries through which code was found, the
+//! contents of pages of code, and the mode that determines which pages are executable. A page walk would therefore find
+//! the same page and set no accessed bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted
+//! about a million instructions in kernel mode and fifty thousand in user mode.
 
 use bytemuck::Zeroable;
 
 use crate::zeroed::Zeroed;
 
-/// An executed call.
+/// An executed CALL.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Return {
     /// Return address.
     pub va: u64,
-    /// Epoch of the call. No epoch is 0.
+    /// Epoch in which the call was executed. Epoch numbers begin at 1, so a zeroed entry is never valid.
     pub epoch: u64,
-    /// Host address of the translation at the return address, or 0 if it was not known.
+    /// Host address of the translation at the return address, or 0 if none was known at the call.
     pub code: u64,
     _unused: u64,
 }
 
-/// Capacity of the ring of calls. A power of two.
+/// Number of calls that the ring holds. A power of two.
 pub(crate) const RETURNS: usize = 64;
 
-/// Ring of the most recent calls.
+/// Ring of the most recent calls, by which returns find their target.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Returns(pub [Return; RETURNS]);
@@ -45,7 +45,7 @@ impl Default for Returns {
 pub(crate) struct Hop {
     /// Linear address of the target.
     pub va: u64,
-    /// Epoch of the jump.
+    /// Epoch in which the jump was executed.
     pub epoch: u64,
     /// Host address of the target's translation.
     pub code: u64,
@@ -65,9 +65,9 @@ const _: () = assert!(size_of::<Hop>() == 1 << HOP_SHIFT);
 pub(crate) struct Page {
     /// Linear address of the page.
     pub va: u64,
-    /// Epoch of the execution.
+    /// Epoch in which code of the page was executed.
     pub epoch: u64,
-    /// Number of the page's contents.
+    /// Content number of the page ([`crate::mem::Mem::content`]).
     pub number: u64,
     _unused: u64,
 }
@@ -79,7 +79,7 @@ pub(crate) const PAGE_SHIFT: u8 = 5;
 
 const _: () = assert!(size_of::<Page>() == 1 << PAGE_SHIFT);
 
-/// Tables of recent jumps and pages, indexed by a hash of the address that `translate::routines` computes.
+/// Tables of recent jumps and pages. `translate::routines` computes the index, a hash of the linear address.
 #[derive(Debug)]
 pub(crate) struct Near {
     pub hops: Zeroed<Hop>,
@@ -93,21 +93,21 @@ impl Near {
     }
 }
 
-/// State that translated code needs or stores, besides the CPU's slots.
+/// Data that translated code reads or stores, besides the slots of the register array.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
-    /// Host address of the cache's operations.
+    /// Host address of the first operation in the block cache's arena.
     pub ops: u64,
-    /// Host registers at the site where translated code was left, by register number.
+    /// Host registers when translated code was last left, by register number.
     pub hosts: [u64; 16],
-    /// Host XMM registers at that site.
+    /// Host XMM registers when translated code was last left.
     pub vectors: [u128; 16],
-    /// Most recent calls, by which returns find their target.
+    /// Most recent calls.
     pub returns: Returns,
     /// Offset of the most recent call in `returns`, in bytes.
     pub top: u64,
     /// Recent jumps and pages. `None` until translated code first runs.
     pub near: Option<Near>,
-    /// Generation (`Translator::generation`) of the code that these tables refer to.
+    /// Generation of the translated code that these tables refer to (`Translator::generation`).
     pub generation: u64,
 }

@@ -1,20 +1,20 @@
-//! Slots of the register array after the sixteen general registers. With them, the address of every memory operand is
-//! computed in the same way: base slot + scaled index slot + segment slot + displacement.
+//! Slots of the register array after the sixteen general registers. Because of them the same sum gives the address of
+//! every memory operand: base slot + scaled index slot + segment slot + displacement.
 
-/// Distance from [`PAGE`] to [`PAGE_FAR`], the two bases of RIP-relative operands, in bytes.
+/// Distance in bytes from [`PAGE`] to [`PAGE_FAR`], the two bases of RIP-relative operands.
 pub(crate) const FAR_PAGE: u64 = 1 << 30;
 
-/// Constant zero.
+/// Always zero: the base, index or segment of an operand that has none.
 pub(crate) const ZERO: u8 = 16;
-/// Linear address of the block's page: base of RIP-relative operands and branch targets.
+/// Linear address of the block's page. RIP-relative operands and branch targets are relative to it.
 pub(crate) const PAGE: u8 = 17;
 /// FS base.
 pub(crate) const FS: u8 = 18;
 /// GS base.
 pub(crate) const GS: u8 = 19;
-/// [`PAGE`] plus [`FAR_PAGE`]: base for RIP-relative displacements that do not fit relative to [`PAGE`].
+/// [`PAGE`] plus [`FAR_PAGE`]: base of RIP-relative operands whose displacement from [`PAGE`] exceeds 32 bits.
 pub(crate) const PAGE_FAR: u8 = 20;
-/// Instructions left before the limit. Used by translated code only.
+/// Number of instructions left before the run's limit. Used by translated code only.
 pub(crate) const LEFT: u8 = 24;
 /// Operation and width of the lazy flags. Used by translated code only.
 pub(crate) const KIND: u8 = 25;
@@ -24,8 +24,8 @@ pub(crate) const X: u8 = 26;
 pub(crate) const Y: u8 = 27;
 /// Host address of the table of page content numbers. Used by translated code only.
 pub(crate) const CONTENTS: u8 = 28;
-/// Host address of the jump table. It is rarely read, so it lies beyond the reach of a one-byte displacement. Used by
-/// translated code only.
+/// Host address of the jump table. Translated code rarely reads it, so its slot may lie beyond the reach of a one-byte
+/// displacement. Used by translated code only.
 pub(crate) const JUMPS: u8 = 32;
 /// Host address of the table of recent pages. Used by translated code only.
 pub(crate) const PAGES: u8 = 21;
@@ -35,9 +35,9 @@ pub(crate) const HOPS: u8 = 22;
 pub(crate) const RAM: u8 = 30;
 /// Host address of the edge table. Used by translated code only.
 pub(crate) const EDGES: u8 = 23;
-/// Place of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
+/// Location of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
 pub(crate) const FROM: u8 = 31;
-/// Number of retired conditional branches, if they are counted.
+/// Number of retired conditional branches, if the CPU counts them.
 pub(crate) const BRANCHES: u8 = 29;
 /// Number of slots.
 pub(crate) const COUNT: usize = 33;

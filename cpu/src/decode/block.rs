@@ -1,31 +1,30 @@
-//! Building of a block: decodes up to control flow, the end of the page, or a bound.
+//! Decoding of one block: up to control flow, the end of the page, or the maximum number of instructions.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;
 use crate::op::{Kind, Op};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Mnemonic};
 
-/// Maximum number of instructions in a block. `Op::idx` counts them.
+/// Maximum number of instructions in a block. `Op::idx` numbers them.
 pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
 /// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// TZCNT, LZCNT and MOVBE are outside the model: the encodings of the first two mean BSF and BSR, that of MOVBE is
-/// undefined.
+/// Options of the decoder. The model lacks TZCNT, LZCNT and WBNOINVD, so their encodings decode as BSF, BSR and WBINVD.
 pub(crate) const OPTIONS: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// Reason for the end of decoding.
+/// Reason why decoding ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Control flow, the bound, or the exact end of the bytes was reached.
+    /// Decoding reached control flow, the maximum number of instructions, or exactly the end of the bytes.
     Complete,
-    /// The next instruction continues beyond the bytes. It is not part of the block.
+    /// The next instruction continues beyond the end of the bytes. It is not part of the block.
     Straddles,
 }
 
-/// True if fifteen bytes that do not decode would be a valid instruction without their redundant prefixes. Then the
-/// only fault is the length, which raises #GP instead of #UD.
+/// True if fifteen invalid bytes would be a valid instruction without their redundant prefixes. The instruction is then
+/// only too long, which raises #GP instead of #UD.
 fn only_too_long(bytes: &[u8]) -> bool {
     let is_prefix =
         |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -42,7 +41,7 @@ fn only_too_long(bytes: &[u8]) -> bool {
             keep(needed);
         }
     }
-    // Of REP and REPNE the last one counts. REX counts only directly before the opcode.
+    // If there are both REP and REPNE, the last one applies. A REX prefix applies only directly before the opcode.
     if let Some(&repeat) = prefixes.iter().rfind(|&&b| b == 0xf2 || b == 0xf3) {
         keep(repeat);
     }
@@ -53,10 +52,10 @@ fn only_too_long(bytes: &[u8]) -> bool {
     !Decoder::new(64, &short, OPTIONS).decode().is_invalid()
 }
 
-/// Decodes `bytes`, which lie at `offset` of a page, and appends operations to `ops`. Returns the number of bytes
-/// used.
+/// Decodes up to `max` instructions from `bytes`, which lie at `offset` in a page, and appends operations to `ops`.
+/// Returns the number of bytes decoded.
 ///
-/// Decodes at most `max` instructions. If the first one straddles the end of the bytes, appends nothing.
+/// If the first instruction straddles the end of the bytes, nothing is appended.
 pub(crate) fn decode(bytes: &[u8], offset: u16, max: usize, ops: &mut Vec<Op>) -> (usize, End) {
     let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), OPTIONS);
     let mut count = 0;

@@ -1,12 +1,13 @@
-//! The cache of decoded blocks. It is direct-mapped by the content number of a block's page and the offset in the
-//! page. Each slot has a victim slot, which holds the block last evicted from it and is searched only after a miss.
+//! The cache of decoded blocks. Its index is a hash of the content number of a block's page and the offset in that
+//! page. Each slot holds one block. A second slot with the same index holds the *victim*, the block last evicted, and
+//! is searched only after a miss.
 //!
-//! A page of code keeps the number of its contents ([`super::contents`]) until it is written. A block found by that
-//! number is therefore exactly the block that decoding would yield. It survives restores, and serves other pages with
-//! the same bytes, in this memory and in others. After a write to another part of the page, the block is copied rather
-//! than decoded again.
+//! A page of code keeps its content number ([`super::contents`]) until something writes to the page. A block found by
+//! the content number is therefore exactly the block that decoding would yield. The block survives restores, and serves
+//! all pages with the same bytes, in this memory and in others. After a write to another part of the page, the block is
+//! copied rather than decoded again.
 //!
-//! **Invariant.** The executed operations equal those that decoding afresh at each instruction would yield.
+//! **Invariant.** The CPU executes the operations that it would execute if it decoded each instruction afresh.
 
 use bytemuck::Zeroable;
 
@@ -26,22 +27,22 @@ pub(crate) enum Extent {
     Single = 1,
 }
 
-/// Number of bytes that are read around a page's end: enough for any instruction that continues on the second page.
+/// Number of bytes read around the end of a page. They hold any instruction that continues on the second page.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
-/// A flush clears filled slots one by one if fewer than one slot in this many is filled.
+/// A flush clears the filled slots one by one if fewer than one slot in `FILLED_PART` is filled.
 const FILLED_PART: usize = 8;
-/// Key bit that every block has, so that a zeroed entry is not a block. A new cache then uses no host memory until it
-/// is filled.
+/// Key bit that every block has, so that a zeroed entry is no block. A new cache therefore uses no host memory for
+/// empty slots.
 const PRESENT: u64 = 1 << 62;
-/// Key bit of an instruction on two pages. The address of its second page and its bytes are checked at each use.
+/// Key bit of an instruction on two pages. Each use compares the instruction's bytes on both pages.
 const STRADDLES: u64 = 1 << 61;
-/// Mask of the key bits that hold the place.
+/// Mask of the key bits that hold the block's [`place`].
 const PLACE: u64 = STRADDLES - 1;
 
-/// A decoded block. Its operations and bytes lie in the cache's arenas.
+/// A decoded block. Its operations and bytes are in the cache's arenas.
 #[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
-    /// Place of the block ([`place`]), with [`STRADDLES`], [`PRESENT`] and, in bit 63, the extent.
+    /// [`place`] of the block, with [`STRADDLES`], [`PRESENT`] and, in bit 63, the [`Extent`].
     key: u64,
     ops_start: u32,
     bytes_start: u32,
@@ -49,9 +50,9 @@ pub(crate) struct Block {
     pub count: u16,
     /// Length in bytes.
     pub len: u16,
-    /// Slot of the block that last followed this one: a guess, which is prefetched while this block executes.
+    /// Slot of the block that last followed this one. The CPU expects that block again, and prefetches it.
     next: u32,
-    /// Number of executions, until the block is translated.
+    /// Number of times that the block was interpreted. It stays as it is once the block is translated.
     pub heat: u32,
     /// Number of the block's translation, or 0.
     pub translated: u32,
@@ -62,25 +63,25 @@ impl Block {
     pub(crate) fn ops_start(&self) -> u32 {
         self.ops_start
     }
-    /// Returns the block's place: content number of its page, and offset in it.
+    /// Returns the block's [`place`].
     pub(crate) fn place(&self) -> u64 {
         self.key & PLACE
     }
-    /// True if the block's bytes are on two pages.
+    /// True if the block is an instruction on two pages.
     #[inline(always)]
     pub(crate) fn straddles(&self) -> bool {
         self.key & STRADDLES != 0
     }
 }
 
-/// Returns the place of `gpa`: the content number of its page in bits 12 and up, the offset in bits 0 to 11. If the
-/// page is not known as code the number is 0, which no block has.
+/// Returns the *place* of `gpa`: the content number of its page in bits 12 and up, the offset in bits 0 to 11. A page
+/// that is not known as code has content number 0, and no block has that number.
 #[inline(always)]
 pub(crate) fn place(mem: &Mem, gpa: u64) -> u64 {
     mem.content(gpa) << 12 | gpa & 0xfff
 }
 
-/// Slot and key of the block that is expected next.
+/// Slot and key of the block that the CPU expects next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guess {
     index: usize,
@@ -90,20 +91,20 @@ pub(crate) struct Guess {
 /// Cache of decoded blocks.
 pub(crate) struct Cache {
     blocks: Zeroed<Block>,
-    /// The block last evicted from the slot with the same index.
+    /// For each slot, the block last evicted from it.
     victims: Zeroed<Block>,
     mask: usize,
     ops: Vec<Op>,
     bytes: Vec<u8>,
     ops_max: usize,
-    /// Slots filled since the last flush, which the next flush clears. No longer extended once it is cheaper to clear
-    /// the whole table.
+    /// Slots filled since the last flush. `put` stops extending this list once clearing the whole table is cheaper.
     filled: Vec<u32>,
-    /// Number of decoded blocks, for statistics.
+    /// Number of blocks decoded so far, for statistics.
     decoded: u64,
     flushes: u64,
     contents: Contents,
-    /// For each slot, the encoded places ([`crate::edges`]) of its block and of its victim, if edges are recorded.
+    /// For each slot, the locations ([`crate::edges`]) of its block and of its victim. `None` if edges are not
+    /// recorded.
     named: Option<Zeroed<[u64; 2]>>,
 }
 
@@ -114,8 +115,7 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Creates a cache of `entries` blocks, a power of two. With `named`, the cache also keeps the encoded place of
-    /// each block.
+    /// Creates a cache of `entries` slots, a power of two. `named` is true if edges are recorded.
     pub(crate) fn new(entries: usize, named: bool) -> Cache {
         assert!(entries.is_power_of_two());
         let ops_max = (entries * 16).max(4 * BLOCK_INSTRUCTIONS_MAX);
@@ -169,43 +169,43 @@ impl Cache {
     pub(crate) fn ops(&self, b: &Block) -> &[Op] {
         &self.ops[b.ops_start as usize..b.ops_start as usize + b.count as usize]
     }
-    /// Returns the slot for a key.
+    /// Returns the slot in which a block with this key belongs.
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
         ((key ^ (key >> 12) ^ (key >> 63)) as usize) & self.mask
     }
-    /// Returns the slot of the block at `gpa` if it is cached. Never finds blocks on two pages.
+    /// Returns the slot of the block at `gpa` if it is cached and not on two pages.
     #[inline(always)]
     pub(crate) fn find(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<usize> {
         let key = Cache::key(place(mem, gpa), extent);
         let slot = self.slot(key);
         (self.blocks[slot].key == key).then_some(slot)
     }
-    /// Returns the slot and key of the block that last followed `b`. Reading them early lets the host prefetch the
-    /// entry while `b` executes.
+    /// Returns the slot and key of the block that last followed `b`. The CPU calls this before it executes `b`, so that
+    /// the host loads the entry meanwhile.
     #[inline(always)]
     pub(crate) fn guess(&self, b: &Block) -> Guess {
         let index = b.next as usize & self.mask;
         Guess { index, key: self.blocks[index].key }
     }
-    /// Returns the slot of the block at `gpa` if the guess was right.
+    /// Returns the slot of the block at `gpa` if the guess is that block.
     #[inline(always)]
     pub(crate) fn guessed(&self, mem: &Mem, guess: Guess, gpa: u64) -> Option<usize> {
         let key = Cache::key(place(mem, gpa), Extent::Block);
-        // The slot may have been refilled since the guess was made.
+        // Another block may have filled the slot since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// Returns the place of the block that last followed `b`, if known.
+    /// Returns the place of the block that last followed `b`, or `None` if that slot is empty.
     pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
         let next = &self.blocks[b.next as usize & self.mask];
         (next.key != 0).then(|| next.place())
     }
-    /// Notes that the block at `index` was executed after the one at `before`.
+    /// Records that the block in slot `index` was executed after the block in slot `before`.
     #[inline(always)]
     pub(crate) fn follows(&mut self, before: usize, index: usize) {
         self.blocks[before].next = index as u32;
     }
-    /// Returns `count` operations from an index in the arena.
+    /// Returns `count` operations of the arena, from index `start`.
     pub(crate) fn ops_at(&self, start: u32, count: usize) -> &[Op] {
         &self.ops[start as usize..start as usize + count]
     }
@@ -217,7 +217,7 @@ impl Cache {
     pub(crate) fn bytes(&self, b: &Block) -> &[u8] {
         &self.bytes[b.bytes_start as usize..b.bytes_start as usize + usize::from(b.len)]
     }
-    /// Returns the block in a slot, for updates of its execution counts and translation.
+    /// Returns the block in a slot, to update its execution count or translation.
     pub(crate) fn block_mut(&mut self, index: usize) -> &mut Block {
         &mut self.blocks[index]
     }
@@ -225,7 +225,7 @@ impl Cache {
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes
     }
-    /// Returns the encoded place of a block, or 0 if edges are off.
+    /// Returns the location of the block in a slot, or 0 if edges are not recorded.
     #[inline(always)]
     pub(crate) fn named(&self, index: usize) -> u64 {
         self.named.as_ref().map_or(0, |named| named[index][0])
@@ -235,8 +235,8 @@ impl Cache {
     pub(crate) fn block(&self, index: usize) -> &Block {
         &self.blocks[index]
     }
-    /// Finds or decodes the block at `gpa`. If an instruction continues on the following page, calls `second` to
-    /// translate that page's address, and returns its error.
+    /// Finds or decodes the block at `gpa`. Calls `second` for the guest-physical address of the next page if the
+    /// instruction continues there. Fails only if `second` fails.
     pub(crate) fn find_or_decode<E>(
         &mut self,
         mem: &mut Mem,
@@ -257,8 +257,8 @@ impl Cache {
             }
             return Ok(slot);
         }
-        // The next page is accessed only if the instruction continues there: translating its address can fault and
-        // sets A bits.
+        // The CPU accesses the next page only if the instruction continues there: the page walk can fault and sets A
+        // bits.
         let straddling = key | STRADDLES;
         // A straddling block at this place has the same slot.
         let old = self.blocks[slot];
@@ -292,7 +292,7 @@ impl Cache {
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
         self.bytes.extend_from_slice(&page_rest[..used]);
-        // The cache may have been flushed above, but the page still has its content number.
+        // A flush above removed blocks from the cache, but not the content number from the page.
         self.put(
             mem,
             gpa,
@@ -310,7 +310,7 @@ impl Cache {
         );
         Ok(slot)
     }
-    /// Returns the bytes from `gpa` to the end of its page, followed by the first ones of the page at `second`.
+    /// Returns the bytes from `gpa` to the end of its page, followed by the first bytes of the page at `second`.
     fn straddling_bytes(&self, mem: &Mem, gpa: u64, second: u64) -> [u8; STRADDLING_BYTES] {
         let mut both = [0u8; STRADDLING_BYTES];
         let first = (4096 - (gpa & 0xfff) as usize).min(INSTRUCTION_BYTES_MAX);
@@ -346,7 +346,7 @@ impl Cache {
         );
         slot
     }
-    /// Fills a slot. Its previous block becomes the victim.
+    /// Fills a slot. The slot's previous block becomes its victim.
     fn put(&mut self, mem: &Mem, gpa: u64, slot: usize, block: Block) {
         if self.filled.len() < self.blocks.len() / FILLED_PART {
             self.filled.push(slot as u32);
@@ -357,14 +357,14 @@ impl Cache {
             named[slot] = [edges::word(name, gpa), named[slot][0]];
         }
     }
-    /// Gives the page at `gpa` the number of its contents, if it has none.
+    /// Gives the page at `gpa` its content number, if it has none.
     fn know(&mut self, mem: &mut Mem, gpa: u64) {
         if mem.content(gpa) == 0 {
             let number = self.contents.number(&mem.ram().page(gpa));
             mem.mark_code(gpa, number);
         }
     }
-    /// Returns the block that was at `gpa` before the page was written, if its bytes are unchanged.
+    /// Returns the block that was at `gpa` before a write to the page, if the block's bytes are unchanged.
     fn before(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<Block> {
         let key = Cache::key(mem.content_before(gpa) << 12 | gpa & 0xfff, extent);
         let slot = self.slot(key);
@@ -396,14 +396,14 @@ mod tests {
         };
         const GPA: u64 = 0x5000;
         const TWIN: u64 = 0x7000;
-        // One-byte instructions: NOP, then XCHG EAX, ECX and so on, each followed by HLT. Each is written twice, and
-        // each time also to a twin page.
+        // Writes one-byte instructions, each followed by HLT: NOP, then XCHG EAX, ECX and so on. Each is written twice,
+        // and both times also to a twin page.
         for round in (0..8u8).chain(0..8) {
             for gpa in [GPA, TWIN] {
                 memory[gpa as usize] = 0x90 + round;
                 memory[gpa as usize + 1] = 0xf4;
                 mem.written_outside(gpa, 2);
-                // The second time the block comes from the cache.
+                // The second lookup finds the block in the cache.
                 for _ in 0..2 {
                     assert_eq!(bytes_at(&mut cache, &mut mem, gpa), [0x90 + round, 0xf4]);
                 }
@@ -412,7 +412,7 @@ mod tests {
         }
         let decoded = cache.decoded();
         assert_eq!(decoded, 8);
-        // A write elsewhere on the page: the block is copied, not decoded.
+        // After a write elsewhere on the page, the cache copies the block and does not decode it.
         memory[GPA as usize + 0x100] = 1;
         mem.written_outside(GPA, 1);
         assert_eq!(bytes_at(&mut cache, &mut mem, GPA), [0x97, 0xf4]);

@@ -1,15 +1,15 @@
-//! Numbers for the contents of pages of code. Pages with the same bytes have the same number, in any memory that
-//! shares the code.
+//! Content numbers: they identify the bytes of pages of code. Pages with the same bytes have the same number, in the
+//! memories of all CPUs that share the code cache.
 //!
-//! **Invariant.** A number stands for the same 4096 bytes for ever. It is not zero, and is not reused.
+//! **Invariant.** A number always stands for the same 4096 bytes. It is never zero and never reused.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered contents. Beyond it all are forgotten: pages keep their numbers, but other pages with
-/// the same bytes get new ones.
+/// Maximum number of remembered page contents. At the maximum the table forgets all of them. Pages keep their numbers,
+/// but other pages with the same bytes then get new numbers.
 const CONTENTS_MAX: usize = 1 << 16;
 
-/// Numbers of recently seen contents, by their BLAKE3 digest.
+/// Numbers of recently seen page contents, by BLAKE3 digest.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     numbers: BTreeMap<[u8; 32], u64>,
@@ -17,7 +17,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Returns the number for the bytes of a page.
+    /// Returns the number for the 4096 bytes of a page.
     pub(super) fn number(&mut self, page: &[u8]) -> u64 {
         debug_assert_eq!(page.len(), 4096);
         let hash = *blake3::hash(page).as_bytes();
@@ -49,7 +49,7 @@ mod tests {
             assert_eq!(contents.number(&page), number);
             first = if n == 0 { number } else { first };
         }
-        // All but the last contents were forgotten.
+        // The table has forgotten all contents except the last.
         page[100..108].fill(0);
         assert!(contents.number(&page) > first);
     }

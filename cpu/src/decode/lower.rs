@@ -1,7 +1,6 @@
-//! The conversion of a decoded instruction to an [`Op`]: choice of the handler, and its operands.
+//! Conversion ("lowering") of a decoded instruction to an [`Op`]: the choice of a handler and its operands.
 //!
-//! Each family of instructions under `exec/` has its own `lower`, which handles the mnemonics of the family and
-//! declines all others.
+//! Each family of instructions under `exec/` has its own `lower`, which returns `None` for mnemonics of other families.
 
 use crate::exec;
 use crate::model;
@@ -33,7 +32,8 @@ pub(crate) fn too_long() -> Op {
     Op { run: exec::too_long, ..undefined() }
 }
 
-/// Lowers one instruction. An instruction that is invalid or outside the CPU model becomes #UD.
+/// Converts ("lowers") one instruction to an operation. An invalid instruction, or one outside the CPU model, becomes
+/// an operation that raises #UD.
 pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     let mut op = undefined();
     if i.mnemonic() == Mnemonic::INVALID || !model::has(i) || !lock_allowed(i) {
@@ -58,8 +58,8 @@ pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     (undefined(), Kind::Ends)
 }
 
-/// True unless a LOCK prefix is invalid: LOCK requires a read-modify-write of memory (SDM vol. 2A, LOCK). The decoder
-/// has already checked the mnemonic.
+/// True if the instruction has no LOCK prefix or may have one. LOCK requires a destination in memory (SDM vol. 2A,
+/// LOCK). The decoder has already rejected mnemonics that never allow LOCK.
 fn lock_allowed(i: &Instruction) -> bool {
     !i.has_lock_prefix() || i.op_kind(0) == iced_x86::OpKind::Memory
 }

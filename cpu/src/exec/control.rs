@@ -1,6 +1,6 @@
 //! Near control flow: JMP, Jcc, CALL, RET, LOOP, JRCXZ.
 //!
-//! Targets of direct branches are stored relative to the block's page, so that a block can be mapped at any address.
+//! A direct branch stores its target relative to the block's page, so the same block serves that page at any address.
 
 use crate::core::Core;
 use crate::exec::integer::{Condition, number, with_condition};
@@ -48,8 +48,8 @@ fn jmp_mem(core: &mut Core, op: &Op) -> Flow {
 }
 #[inline(always)]
 fn call_to(core: &mut Core, op: &Op, rip: u64) -> Flow {
-    // In this order: on hardware, a stack fault takes precedence over a bad target, and with a bad target the return
-    // address has already been stored.
+    // The order is that of hardware: a stack fault takes precedence over a bad target, and a bad target faults after
+    // the return address was stored.
     let sp = core.regs[RSP].wrapping_sub(8);
     core.mem.store(sp, op.next_rip(core))?;
     go(core, rip)?;
@@ -70,7 +70,7 @@ fn call_mem(core: &mut Core, op: &Op) -> Flow {
         Err(stop) => Err(core.operand_stop(op, stop)),
     }
 }
-/// RET. `imm` is the number of additional bytes to release.
+/// RET. `imm` is the number of bytes to release besides the return address.
 fn ret(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
     let rip = core.mem.load::<u64>(sp)?;
@@ -79,7 +79,8 @@ fn ret(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// LOOP, LOOPE and LOOPNE. `aux` bit 0: the counter is ECX. `imm`: 0 for LOOP, 1 for LOOPE, 2 for LOOPNE.
+/// LOOP, LOOPE and LOOPNE. Bit 0 of `aux` selects the counter ECX instead of RCX. `imm` is 0 for LOOP, 1 for LOOPE, 2
+/// for LOOPNE.
 fn loop_cx(core: &mut Core, op: &Op) -> Flow {
     let short = op.aux & 1 != 0;
     let count = core.regs[1].wrapping_sub(1);
@@ -97,7 +98,7 @@ fn loop_cx(core: &mut Core, op: &Op) -> Flow {
     core.regs[1] = count;
     Ok(())
 }
-/// JRCXZ, or JECXZ if `aux` bit 0 is set.
+/// JRCXZ, or JECXZ if bit 0 of `aux` is set.
 fn jump_if_zero(core: &mut Core, op: &Op) -> Flow {
     let count = if op.aux & 1 != 0 { core.regs[1] & 0xffff_ffff } else { core.regs[1] };
     if count == 0 {
@@ -107,15 +108,12 @@ fn jump_if_zero(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Stores a direct branch's target in `Op::disp`. Returns false if it does not fit.
-///
-/// A branch to itself as the only instruction of a block is lowered like any other. Only the run's limit ends it.
+/// Stores a direct branch's target in `Op::disp`. Returns false if the target does not fit.
 fn lower_direct(i: &Instruction, op: &mut Op) -> bool {
-    // The decoder's addresses begin at the start of the page, so the target is already relative to it.
+    // The decoder numbers addresses from the start of the page, so the target is already relative to the page.
     match i32::try_from(i.near_branch64() as i64) {
         Ok(disp) => op.disp = disp,
-        // The branch's own displacement has 32 bits, so the target is out of range only because the page offset is
-        // added to it.
+        // The displacement in the instruction has 32 bits. Only the added page offset can exceed them.
         Err(_) => return false,
     }
     true
@@ -132,13 +130,13 @@ fn far_conditional<C: Condition>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// True if the instruction is a near branch. With a 16-bit operand size, some processors truncate RIP; Intel's ignore
-/// the prefix, and so does this model.
+/// True if the instruction is a near branch with a direct target. With a 16-bit operand size, AMD processors truncate
+/// RIP. Intel processors and this model ignore the prefix.
 fn is_near_branch(i: &Instruction) -> bool {
     matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }
 
-/// Lowers a near branch, or returns `None` for any other instruction.
+/// Chooses the handler of a near branch. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let short_counter = i.code().op_code_uses_ecx();
     let run: Handler = match i.mnemonic() {
@@ -204,7 +202,8 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// Chooses the handler for a target that does not fit into `Op::disp`. The offset from the page is in `Op::imm`.
+/// Stores a target that does not fit into `Op::disp` in `Op::imm`, relative to the page, and returns the handler for
+/// it.
 fn far_target(i: &Instruction, op: &mut Op, is_call: bool) -> Handler {
     op.imm = i.near_branch64();
     op.aux |= u16::from(is_call);

@@ -1,11 +1,12 @@
 //! Delivery of exceptions and interrupts through the 64-bit IDT (SDM vol. 3A, 6.14).
 //!
-//! A delivery either completes or raises another exception. SDM vol. 3A, table 6-5 then decides: the second exception
-//! replaces the first, becomes a double fault, or shuts the CPU down. Pushes below the old stack pointer that
-//! happened before the second exception stay in memory, as on hardware.
+//! If a delivery raises another exception, SDM vol. 3A, table 6-5 decides: the second exception replaces the first,
+//! becomes a double fault, or shuts the CPU down. Values that the first delivery has already pushed stay in memory, as
+//! on hardware.
 //!
-//! Not modelled: NMI, machine checks, and RF in the RFLAGS image that an interrupt between two iterations of a
-//! repeated instruction pushes (it would only prevent an instruction breakpoint there from triggering again).
+//! NMI and machine checks are not modelled. On hardware, an interrupt between two iterations of a repeated instruction
+//! pushes RFLAGS with RF set. This CPU pushes RF clear. The difference matters only for an instruction breakpoint at
+//! the repeated instruction.
 
 use crate::core::Core;
 use crate::exec::event::Event;
@@ -15,8 +16,9 @@ use crate::mem::{Mode, canonical};
 use crate::state::{Dead, Unsupported, seg};
 use crate::stop::{Fault, Flow, Stop, vector};
 
-/// Maximum number of exceptions in a row without a retired instruction. Without it, a handler whose first instruction
-/// always faults could be entered forever: an IST stack never overflows, because each entry starts at its top.
+/// Maximum number of consecutive exceptions without a retired instruction. Without this limit, a handler whose first
+/// instruction always faults could be entered forever: an IST stack never overflows, because each entry starts at its
+/// top.
 const EXCEPTIONS_IN_A_ROW_MAX: u32 = 1000;
 
 /// Class of an exception (SDM vol. 3A, table 6-4).
@@ -37,8 +39,8 @@ fn class(vector: u8) -> Class {
     }
 }
 
-/// Returns the exception to deliver when `second` is raised during the delivery of `first`, or `None` if the CPU
-/// shuts down (SDM vol. 3A, table 6-5).
+/// Returns the exception to deliver if the delivery of `first` raises `second` (SDM vol. 3A, table 6-5). `None` means
+/// that the CPU shuts down.
 fn combine(first: Fault, second: Fault) -> Option<Fault> {
     let double = Fault { vector: vector::DF, error: Some(0), non_canonical: false };
     match (class(first.vector), class(second.vector)) {
@@ -51,7 +53,7 @@ fn combine(first: Fault, second: Fault) -> Option<Fault> {
 }
 
 impl Core {
-    /// Delivers an exception that the instruction at `rip` raised, and any exceptions that its delivery raises.
+    /// Delivers an exception that the instruction at `rip` raised, and further exceptions that the delivery raises.
     #[cold]
     pub(crate) fn deliver_fault(&mut self, fault: Fault, rip: u64) {
         self.stray();
@@ -73,19 +75,18 @@ impl Core {
         self.mem.attribute_accesses_to(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
-            // An interrupt is benign, whatever its vector: an exception raised by its delivery replaces it.
+            // An interrupt is benign, whatever its vector, so an exception during its delivery replaces it.
             self.deliver_fault(second, rip);
         }
     }
-    /// Delivers #DB after an instruction, or before one that has a breakpoint.
+    /// Delivers #DB after an instruction, or before an instruction with a breakpoint.
     #[cold]
     pub(crate) fn deliver_debug(&mut self) {
         let rip = self.rip;
         self.deliver_fault(Fault { vector: vector::DB, error: None, non_canonical: false }, rip);
     }
 
-    /// Counts exceptions without a retired instruction between them. Returns true, and ends the run, if they exceed
-    /// the bound.
+    /// Counts exceptions since the last retired instruction. Above the maximum, marks the CPU as dead and returns true.
     fn endless(&mut self, rip: u64) -> bool {
         if self.exceptions_at.0 != self.icount {
             self.exceptions_at = (self.icount, 0);
@@ -113,14 +114,14 @@ impl Core {
         self.dead = Some(Dead::Shutdown);
     }
 
-    /// Stores the address of a page fault in CR2, even if the fault is not delivered.
+    /// Stores the address of a page fault in CR2, even if another exception replaces the fault.
     fn note_page_fault(&mut self, fault: Fault) {
         if fault.vector == vector::PF {
             self.cr2 = self.mem.fault_address;
         }
     }
 
-    /// Delivers an event outside of any instruction. Returns the exception that the delivery raised, if any.
+    /// Delivers an event between instructions. Returns the exception that the delivery raised, if any.
     fn try_deliver(&mut self, event: Event, rip: u64) -> Option<Fault> {
         let single = std::mem::replace(&mut self.mem.single, true);
         let result = self.enter(event, rip);
@@ -141,7 +142,7 @@ impl Core {
         }
     }
 
-    /// Enters the handler of an event, with `rip` as the return address. Changes registers only on success.
+    /// Enters the handler of an event, with `rip` as the return address. If it fails, it has changed no registers.
     pub(crate) fn enter(&mut self, event: Event, rip: u64) -> Flow {
         let ext = u32::from(!event.software);
         let offset = u64::from(event.vector) * 16;
@@ -231,11 +232,11 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the access mode for pushes on the stack of an inner ring: that of ring 0 without ring 3's RFLAGS.AC.
+    /// Returns the TLB mode for pushes on the stack of an inner ring. RFLAGS.AC of ring 3 does not apply to them.
     pub(crate) fn inner_mode(&self) -> Mode {
         if self.cpl == 3 { Mode::Kernel } else { self.mem.tlb.mode() }
     }
-    /// Loads a stack pointer from the TSS.
+    /// Loads the stack pointer at `offset` of the TSS. `ext` is the EXT bit of error codes.
     pub(crate) fn tss_stack(&mut self, offset: u64, ext: u32) -> Result<u64, Stop> {
         if offset + 7 > u64::from(self.tr.limit) {
             let selector = self.tr.selector;
@@ -243,7 +244,7 @@ impl Core {
         }
         self.load_table(self.tr.base.wrapping_add(offset))
     }
-    /// Turns the fault of a push to a non-canonical address into a stack fault.
+    /// Turns a fault from a push to a non-canonical address into a stack fault (#SS). Other stops stay as they are.
     pub(crate) fn stack_fault(&mut self, stop: Stop, ext: u32) -> Stop {
         if stop == Stop::Fault && self.mem.fault.non_canonical {
             return self.raise_with(vector::SS, ext);

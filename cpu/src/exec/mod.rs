@@ -1,14 +1,15 @@
 //! Instruction handlers, by family. Each family's `lower` chooses a handler for a decoded instruction.
 //!
-//! - [`integer`]: arithmetic, logic, moves, shifts, bits, stack: most of a compiler's output
+//! - [`integer`]: arithmetic, logic, moves, shifts, bits and stack, i.e. most of a compiler's output
 //! - [`control`]: near branches, calls, returns
 //! - [`string`]: MOVS, STOS, LODS, SCAS, CMPS and their repeated forms
 //! - [`system`]: privileged instructions, far transfers, segments, exceptions
 //! - [`sse`]: SSE to SSE4.2 and MMX
 //! - [`x87`]: the floating-point stack
-//! - [`interrupt`]: delivery of exceptions and interrupts; [`event`]: what is delivered
+//! - [`interrupt`]: delivery of exceptions and interrupts
+//! - [`event`]: description of an exception or interrupt to deliver
 //!
-//! **Invariant.** A handler changes nothing before its last fallible step, so that it can be abandoned and repeated.
+//! **Invariant.** A handler changes nothing before its last fallible step, so that the CPU can abandon and repeat it.
 
 pub(crate) mod control;
 mod event;
@@ -23,7 +24,7 @@ use crate::core::Core;
 use crate::op::Op;
 use crate::stop::Flow;
 
-/// Handler of an instruction that is too long: raises #GP(0).
+/// Handler of an instruction that is longer than 15 bytes: raises #GP(0).
 pub(crate) fn too_long(core: &mut Core, _op: &Op) -> Flow {
     Err(core.gp())
 }

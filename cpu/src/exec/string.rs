@@ -1,9 +1,8 @@
 //! String instructions: MOVS, STOS, LODS, SCAS, CMPS, single and repeated. INS and OUTS are in `system`.
 //!
-//! A repeated instruction can be interrupted between iterations, and each iteration counts as one retired
-//! instruction. After an interruption, RCX, RSI and RDI hold the progress and RIP still points at the instruction
-//! (SDM vol. 1, 7.3.9.3). Iterations within one page are executed in bulk; the division into bulks is not visible to
-//! the guest.
+//! A repeated instruction can be interrupted between iterations, and each iteration counts as one retired instruction.
+//! After an interruption, RCX, RSI and RDI hold the progress, and RIP still points at the instruction (SDM vol. 1,
+//! 7.3.9.3). Iterations within one page are executed in bulk, which the guest cannot observe.
 
 use crate::core::Core;
 use crate::exec::integer::alu::sub_flags;
@@ -19,11 +18,11 @@ const RCX: usize = 1;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// `Op::aux`: addresses and count are 32 bits wide.
+/// Bit of `Op::aux`: addresses and count have 32 bits.
 const SHORT: u16 = 1;
-/// `Op::aux`: REP or REPE.
+/// Bit of `Op::aux`: the prefix is REP or REPE.
 const REPEAT: u16 = 2;
-/// `Op::aux`: REPNE.
+/// Bit of `Op::aux`: the prefix is REPNE.
 const REPEAT_NOT_EQUAL: u16 = 4;
 
 fn read_index(core: &Core, op: &Op, r: usize) -> u64 {
@@ -38,7 +37,7 @@ fn source(core: &Core, op: &Op) -> u64 {
 fn destination(core: &Core, op: &Op) -> u64 {
     read_index(core, op, RDI)
 }
-/// Moves an index register by `n` elements in the direction of DF.
+/// Moves an index register by `n` elements, in the direction that DF selects.
 fn advance<W: Width>(core: &mut Core, op: &Op, r: usize, n: u64) {
     let step = n.wrapping_mul(W::SIZE);
     let step = if core.rflags & bits::DF != 0 { step.wrapping_neg() } else { step };
@@ -46,13 +45,13 @@ fn advance<W: Width>(core: &mut Core, op: &Op, r: usize, n: u64) {
     write_index(core, op, r, v);
 }
 
-/// A kind of string instruction.
+/// Kind of string instruction.
 trait Element {
-    /// True if ZF may end a repetition.
+    /// True if the instruction compares, so that ZF can end a repetition.
     const COMPARES: bool = false;
-    /// Executes one iteration, without updating RCX.
+    /// Executes one iteration. Leaves RCX as it is.
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow;
-    /// Executes up to `n` iterations at once, without updating RCX. Returns their number, which may be 0.
+    /// Executes up to `n` iterations at once. Leaves RCX as it is. Returns the number of iterations, possibly 0.
     fn many<W: Width>(_core: &mut Core, _op: &Op, _n: u64) -> u64 {
         0
     }
@@ -122,7 +121,8 @@ impl Element for Scas {
 impl Element for Cmps {
     const COMPARES: bool = true;
     fn one<W: Width>(core: &mut Core, op: &Op) -> Flow {
-        // In this order: if both operands fault, hardware reports the second.
+        // If both operands fault, hardware reports the fault of the second operand (ES:RDI), so that operand is loaded
+        // first.
         let b = core.mem.load::<W>(destination(core, op))?.to_u64();
         let a = core.mem.load::<W>(source(core, op))?.to_u64();
         core.flags = sub_flags::<W>(a, b, a.wrapping_sub(b));
@@ -153,7 +153,8 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
                 if done == 0 {
                     return Err(stop);
                 }
-                // The completed iterations stand. The next execution faults in its first iteration.
+                // The completed iterations have retired. The next execution of the instruction faults in its first
+                // iteration.
                 break;
             }
             1
@@ -172,10 +173,10 @@ fn repeated<W: Width, E: Element>(core: &mut Core, op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// Lowers a string instruction, or returns `None` for any other.
+/// Chooses the handler of a string instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let w = match i.mnemonic() {
-        // MOVSD and CMPSD are also SSE instructions.
+        // These mnemonics also stand for SSE instructions.
         Mnemonic::Movsd | Mnemonic::Cmpsd if !i.is_string_instruction() => return None,
         Mnemonic::Movsb | Mnemonic::Stosb | Mnemonic::Lodsb | Mnemonic::Scasb | Mnemonic::Cmpsb => 1,
         Mnemonic::Movsw | Mnemonic::Stosw | Mnemonic::Lodsw | Mnemonic::Scasw | Mnemonic::Cmpsw => 2,

@@ -35,7 +35,7 @@ by_host! {
     sar16 _mm_sra_epi16 sar32 _mm_sra_epi32
 }
 
-/// PMOVMSKB.
+/// PMOVMSKB: returns the top bits of the sixteen bytes.
 #[inline(always)]
 pub(crate) fn mask8(a: u128) -> u64 {
     // SAFETY: SSE2 is part of x86-64.

@@ -1,22 +1,21 @@
 //! SSE and SSE2 arithmetic under a given MXCSR.
 //!
-//! `mxcsr` is the value under which the instruction runs; the functions mask all exceptions in it. The returned
-//! status is MXCSR after the instruction. If the flags were clear before, they are exactly those that the instruction
-//! raised.
+//! The instruction runs under `mxcsr`, in which the functions mask all exceptions. The returned status is MXCSR after
+//! the instruction. If the flags in `mxcsr` are clear, the status has exactly the flags that the instruction raised.
 #![allow(unsafe_code)]
 
 use super::vector::{bits, vector};
 use core::arch::asm;
 use core::arch::x86_64::__m128i;
 
-/// MXCSR of Rust code: round to nearest, all exceptions masked, no flags.
+/// MXCSR that Rust code expects: round to nearest, all exceptions masked, no flags.
 const HOST: u32 = 0x1f80;
 
-/// MXCSR bits 7-12: all exceptions masked.
+/// Bits 7-12 of MXCSR, which mask all exceptions.
 pub(crate) const MASKS: u32 = 0x1f80;
 
-/// Defines functions with two vector operands and one vector result. Scalar instructions use and replace the low
-/// element of `a`.
+/// Defines functions with two vector operands and one vector result. Scalar instructions replace only the low element
+/// of `a`.
 macro_rules! two_operands {
     ($($name:ident $instruction:literal)*) => {$(
         #[doc = concat!("`", $instruction, "`: the result and MXCSR afterwards.")]
@@ -24,8 +23,8 @@ macro_rules! two_operands {
         pub(crate) fn $name(mxcsr: u32, a: u128, b: u128) -> (u128, u32) {
             let mut status = mxcsr | MASKS;
             let mut r: __m128i = vector(a);
-            // SAFETY: baseline SSE2. All exceptions are masked, the host's MXCSR is restored before the block ends,
-            // and the only memory touched is `status` and a constant.
+            // SAFETY: baseline SSE2. All exceptions are masked, and the block restores the host's MXCSR before it ends.
+            // The only memory that it touches is `status` and a constant.
             unsafe {
                 asm!(
                     "ldmxcsr [{status}]",
@@ -128,7 +127,7 @@ to_integer! {
     cvttsd2si32 "cvttsd2si" ":e" cvttsd2si64 "cvttsd2si" ":r"
 }
 
-/// Defines conversions from a general register into the low element. The rest of the result is zero.
+/// Defines conversions from a general register to the low element. The other elements of the result are zero.
 macro_rules! from_integer {
     ($($name:ident $instruction:literal $modifier:literal)*) => {$(
         #[doc = concat!("`", $instruction, "` from a general register, and MXCSR afterwards.")]
@@ -172,10 +171,10 @@ mod tests {
         assert_eq!(divsd(0x1f80, ONE, THREE), (0x3fd5_5555_5555_5555, 0x1fa0));
         assert_eq!(divsd(0x5f80, ONE, THREE), (0x3fd5_5555_5555_5556, 0x5fa0));
         assert_eq!(divsd(0x1f80, ONE, 0), (0x7ff0 << 48, 0x1f84));
-        // A denormal operand sets DE, or counts as zero under DAZ.
+        // A denormal operand sets DE, but counts as zero if DAZ is set.
         assert_eq!(addsd(0x1f80, ONE, 1), (ONE, 0x1fa2));
         assert_eq!(addsd(0x1fc0, ONE, 1), (ONE, 0x1fc0));
-        // A tiny result is kept, or becomes zero under FTZ.
+        // A tiny result stays, but becomes zero if FTZ is set.
         let least = 0x0010_0000_0000_0000;
         assert_eq!(mulsd(0x1f80, least, 0x3fe0 << 48), (least >> 1, 0x1f80));
         assert_eq!(mulsd(0x9f80, least, 0x3fe0 << 48), (0, 0x9fb0));

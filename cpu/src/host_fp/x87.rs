@@ -1,20 +1,21 @@
-//! x87 arithmetic under a given control word, unmasked exceptions included.
+//! x87 arithmetic under a given control word, which may unmask exceptions.
 //!
-//! Each function returns the destination and the status word after the instruction. The status flags were clear
-//! before it; TOP is the host's and meaningless. If an unmasked exception kept the instruction from completing, the
-//! destination has its old value and the status word shows the exception.
+//! Each function returns the destination and the status word after the instruction. The status flags are clear before
+//! the instruction, so afterwards they show what the instruction raised. TOP in the status word is that of the host and
+//! has no meaning. If an unmasked exception prevents the result, the destination keeps its old value, and the status
+//! word shows the exception.
 //!
-//! The host's register stack is empty before and after each block of assembly, and its control word is the default
-//! one, because each block ends with `fninit`. An unmasked exception becomes pending in the host's x87 unit, and
-//! `fnclex` clears it before the next instruction that would deliver it.
+//! The host's register stack is empty before and after each block of assembly. Each block ends with `fninit`, which
+//! sets the default control word. An unmasked exception becomes pending in the host's x87 unit. `fnclex` clears it
+//! before the next instruction that would deliver it.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
 
-/// Contents of a register: significand, then sign and exponent.
+/// Contents of an x87 register: the significand, then the word with sign and exponent.
 pub(crate) type Extended = (u64, u16);
 
-/// Memory image of a register.
+/// Memory image of an x87 register.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Image {
@@ -33,11 +34,12 @@ impl From<Image> for Extended {
     }
 }
 
-/// Emits one block: loads, runs the instruction under the control word, takes the status, and resets the x87 unit.
+/// Emits one block: loads the operands, executes the instruction under the control word, stores status and result, and
+/// resets the x87 unit.
 macro_rules! block {
     ($load:literal, $run:expr, $store:literal, $cw:ident, $sw:ident, $($operands:tt)*) => {
-        // SAFETY: x87 is part of x86-64. The stack is empty and all exceptions are masked before and after. Operands
-        // are local variables of the right size. All eight stack registers are declared as clobbered.
+        // SAFETY: x87 is part of x86-64. Before and after the block the stack is empty and all exceptions are masked.
+        // Operands are local variables of the right size. All eight stack registers are declared as clobbered.
         unsafe {
             asm!(
                 $load,
@@ -127,7 +129,7 @@ unary! {
     round "frndint"
 }
 
-/// `fscale`: multiplies `a` by two to the power of the truncated `b`.
+/// `fscale`: multiplies `a` by 2 to the power of `b`, truncated to an integer.
 pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
     let (mut a, b) = (Image::from(a), Image::from(b));
     let sw: u16;
@@ -138,8 +140,7 @@ pub(crate) fn scale(cw: u16, a: Extended, b: Extended) -> (Extended, u16) {
     (a.into(), sw)
 }
 
-/// `fxtract`: returns the exponent and the significand of `a`. Both are meaningless if an unmasked exception was
-/// raised.
+/// `fxtract`: returns the exponent and the significand of `a`. After an unmasked exception, both have no meaning.
 pub(crate) fn extract(cw: u16, a: Extended) -> (Extended, Extended, u16) {
     let mut a = Image::from(a);
     let mut exponent = Image::default();
@@ -170,7 +171,7 @@ compare! {
     ucom "fucom st(1)"
 }
 
-/// `fcom` with a single-precision source in memory: returns the status word.
+/// `fcom` with a single-precision source in memory. Returns the status word.
 pub(crate) fn com_single(cw: u16, a: Extended, b: u32) -> u16 {
     let a = Image::from(a);
     let sw: u16;
@@ -178,7 +179,7 @@ pub(crate) fn com_single(cw: u16, a: Extended, b: u32) -> u16 {
     sw
 }
 
-/// `fcom` with a double-precision source in memory: returns the status word.
+/// `fcom` with a double-precision source in memory. Returns the status word.
 pub(crate) fn com_double(cw: u16, a: Extended, b: u64) -> u16 {
     let a = Image::from(a);
     let sw: u16;
@@ -192,7 +193,7 @@ macro_rules! load {
         pub(crate) fn $name(cw: u16, b: $t) -> (Extended, u16) {
             let mut a = Image::default();
             let sw: u16;
-            // If an exception keeps the load from completing, `fstp` stores this zero.
+            // If an exception prevents the load, `fstp` stores this zero.
             block!(
                 "fldz", concat!($instruction, " [{b}]"), "fstp tbyte ptr [{a}]",
                 cw, sw, a = in(reg) &mut a, b = in(reg) &b,
@@ -230,7 +231,7 @@ store! {
     store_bcd u128, "fbstp tbyte ptr"
 }
 
-/// The host's own transcendental functions, for comparison with the CPU's.
+/// The host's own transcendental functions, which tests compare with those of this CPU.
 #[cfg(test)]
 pub(crate) mod functions {
     use super::{Extended, Image, asm};
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(r, (1 << 63, (0x7ffe * 2 - 0x3fff - 24576) as u16));
         let (v, status) = store_single(0x340, huge);
         assert_eq!((v, status & 0x88), (0, 0x88));
-        // The next operation starts with an empty stack and nothing pending.
+        // The next operation starts with an empty stack and no pending exception.
         for _ in 0..20 {
             let (r, status) = add(MASKED, ONE, ONE);
             assert_eq!((r, status & 0xff), ((1 << 63, 0x4000), 0));

@@ -1,4 +1,4 @@
-//! Loads and stores by linear address. The TLB hit path is inlined into every handler; everything else is cold.
+//! Loads and stores by linear address. Every handler inlines the TLB hit path; the other paths are cold.
 
 use super::coherence::{CODE, TABLE};
 use super::mmio::Request;
@@ -26,8 +26,8 @@ impl Mem {
         let mode = self.tlb.mode();
         self.store_slow(va, v, mode)
     }
-    /// Replaces the value at `va` by a function of it. If the instruction restarts, the function is called again. So
-    /// the caller must commit the function's second result only after success.
+    /// Replaces the value at `va` by the first result of `f`, and returns its second result. If the instruction
+    /// restarts, it calls `f` again, so a handler must commit the second result only after success.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R>(&mut self, va: u64, f: impl FnOnce(T) -> (T, R)) -> Result<R, Stop> {
         match self.tlb.update(va, f) {
@@ -41,7 +41,7 @@ impl Mem {
             }
         }
     }
-    /// Checks that `size` bytes at `va` may be written, without writing them.
+    /// Raises the exceptions that a write of `size` bytes at `va` would raise, but writes nothing.
     pub(crate) fn probe_write(&mut self, va: u64, size: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.check_alignment(va, size, mode)?;
@@ -52,15 +52,15 @@ impl Mem {
         Ok(())
     }
 
-    /// Checks that the byte at `va` may be read, without reading it.
+    /// Raises the exceptions that a read of the byte at `va` would raise, but reads nothing.
     pub(crate) fn probe_read(&mut self, va: u64) -> Result<(), Stop> {
         let mode = self.tlb.mode();
         self.translate(va, Access::Read, mode).map(drop)
     }
 
-    /// Raises #AC if alignment is checked and `va` is misaligned. A non-canonical address raises its own fault
-    /// instead. 16-byte operands are exempt: their instructions raise #GP or need no alignment. Ten-byte x87 numbers
-    /// must be aligned to eight.
+    /// Raises #AC if alignment checking is on and `va` is misaligned. A non-canonical address raises its own fault
+    /// instead. 16-byte operands are exempt: their instructions raise #GP themselves or allow any alignment. Ten-byte
+    /// x87 numbers must be aligned to eight bytes.
     fn check_alignment(&mut self, va: u64, size: u64, mode: Mode) -> Result<(), Stop> {
         let mask = if size == 10 { 7 } else { size - 1 };
         if mode == Mode::UserAligned && size <= 10 && va & mask != 0 && canonical(va) {
@@ -82,7 +82,7 @@ impl Mem {
         Ok(loaded)
     }
 
-    /// Loads from translated physical addresses. `second` is the start of the second page, if the access crosses into
+    /// Loads from translated physical addresses. `second` is the start of the second page if the access crosses into
     /// it.
     fn load_translated<T: Prim>(&mut self, va: u64, first: u64, second: u64) -> Result<T, Stop> {
         let in_first = T::SIZE.min(4096 - (va & 0xfff));
@@ -97,8 +97,8 @@ impl Mem {
         Ok(T::narrow(low | high << (8 * in_first)))
     }
 
-    /// Translates both pages of an access, in ascending order. The second address is 0 if the access lies within one
-    /// page.
+    /// Translates the first and the second page of an access, in this order. The second address is 0 if the access lies
+    /// within one page.
     fn translate_span(&mut self, va: u64, size: u64, access: Access, mode: Mode) -> Result<(u64, u64), Stop> {
         let first = self.translate(va, access, mode)?;
         if va & 0xfff <= 4096 - size {
@@ -154,8 +154,8 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries: it must be executed
-    /// alone.
+    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries. The CPU then executes the
+    /// instruction alone.
     fn check_marked(&mut self, gpa: u64, v: u128, size: u64) -> Result<(), Stop> {
         if self.single || !self.ram.contains(gpa, size) {
             return Ok(());
@@ -167,8 +167,8 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns the addresses of the first and last paging entries that a store touches, if it changes one that was
-    /// present.
+    /// Returns the addresses of the first and last paging entries that a store touches, if the store changes a present
+    /// entry.
     fn changes_entry(&self, gpa: u64, v: u128, size: u64) -> Option<(u64, u64)> {
         let (first, last) = (gpa & !7, (gpa + size - 1) & !7);
         let mut at = first;
@@ -221,7 +221,7 @@ impl Mem {
     }
 }
 
-/// Returns the size of the next bus access: the largest power of two, at most 8, that is not above `left`.
+/// Returns the size of the next bus access: the largest power of two that is at most `left` and at most 8.
 fn piece(_at: u64, left: u64) -> u64 {
     match left {
         8.. => 8,

@@ -1,7 +1,7 @@
-//! Bulk execution of repeated string instructions, within one page on each side.
+//! Bulk execution of repeated string instructions, within one page of the source and one of the destination.
 //!
-//! Each function has the same effect as single iterations for the number of bytes that it returns. It serves only
-//! addresses that hit the TLB, and returns 0 otherwise.
+//! Each function returns a number of bytes, and has the same effect as single iterations over that many bytes. It
+//! returns 0 if an address misses the TLB.
 
 use super::Mem;
 
@@ -9,18 +9,18 @@ impl Mem {
     fn host_to_gpa(&self, host: u64) -> u64 {
         host - self.ram.base_address()
     }
-    /// Copies up to `len` bytes upwards, in elements of `size` bytes. Returns the number of bytes copied: a multiple
-    /// of `size`, possibly 0.
+    /// Copies up to `len` bytes upwards, in elements of `size` bytes. Returns the number of bytes copied, a multiple of
+    /// `size`.
     pub(crate) fn copy_up(&mut self, dst: u64, src: u64, len: u64, size: u64) -> u64 {
         let (Some(to), Some(from)) = (self.tlb.write_host(dst), self.tlb.read_host(src)) else { return 0 };
         let room = (4096 - (dst & 0xfff)).min(4096 - (src & 0xfff));
         let len = len.min(room) / size * size;
-        // An element-wise copy onto a later part of its own source repeats a pattern; memmove would not.
+        // If the destination begins inside the source, an element-wise copy repeats a pattern, and memmove does not.
         if to > from && to - from < len {
             return 0;
         }
-        // If the destination begins before the source, no element may be overwritten before it is read. That holds if
-        // the two are at least one element apart.
+        // If the destination begins before the source, no element may be overwritten before it is read. A distance of
+        // at least one element ensures that.
         if from > to && from - to < size {
             return 0;
         }
@@ -28,8 +28,8 @@ impl Mem {
         self.ram.copy(to, from, len);
         len
     }
-    /// Fills up to `len` bytes upwards with a repeated element. Returns the number of bytes written: a multiple of
-    /// `size`.
+    /// Fills up to `len` bytes upwards with copies of an element of `size` bytes. Returns the number of bytes written,
+    /// a multiple of `size`.
     pub(crate) fn fill_up(&mut self, dst: u64, value: u64, len: u64, size: u64) -> u64 {
         let Some(to) = self.tlb.write_host(dst) else { return 0 };
         let len = len.min(4096 - (dst & 0xfff)) / size * size;

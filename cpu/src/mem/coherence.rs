@@ -1,31 +1,32 @@
-//! Marks on physical pages, and the cached data that a store to a marked page drops.
+//! Marks on physical pages, and what a store to a marked page drops.
 //!
-//! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which of them survive would depend on
-//! the size of the TLB, so this CPU keeps none. A page that was walked as a page table is marked, and a store that
-//! changes a present entry drops everything derived from it. Pages with decoded code are marked, too.
+//! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which stale entries survive would
+//! depend on the size of the TLB, so this CPU keeps none. A page walk marks the pages that it uses as page tables. A
+//! store that changes a present entry of a marked page drops all TLB entries derived from it. Pages with decoded code
+//! have a mark of their own.
 //!
-//! Kernels share the upper half of the address space between processes, so the TLB entries of that half can survive a
+//! Kernels share the upper half of the address space between processes, so TLB entries for the upper half can survive a
 //! change of CR3 ([`Mem::root_changes`]).
 //!
-//! **Invariant.** A page carries `TABLE` if a live TLB entry was derived from it, or if a page walk through it found
-//! code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry is gone. A page whose
-//! contents have a number carries `CODE`. A page with either mark has no write tag in the TLB.
+//! **Invariant.** A page has the mark `TABLE` if a live TLB entry was derived from the page. It also has the mark if a
+//! page walk through it found code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry
+//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
 
 /// Mark of a page from which code was decoded.
 pub(super) const CODE: u8 = 1;
-/// Mark of a page that was walked as a paging structure for an address in the lower half of the address space.
+/// Mark of a page that a page walk used as a paging structure for an address in the lower half of the address space.
 const TABLE_BELOW: u8 = 2;
-/// Mark of a page that was walked as a paging structure for an address in the upper half.
+/// Mark of a page that a page walk used as a paging structure for an address in the upper half.
 const TABLE_ABOVE: u8 = 8;
 /// Mask of both paging-structure marks.
 pub(super) const TABLE: u8 = TABLE_BELOW | TABLE_ABOVE;
-/// Mark of a page that was written since the dirty pages were last taken.
+/// Mark of a page that was written since [`Mem::take_dirty`] last returned the written pages.
 pub(super) const DIRTY: u8 = 4;
 
-/// `Marks::table_use` of a table that was reached at several levels or for several address ranges.
+/// `Marks::table_use` of a table that page walks reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
 /// Level of the root table.
 const ROOT_LEVEL: u32 = 4;
@@ -40,18 +41,18 @@ fn is_above(va: u64) -> bool {
 #[derive(Debug)]
 pub(super) struct Marks {
     bits: Zeroed<u8>,
-    /// Number of the page's contents (`decode::contents`) for pages with `CODE`, otherwise 0.
+    /// For each page, its content number (`decode::contents`), or 0 without the mark `CODE`.
     content: Zeroed<u64>,
-    /// Number of the contents that the page had before its last write, or 0.
+    /// For each page, its content number before the last write, or 0.
     content_before: Zeroed<u64>,
-    /// For pages with `TABLE`: the first address that the table maps, plus the table's level; or `MANY`.
+    /// For each page with the mark `TABLE`, the first address that it maps plus its level, or `MANY`.
     table_use: Zeroed<u64>,
     tables: Vec<u32>,
     dirty: Vec<u32>,
-    /// Value of `epoch` below when the page last got a write tag.
+    /// For each page, the value of `epoch` when the page last got a write tag.
     write_epoch: Zeroed<u32>,
-    /// Number of TLB flushes, from 1. Write tags from before the last flush are gone. (Not the epoch of
-    /// [`Tlb`](super::tlb::Tlb).)
+    /// Number of TLB flushes so far, from 1. Write tags older than the last flush are gone. This epoch differs from
+    /// that of [`Tlb`](super::tlb::Tlb).
     epoch: u32,
 }
 
@@ -76,20 +77,20 @@ impl Mem {
     pub(super) fn marks_of(&self, gpa: u64) -> u8 {
         self.marks.bits[(gpa >> 12) as usize]
     }
-    /// Returns the number of a page's contents, or 0 if the page is not known as code.
+    /// Returns the content number of a page, or 0 if the page is not known as code.
     #[inline(always)]
     pub(crate) fn content(&self, gpa: u64) -> u64 {
         self.marks.content[(gpa >> 12) as usize]
     }
-    /// Returns the number of the contents that the page had before it was written, or 0.
+    /// Returns the content number that the page had before its last write, or 0.
     pub(crate) fn content_before(&self, gpa: u64) -> u64 {
         self.marks.content_before[(gpa >> 12) as usize]
     }
-    /// Returns the host address of the table of content numbers, for translated code.
+    /// Returns the host address of the table of content numbers. Translated code reads that table.
     pub(crate) fn contents_address(&self) -> u64 {
         self.marks.content.as_ptr() as u64
     }
-    /// Marks a page of RAM as a source of decoded code, with the number of its contents.
+    /// Marks a page of RAM as a source of decoded code, and stores its content number.
     pub(crate) fn mark_code(&mut self, gpa: u64, content: u64) {
         let page = (gpa >> 12) as usize;
         self.marks.content[page] = content;
@@ -98,7 +99,7 @@ impl Mem {
             self.forbid_writes(page);
         }
     }
-    /// Marks a page of RAM as a paging structure of `level` (1 is the lowest) that was walked for `va`.
+    /// Marks a page of RAM as a paging structure of `level` (1 is the lowest), which a page walk for `va` used.
     pub(super) fn mark_table(&mut self, gpa: u64, level: u32, va: u64) {
         let page = (gpa >> 12) as usize;
         let span = va & !((1u64 << (12 + 9 * level)) - 1) | u64::from(level);
@@ -118,8 +119,8 @@ impl Mem {
             self.tlb.drop_writes_to(self.ram.base_address() + ((page as u64) << 12));
         }
     }
-    /// Returns true if the page may get a write tag, i.e. it is dirty and carries neither `CODE` nor `TABLE`. Then also
-    /// records that it got one after the last TLB flush.
+    /// Returns true if the page may get a write tag: it is dirty and has neither `CODE` nor `TABLE`. The caller then
+    /// adds the tag, so the page's write epoch is updated here.
     pub(super) fn allow_write_tag(&mut self, gpa: u64) -> bool {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & (CODE | TABLE | DIRTY) == DIRTY {
@@ -128,7 +129,8 @@ impl Mem {
         }
         false
     }
-    /// Does the bookkeeping for a write to a page by the CPU or a device, except for changes of paging entries.
+    /// Does the bookkeeping for a write to a page by the CPU or a device. Changes of paging entries are handled
+    /// elsewhere.
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
@@ -146,7 +148,7 @@ impl Mem {
         self.marks.content_before[page] = std::mem::take(&mut self.marks.content[page]);
         self.tlb.code_changes();
     }
-    /// Marks a page as dirty before it gets a write tag.
+    /// Marks a page as dirty, without dropping decoded code.
     pub(super) fn note_dirty_only(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;
         if self.marks.bits[page] & DIRTY == 0 {
@@ -164,8 +166,8 @@ impl Mem {
         }
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
-    /// the entries of both roots are equal there, a page walk finds the same pages and has no bits to set, so TLB
-    /// entries for the upper half are kept. Otherwise the TLB is flushed.
+    /// both roots have equal entries for the upper half, a page walk there finds the same pages and has no bits to set.
+    /// The TLB entries for the upper half then survive. If the entries differ, all TLB entries are dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));
@@ -176,7 +178,7 @@ impl Mem {
                 *bits &= !TABLE_BELOW;
                 *bits & TABLE != 0
             });
-            // From here on the remaining entries are derived from this root.
+            // The remaining TLB entries are derived from the new root from now on.
             self.mark_table(to, ROOT_LEVEL, ABOVE);
         } else {
             self.flush_tlb();
@@ -190,7 +192,7 @@ impl Mem {
             self.marks.bits[page as usize] &= !TABLE;
         }
     }
-    /// Notes that something other than the CPU wrote RAM.
+    /// Handles a write to RAM by something other than the CPU, such as a device.
     pub(crate) fn written_outside(&mut self, gpa: u64, len: u64) {
         let end = gpa.saturating_add(len).min(self.ram.len());
         let mut page = gpa & !0xfff;
@@ -202,7 +204,7 @@ impl Mem {
             page += 4096;
         }
     }
-    /// Notes that a restore replaced the contents of these pages. Afterwards no page counts as written.
+    /// Handles a restore that replaced the contents of these pages. Clears the dirty marks of all pages.
     pub(crate) fn replaced(&mut self, pages: &[u64]) {
         for &page in pages {
             let page = page as usize;
@@ -215,7 +217,7 @@ impl Mem {
         }
         self.flush_tlb();
     }
-    /// Returns the numbers of the pages written since the last call, ascending.
+    /// Returns the numbers of the pages written since the last call, in ascending order.
     pub(crate) fn take_dirty(&mut self) -> Vec<u64> {
         let mut pages: Vec<u64> = self.marks.dirty.iter().map(|&p| u64::from(p)).collect();
         pages.sort_unstable();
@@ -225,7 +227,7 @@ impl Mem {
         self.tlb.drop_writes();
         pages
     }
-    /// Returns guest RAM.
+    /// Returns guest RAM for reading.
     pub(crate) fn ram(&self) -> &Ram {
         &self.ram
     }

@@ -1,7 +1,7 @@
 //! Data breakpoints: DR0-DR3 with R/W 01 or 11 (SDM vol. 3B, 18.2).
 //!
-//! While one is enabled, the TLB is bypassed so that every access takes the slow path, and the run loop executes one
-//! instruction at a time. Guests without data breakpoints pay nothing.
+//! While a data breakpoint is enabled, every access bypasses the TLB, and the run loop executes one instruction at a
+//! time. Guests without data breakpoints pay nothing.
 
 use super::Mem;
 
@@ -14,7 +14,7 @@ struct Area {
     stores_only: bool,
 }
 
-/// The enabled data breakpoints, and DR6 bits of those that the current instruction hit.
+/// The enabled data breakpoints, and the DR6 bits of those that the current instruction has hit.
 #[derive(Debug, Default)]
 pub(super) struct DataBreakpoints {
     areas: [Option<Area>; 4],
@@ -28,7 +28,7 @@ impl Mem {
             let enabled = dr7 >> (2 * n) & 3 != 0;
             let kind = dr7 >> (16 + 4 * n) & 3;
             let size = [1, 2, 8, 4][(dr7 >> (18 + 4 * n) & 3) as usize];
-            // R/W 10 watches I/O and needs CR4.DE, which guests do not use. Such a breakpoint never hits here.
+            // R/W 10 means I/O ports. The CPU does not model I/O breakpoints, so they never hit.
             self.watch.areas[n] = (enabled && kind & 1 != 0).then(|| {
                 let first = address & !(size - 1);
                 Area { first, last: first + (size - 1), stores_only: kind == 1 }
@@ -38,7 +38,7 @@ impl Mem {
         let any = self.watch.areas.iter().any(Option::is_some);
         self.tlb.bypass(any);
     }
-    /// Notes the breakpoints that an access hits.
+    /// Records the data breakpoints that an access hits.
     #[inline]
     pub(super) fn note_access(&mut self, va: u64, size: u64, store: bool) {
         if !self.tlb.bypassed() {
@@ -55,7 +55,7 @@ impl Mem {
             }
         }
     }
-    /// Returns the DR6 bits of the breakpoints that were hit since the last call.
+    /// Returns the DR6 bits of the data breakpoints hit since the last call.
     pub(crate) fn take_watch_hits(&mut self) -> u64 {
         std::mem::take(&mut self.watch.hits)
     }

@@ -1,9 +1,9 @@
 //! Accesses to ports and to addresses that are not RAM.
 //!
-//! An instruction with such an access ends the run with a [`Request`]. The machine answers it, and the instruction is
-//! executed again from its start, with the answer available. An instruction may make several accesses: each
-//! repetition finds one more answer, in order. Handlers change nothing before their last access, so the guest cannot
-//! observe the repetition.
+//! An instruction with an access of this kind ends the run with a [`Request`]. The caller answers the request, and the
+//! CPU then executes the instruction again from its start. An instruction with several accesses runs once more for each
+//! of them, and finds the earlier answers in order. Handlers change nothing before their last access, so the guest
+//! cannot observe the repetition.
 
 /// One access, as a request to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +42,11 @@ pub enum Request {
     },
 }
 
-/// Maximum number of accesses of one instruction. FXSAVE of 512 bytes to a device makes 64; the rest is reserve.
+/// Maximum number of accesses of one instruction. ENTER with nesting level 31 makes the most: 62, and up to six more if
+/// its stores and loads straddle pages. FXSAVE makes 52.
 const ANSWERS_MAX: usize = 72;
 
-/// Answers to requests of the current instruction, and its pending request.
+/// Answers to requests of the current instruction, and its unanswered request.
 #[derive(Debug, Default)]
 pub(crate) struct Mmio {
     answers: Vec<u64>,
@@ -54,14 +55,14 @@ pub(crate) struct Mmio {
 }
 
 impl Mmio {
-    /// Returns the next answer. If there is none yet, stores the request as pending and returns `None`.
+    /// Returns the next answer. If there is none yet, stores `request` as pending and returns `None`.
     pub(crate) fn ask(&mut self, request: Request) -> Option<u64> {
         if let Some(&v) = self.answers.get(self.next) {
             self.next += 1;
             return Some(v);
         }
         if self.answers.len() >= ANSWERS_MAX {
-            // No instruction makes this many accesses. Open bus (all ones) is a safe answer.
+            // No instruction makes this many accesses. A bus without a device returns all ones.
             return Some(u64::MAX);
         }
         self.pending = Some(request);
@@ -73,18 +74,18 @@ impl Mmio {
             self.answers.push(value);
         }
     }
-    /// Starts the instruction again from its first access.
+    /// Goes back to the first answer. Called before the instruction is executed again.
     pub(crate) fn rewind(&mut self) {
         self.next = 0;
     }
-    /// Drops all answers, because the instruction retired or was abandoned.
+    /// Drops all answers. Called when the instruction retired or was abandoned.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.answers.clear();
         self.next = 0;
         self.pending = None;
     }
-    /// True while an instruction has a pending request or unused answers.
+    /// True if the current instruction has a pending request or has received an answer.
     #[inline(always)]
     pub(crate) fn in_progress(&self) -> bool {
         self.pending.is_some() || !self.answers.is_empty()

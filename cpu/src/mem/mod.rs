@@ -1,17 +1,18 @@
-//! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence, and accesses to devices.
+//! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence, and device accesses.
 //!
-//! - [`ram`]: the host mapping (raw pointers)
+//! - [`ram`]: the host mapping that holds guest RAM (raw pointers)
 //! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
-//! - [`access`]: loads and stores of all widths: hit, miss, page-crossing, MMIO; [`kind`]: their kinds
+//! - [`access`]: loads and stores of all widths, with TLB hits and misses, page crossings and MMIO
+//! - [`kind`]: kinds of memory accesses
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
 //! - [`data_breakpoints`]: data breakpoints that the guest sets
 //! - [`watchpoints`]: watchpoints that the operator sets
 //! - [`bulk`]: bulk execution of repeated string instructions within a page
 //!
-//! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect for the next
-//! instruction, with or without an invalidation.
+//! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect at the next
+//! instruction, even if the guest does not invalidate the entry.
 
 pub(crate) mod access;
 mod bulk;
@@ -36,7 +37,7 @@ use coherence::Marks;
 use mmio::Mmio;
 use tlb::Tlb;
 
-/// Register state that paging depends on.
+/// Register contents that paging depends on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PagingControl {
     pub cr3: u64,
@@ -60,13 +61,13 @@ pub(crate) struct Mem {
     marks: Marks,
     watch: data_breakpoints::DataBreakpoints,
     points: watchpoints::Watchpoints,
-    /// Exception of the last `Stop::Fault`.
+    /// Exception that the last `Stop::Fault` stands for.
     pub(crate) fault: Fault,
     /// Linear address of the last page fault.
     pub(crate) fault_address: u64,
-    /// True while one instruction is executed alone, so that it may store to code and page tables.
+    /// True while the CPU executes one instruction alone, so that it may store to code and page tables.
     pub(crate) single: bool,
-    /// Planted defect, for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
+    /// Planted defect for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     pub(crate) leak_stale_tlb: bool,
 }
 
@@ -87,17 +88,17 @@ impl Mem {
             leak_stale_tlb: false,
         }
     }
-    /// Replaces the register state that paging depends on.
+    /// Replaces the register contents that paging depends on, and flushes the TLB.
     pub(crate) fn set_paging(&mut self, new: PagingControl) {
         self.paging = new;
         self.flush_tlb();
     }
-    /// Replaces CR3 only.
+    /// Replaces CR3 only. TLB entries for the upper half of the address space may survive.
     pub(crate) fn set_root(&mut self, cr3: u64) {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);
     }
-    /// Returns the guest-physical address of `va` if the TLB has it as executable.
+    /// Returns the guest-physical address of `va` if the TLB has the page as executable.
     #[inline(always)]
     pub(crate) fn exec_gpa(&self, va: u64) -> Option<u64> {
         Some(self.tlb.exec_host(va)? - self.ram.base_address())

@@ -1,5 +1,5 @@
-//! Guest RAM as the CPU sees it: one host mapping from guest-physical address 0. All raw pointers to it are in this
-//! folder.
+//! Guest RAM as the CPU sees it: one host mapping from guest-physical address 0. Only this folder has raw pointers to
+//! the mapping.
 #![allow(unsafe_code)]
 
 /// A fixed-width integer that can be loaded from and stored to guest memory.
@@ -31,10 +31,11 @@ prim!(u8, u16, u32, u64, u128);
 
 /// A handle to a host mapping that holds guest RAM from guest-physical address 0 on.
 ///
-/// Reads copy out of the mapping or compare in place, and no reference into it outlives a call. So a store through
-/// any handle, including those that translated code makes by raw address, never changes the target of a reference.
+/// Reads copy out of the mapping or compare in place, and no reference into the mapping outlives a call. Stores through
+/// any handle, and stores of translated code by raw address, therefore never change the target of a live reference.
 ///
-/// Handles cannot be copied. [`Ram::another`] makes a second one; its caller promises that the two take turns.
+/// Handles cannot be copied. [`Ram::another`] makes a second handle, and its caller promises that the two handles take
+/// turns.
 ///
 /// ```compile_fail,E0382
 /// fn two_from_one(ram: everett_cpu::Ram) -> [everett_cpu::Ram; 2] {
@@ -57,17 +58,18 @@ pub struct Ram {
     len: u64,
 }
 
-// SAFETY: a `Ram` is an address and a length. The caller of `Ram::new` promised that the mapping outlives it, and
-// that nothing else accesses the mapping while a method of the handle or of its CPU runs, on any thread.
+// SAFETY: a `Ram` is an address and a length. The caller of `Ram::new` promised that the mapping outlives the handle.
+// The caller also promised that nothing else accesses the mapping while a method of the handle or of its CPU runs, on
+// any thread.
 unsafe impl Send for Ram {}
 
 impl Ram {
     /// Creates a handle to a mapping of `len` bytes at `base`.
     ///
     /// # Safety
-    /// The mapping must stay valid, readable and writable as long as the handle and the CPU that gets it exist. While
-    /// a method of either runs, nothing else may write to the mapping: no other handle, device or thread. While a
-    /// method that writes runs ([`Ram::write`], [`Ram::copy_from`], those of a CPU), nothing else may access the
+    /// The mapping must stay valid, readable and writable as long as the handle and the CPU that gets it exist. While a
+    /// method of the handle or the CPU runs, no other handle, device or thread may write to the mapping. While a
+    /// method that writes runs ([`Ram::write`], [`Ram::copy_from`], any method of a CPU), nothing else may access the
     /// mapping at all.
     ///
     /// # Panics
@@ -79,12 +81,12 @@ impl Ram {
     /// Returns another handle to the same RAM.
     ///
     /// # Safety
-    /// As for [`Ram::new`]: the mapping must outlive the new handle as well, and the two handles and their CPUs must
-    /// take turns.
+    /// The promises of [`Ram::new`] must hold: the mapping must outlive the new handle, too. The two handles and their
+    /// CPUs must take turns.
     pub unsafe fn another(&self) -> Ram {
         Ram { base: self.base, len: self.len }
     }
-    /// Returns the size of RAM in bytes.
+    /// Returns the size of guest RAM in bytes.
     #[inline(always)]
     pub fn len(&self) -> u64 {
         self.len
@@ -103,7 +105,7 @@ impl Ram {
     pub(crate) fn base_address(&self) -> u64 {
         self.base as u64
     }
-    /// Loads from RAM. Panics if out of bounds, which is a bug of the caller.
+    /// Loads from RAM. Panics if the address is out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, gpa: u64) -> T {
         assert!(self.contains(gpa, T::SIZE));
@@ -111,7 +113,8 @@ impl Ram {
         // races.
         unsafe { self.base.add(gpa as usize).cast::<T>().read_unaligned() }
     }
-    /// Stores to RAM without any bookkeeping. Panics if out of bounds, which is a bug of the caller.
+    /// Stores to RAM without updating marks or the TLB. Panics if the address is out of bounds, which is a bug of the
+    /// caller.
     #[inline(always)]
     pub(super) fn store<T: Prim>(&self, gpa: u64, v: T) {
         assert!(self.contains(gpa, T::SIZE));
@@ -121,7 +124,7 @@ impl Ram {
     /// Copies the bytes at `gpa` into `buf`.
     ///
     /// # Panics
-    /// Panics if they are not all RAM.
+    /// Panics if the range is not all RAM.
     #[inline]
     pub fn read(&self, gpa: u64, buf: &mut [u8]) {
         if buf.is_empty() {
@@ -132,7 +135,7 @@ impl Ram {
         // races.
         unsafe { std::ptr::copy(self.base.add(gpa as usize), buf.as_mut_ptr(), buf.len()) }
     }
-    /// Returns a copy of the page that contains `gpa`. Panics if out of bounds, which is a bug of the caller.
+    /// Returns a copy of the page that contains `gpa`. Panics if `gpa` is out of bounds, which is a bug of the caller.
     #[inline]
     pub(crate) fn page(&self, gpa: u64) -> [u8; 4096] {
         let mut page = [0; 4096];
@@ -148,10 +151,11 @@ impl Ram {
         // SAFETY: while the reference lives, only the comparison runs.
         unsafe { self.bytes(gpa, bytes.len() as u64) == bytes }
     }
-    /// True if `len` bytes at `gpa` equal those at `others` in `other`, which may be the same RAM.
+    /// True if `len` bytes at `gpa` equal the `len` bytes at `others` in `other`, which may be a handle to the same
+    /// RAM.
     ///
     /// # Panics
-    /// Panics if the ranges are not all RAM.
+    /// Panics if either range is not all RAM.
     pub fn same(&self, gpa: u64, other: &Ram, others: u64, len: u64) -> bool {
         // SAFETY: as in `holds`.
         unsafe { self.bytes(gpa, len) == other.bytes(others, len) }
@@ -159,8 +163,7 @@ impl Ram {
     /// Returns a reference to guest RAM.
     ///
     /// # Safety
-    /// While the reference lives, nothing may write to these bytes: no method of this handle, of another one, or of
-    /// their CPUs.
+    /// While the reference lives, nothing may write to these bytes: no method of this or another handle, and no CPU.
     unsafe fn bytes(&self, gpa: u64, len: u64) -> &[u8] {
         if len == 0 {
             return &[];
@@ -170,7 +173,7 @@ impl Ram {
         // alive.
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
-    /// Writes RAM without any bookkeeping.
+    /// Writes to RAM without updating marks or the TLB. The caller reports the write to the CPU, if there is one.
     ///
     /// # Panics
     /// Panics if the range is not all RAM.
@@ -183,25 +186,26 @@ impl Ram {
         // races.
         unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
     }
-    /// Copies `len` bytes at `gpa` from `other`, which may be the same RAM, without any bookkeeping.
+    /// Copies `len` bytes at `gpa` from `other` to the same address here. `other` may be a handle to the same RAM.
+    /// Updates neither marks nor the TLB.
     ///
     /// # Panics
-    /// Panics if the range is not all RAM in both.
+    /// Panics if the range is not all RAM in both handles.
     pub fn copy_from(&mut self, gpa: u64, other: &Ram, len: u64) {
         if len == 0 {
             return;
         }
         assert!(self.contains(gpa, len) && other.contains(gpa, len));
-        // SAFETY: in bounds of both, and `copy` allows overlap. The promise of `Ram::new` excludes races.
+        // SAFETY: the range is in bounds of both, and `copy` allows overlap. The promise of `Ram::new` excludes races.
         unsafe { std::ptr::copy(other.base.add(gpa as usize), self.base.add(gpa as usize), len as usize) }
     }
-    /// Copies within RAM, as memmove does. Panics if out of bounds, which is a bug of the caller.
+    /// Copies within RAM, as memmove does. Panics if a range is out of bounds, which is a bug of the caller.
     pub(super) fn copy(&self, dst: u64, src: u64, len: u64) {
         assert!(self.contains(dst, len) && self.contains(src, len));
         // SAFETY: both ranges are in bounds, and `copy` allows overlap.
         unsafe { std::ptr::copy(self.base.add(src as usize), self.base.add(dst as usize), len as usize) }
     }
-    /// Fills a range with a byte. Panics if out of bounds, which is a bug of the caller.
+    /// Fills a range with a byte. Panics if the range is out of bounds, which is a bug of the caller.
     pub(super) fn fill(&self, dst: u64, byte: u8, len: u64) {
         assert!(self.contains(dst, len));
         // SAFETY: in bounds.

@@ -1,30 +1,30 @@
 //! The software TLB: maps a guest page to the host address of its bytes.
 //!
 //! An entry has one tag for each kind of access, so the comparison that finds the page also checks its permissions.
-//! Each [`Mode`] has its own table. The current mode changes only with CPL, RFLAGS.AC and CR0.AM.
+//! Each [`Mode`] has its own table. Changes of CPL, RFLAGS.AC and CR0.AM select the mode.
 //!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
-//! `super::coherence` ensures this. A write tag exists only for pages that carry neither a code nor a page-table mark
-//! and are already marked dirty.
+//! `super::coherence` ensures this. Only pages that are marked dirty, and have neither a code nor a page-table mark,
+//! have write tags.
 #![allow(unsafe_code)]
 
 use super::Access;
 use super::ram::Prim;
 
 pub(crate) const PAGE_MASK: u64 = !0xfff;
-/// Tag that matches no address: the tags of addresses have twelve zero bits.
+/// Tag that matches no address. The low twelve bits of every page address are zero.
 const NONE: u64 = 1;
 
-/// Set of rules for memory accesses.
+/// Access rules, which depend on CPL, RFLAGS.AC and CR0.AM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// CPL 0-2. User pages are forbidden if SMAP is on.
+    /// CPL 0-2. If SMAP is on, data accesses to user pages fault.
     Kernel = 0,
-    /// CPL 0-2 with RFLAGS.AC set: SMAP is suspended.
+    /// CPL 0-2 with RFLAGS.AC set, which suspends SMAP.
     KernelAc = 1,
     /// CPL 3.
     User = 2,
-    /// CPL 3 with alignment checks. Never cached, so that each access takes the slow path.
+    /// CPL 3 with alignment checks. The TLB holds no entries for this mode, so every access takes the slow path.
     UserAligned = 3,
 }
 
@@ -34,11 +34,11 @@ struct Entry {
     read: u64,
     write: u64,
     exec: u64,
-    /// Host address minus guest address.
+    /// Host address of the page minus its guest-virtual address.
     addend: u64,
 }
 
-/// Offsets of the fields of an entry, and the binary logarithm of its size in bytes, for translated code.
+/// Offsets of an entry's fields, and the binary logarithm of its size in bytes. Translated code uses these.
 pub(crate) const READ: usize = std::mem::offset_of!(Entry, read);
 pub(crate) const WRITE: usize = std::mem::offset_of!(Entry, write);
 pub(crate) const EXEC: usize = std::mem::offset_of!(Entry, exec);
@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<Entry>() == 1 << ENTRY_SHIFT);
 
 const EMPTY: Entry = Entry { read: NONE, write: NONE, exec: NONE, addend: 0 };
 
-/// Number of parts in which a table is flushed: a flush skips the unused parts of a mostly empty table.
+/// Number of parts of a table. A flush skips the parts that hold no entries.
 const PARTS: u32 = u64::BITS;
 
 /// Kinds of access that a new entry permits.
@@ -62,33 +62,33 @@ pub(crate) struct Allow {
 #[derive(Debug)]
 pub(crate) struct Tlb {
     entries: Vec<Entry>,
-    /// Host address of the current mode's first entry, for translated code.
+    /// Host address of the current mode's first entry. Translated code reads it.
     pub(crate) table: u64,
-    /// Entries per mode, minus one; one less than a power of two.
+    /// Number of entries per mode, minus one. The number is a power of two.
     mask: usize,
     /// Index of the current mode's first entry.
     base: usize,
     mode: Mode,
-    /// True if every access misses: the table of `Mode::UserAligned`, which is never filled, is used for all modes.
+    /// True if every access must miss. All modes then use the table of `Mode::UserAligned`, which stays empty.
     bypass: bool,
-    /// For each mode, a bit for each part (64th) of the table that may hold entries.
+    /// For each mode, one bit for each of the 64 parts of its table: set if the part may hold entries.
     used: [u64; 4],
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// True if the kernel-mode table may hold addresses in the lower half, or would if `bypass` were off.
+    /// True if the table of `Mode::Kernel` may hold addresses in the lower half, or could hold them without `bypass`.
     kernel_below: bool,
-    /// For each mode, its current epoch (see `epoch`). No two modes have the same.
+    /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
     epochs: [u64; 4],
-    /// Last epoch number that was issued.
+    /// Highest epoch number issued so far.
     last_epoch: u64,
-    /// Epoch of the current mode, for translated code. While it is unchanged, code that was executed at an address is
-    /// still there and may still be executed.
+    /// Epoch of the current mode, which translated code compares. While the epoch lasts, the code that was executed at
+    /// an address is still at that address and still executable.
     pub(crate) epoch: u64,
 }
 
 impl Tlb {
-    /// Creates a TLB with `entries` per mode: a power of two, at least two. With a single entry, an access across two
-    /// pages would find the tag of its last byte in the entry of its first.
+    /// Creates a TLB with `entries` per mode: a power of two, at least two. If there were one entry, an access across
+    /// two pages could match it by the page of its last byte.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {
@@ -123,11 +123,11 @@ impl Tlb {
         let table = if self.bypass { Mode::UserAligned } else { mode };
         self.base = (table as usize) * (self.mask + 1);
         self.table = &raw const self.entries[self.base] as u64;
-        // The epoch depends on the mode itself, even with `bypass`: the mode determines what may be executed.
+        // The epoch follows the mode even with `bypass`, because the mode determines which pages are executable.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Begins new epochs, because code may be at another address: in `Mode::Kernel` only if `kernel` is set, in all
-    /// other modes always.
+    /// Begins new epochs, because code may have moved to another address. `Mode::Kernel` gets a new epoch only if
+    /// `kernel` is set.
     fn code_moves(&mut self, kernel: bool) {
         for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
             self.last_epoch += 1;
@@ -135,11 +135,11 @@ impl Tlb {
         }
         self.set_mode(self.mode);
     }
-    /// Begins new epochs, because a page of code no longer holds the same code.
+    /// Begins new epochs for all modes, because the contents of a page of code have changed.
     pub(crate) fn code_changes(&mut self) {
         self.code_moves(true);
     }
-    /// Sets whether every access misses.
+    /// Makes every access miss while `on` is true.
     pub(crate) fn bypass(&mut self, on: bool) {
         self.bypass = on;
         self.set_mode(self.mode);
@@ -156,23 +156,23 @@ impl Tlb {
     #[inline(always)]
     fn entry(&self, va: u64) -> &Entry {
         debug_assert!(self.index(va) < self.entries.len());
-        // SAFETY: `base` is mode * (mask + 1) with mode < 4, the rest of the index is at most `mask`, and each of
-        // the 4 tables has mask + 1 entries.
+        // SAFETY: `base` is mode * (mask + 1) with mode < 4, and the masked page number is at most `mask`. Each of the
+        // 4 tables has mask + 1 entries.
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
-    /// Loads a `T` if all of it lies within one page and hits.
+    /// Loads a `T`. Returns `None` unless the `T` lies within one page that the TLB has as readable.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, va: u64) -> Option<T> {
         let e = self.entry(va);
         if e.read == va.wrapping_add(T::SIZE - 1) & PAGE_MASK {
             let p = va.wrapping_add(e.addend) as *const T;
-            // SAFETY: the tag matches for the first and the last byte, so both lie in the page whose host address the
-            // entry holds. Entries are filled from `Ram` only.
+            // SAFETY: the tag matches the pages of the first and the last byte, so both lie in the page whose host
+            // address the entry gives. Entries are filled from `Ram` only.
             return Some(unsafe { p.read_unaligned() });
         }
         None
     }
-    /// Stores a `T` and returns true if all of it lies within one page and hits.
+    /// Stores a `T`. Returns false unless the `T` lies within one page that the TLB has as writable.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
         let e = self.entry(va);
@@ -184,8 +184,8 @@ impl Tlb {
         }
         false
     }
-    /// Reads, modifies and writes a `T` if all of it lies within one writable page that hits. Returns the function on
-    /// a miss.
+    /// Reads, modifies and writes a `T`. Returns `Err(f)` unless the `T` lies within one page that the TLB has as
+    /// writable.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R, F: FnOnce(T) -> (T, R)>(&self, va: u64, f: F) -> Result<R, F> {
         let e = self.entry(va);
@@ -199,13 +199,13 @@ impl Tlb {
         }
         Err(f)
     }
-    /// Returns the host address of `va` if the TLB has it as executable.
+    /// Returns the host address of `va` if the TLB has the page as executable.
     #[inline(always)]
     pub(crate) fn exec_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.exec == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Returns the host address of `va` if the TLB permits this access without the slow path.
+    /// Returns the host address of `va` if the TLB permits this access.
     pub(crate) fn host(&self, va: u64, access: Access) -> Option<u64> {
         match access {
             Access::Read => self.read_host(va),
@@ -213,20 +213,20 @@ impl Tlb {
             Access::Exec => self.exec_host(va),
         }
     }
-    /// Returns the host address of `va` if the TLB has it as readable.
+    /// Returns the host address of `va` if the TLB has the page as readable.
     #[inline(always)]
     pub(crate) fn read_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.read == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Returns the host address of `va` if the TLB has it as writable.
+    /// Returns the host address of `va` if the TLB has the page as writable.
     #[inline(always)]
     pub(crate) fn write_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.write == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Fills the entry of a page for the current mode, unless that mode is not cached. `host` is the host address of
-    /// the page.
+    /// Fills the current mode's entry for the page of `va`. `host` is the host address of the page. In
+    /// `Mode::UserAligned` and with `bypass`, no entry is filled.
     pub(crate) fn fill(&mut self, va: u64, host: u64, allow: Allow) {
         self.kernel_below |= self.mode == Mode::Kernel && (va as i64) >= 0;
         if self.bypass || self.mode == Mode::UserAligned {
@@ -255,7 +255,7 @@ impl Tlb {
             }
         }
     }
-    /// Drops the write tags of all entries that map a host page.
+    /// Drops the write tags of all entries that map the page at this host address.
     pub(crate) fn drop_writes_to(&mut self, host: u64) {
         self.for_each_used(|e| {
             if e.write != NONE && e.write.wrapping_add(e.addend) == host {
@@ -285,8 +285,8 @@ impl Tlb {
         self.for_each_used(|e| *e = EMPTY);
         (self.used, self.kernel_below) = ([0; 4], false);
     }
-    /// Drops all entries except those of kernel mode for the upper half of the address space. If kernel mode may have
-    /// entries for the lower half, drops all.
+    /// Drops all entries except those of `Mode::Kernel` for the upper half of the address space. If that mode may also
+    /// have entries for the lower half, drops all entries.
     pub(crate) fn flush_below(&mut self) {
         self.code_moves(self.kernel_below);
         let kept = if self.kernel_below { 0 } else { std::mem::take(&mut self.used[Mode::Kernel as usize]) };

@@ -1,7 +1,7 @@
 //! 4-level paging (SDM vol. 3A, sections 4.5-4.8).
 //!
 //! Accessed and dirty bits are set after the whole walk has succeeded, root level first. A walk that faults changes
-//! nothing. Hardware may set accessed bits of upper levels before it faults. The manual permits both.
+//! nothing. Hardware may set accessed bits of upper levels before it faults; the manual permits either.
 
 use super::coherence::CODE;
 use super::kind::Access;
@@ -19,12 +19,12 @@ const ACCESSED: u64 = 1 << 5;
 const DIRTY: u64 = 1 << 6;
 const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
-/// Bits of an entry that hold the physical address of the next table or of the page.
+/// Bits of a paging entry that hold the physical address of the next table or of the page.
 pub(super) const ADDRESS: u64 = ((1 << PHYSICAL_BITS) - 1) & !0xfff;
-/// Reserved bits of an entry: from the physical address width to bit 51.
+/// Reserved bits of a paging entry: from the physical address width to bit 51.
 const RESERVED: u64 = ((1 << 52) - 1) & !((1 << PHYSICAL_BITS) - 1);
 
-/// Page fault error code bits (SDM vol. 3A, 4.7).
+/// Bits of the page-fault error code (SDM vol. 3A, 4.7).
 mod error {
     pub(super) const PRESENT: u32 = 1;
     pub(super) const WRITE: u32 = 2;
@@ -33,7 +33,7 @@ mod error {
     pub(super) const FETCH: u32 = 16;
 }
 
-/// Result of a page walk: the physical address and the combined permissions.
+/// Result of a successful page walk: the physical address and the combined permissions.
 #[derive(Debug, Clone, Copy)]
 struct Leaf {
     gpa: u64,
@@ -45,14 +45,14 @@ struct Leaf {
     dirty: bool,
 }
 
-/// A failed page walk, with the RSVD bit of the error code.
+/// A failed page walk. `reserved` is the RSVD bit of the error code.
 #[derive(Debug, Clone, Copy)]
 struct Broken {
     reserved: bool,
 }
 
 impl Mem {
-    /// Walks the tables for `va` without changing anything.
+    /// Walks the page tables for `va`. Sets no accessed or dirty bits.
     fn walk(&self, va: u64) -> Result<Leaf, Broken> {
         let nx_reserved = if self.paging.nxe { 0 } else { NO_EXECUTE };
         let mut table = self.paging.cr3 & ADDRESS;
@@ -68,7 +68,7 @@ impl Mem {
         for level in (1..=4u32).rev() {
             let shift = 12 + 9 * (level - 1);
             let at = table + ((va >> shift) & 0x1ff) * 8;
-            // A table outside of RAM reads as all ones (open bus), so a reserved bit is set.
+            // A table outside RAM reads as all ones, so a reserved bit is set.
             let entry = if self.ram.contains(at, 8) { self.ram.load::<u64>(at) } else { u64::MAX };
             if entry & PRESENT == 0 {
                 return Err(Broken { reserved: false });
@@ -114,7 +114,7 @@ impl Mem {
         }
     }
 
-    /// Translates `va` for an access in `mode`, sets A and D bits, and fills the TLB if `mode` is the current one.
+    /// Translates `va` for an access in `mode`. Sets A and D bits, and fills the TLB if `mode` is the current mode.
     pub(crate) fn translate(&mut self, va: u64, access: Access, mode: Mode) -> Result<u64, Stop> {
         if !canonical(va) {
             return Err(self.non_canonical());
@@ -158,8 +158,8 @@ impl Mem {
         Ok(leaf.gpa)
     }
 
-    /// True if the walk must set A or D in an entry on a page with decoded code. A guest that executes its own page
-    /// tables may be about to execute that very entry.
+    /// True if the walk must set an A or D bit on a page with decoded code. A guest that executes its own page tables
+    /// may be about to execute the changed entry.
     fn noting_changes_code(&self, leaf: &Leaf, write: bool) -> bool {
         leaf.entry_gpa[..leaf.levels].iter().enumerate().any(|(i, &at)| {
             let want = if write && i + 1 == leaf.levels { ACCESSED | DIRTY } else { ACCESSED };
@@ -184,7 +184,7 @@ impl Mem {
         }
     }
 
-    /// Translates `va` without side effects, for observers. Returns `None` if nothing is mapped there.
+    /// Translates `va` without side effects, for observers. Returns `None` if no page is mapped at `va`.
     pub(crate) fn peek(&self, va: u64) -> Option<u64> {
         if !canonical(va) {
             return None;

@@ -1,27 +1,27 @@
-//! Watchpoints that the operator sets on guest memory, invisible to the guest.
+//! Watchpoints that the operator sets on guest memory. The guest cannot observe them.
 //!
 //! Watched pages get no read or write tags in the TLB, so every access to them takes the slow path, even from
-//! translated code. All other accesses are as fast as without watchpoints. An instruction that is about to touch
-//! watched bytes is executed alone, like a store to code, and the run ends after it.
+//! translated code. Accesses to other pages are as fast as without watchpoints. If an instruction is about to access
+//! watched bytes, the CPU executes it alone, and the run ends after it.
 //!
 //! **Invariant.** The guest behaves the same with and without watchpoints.
 
 use super::Mem;
 use crate::stop::Stop;
 
-/// Maximum number of hits kept until they are taken; later ones are lost.
+/// Maximum number of stored hits. While this many are stored, further hits are lost.
 pub const HITS_MAX: usize = 1 << 16;
 
 /// A range of watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watchpoint {
-    /// Linear address of the first byte, in any address space.
+    /// Linear address of the first byte. The watchpoint holds in every address space.
     pub address: u64,
     /// Length in bytes; not zero.
     pub len: u64,
-    /// True if loads are reported.
+    /// True if loads from these bytes are reported.
     pub loads: bool,
-    /// True if stores are reported.
+    /// True if stores to these bytes are reported.
     pub stores: bool,
 }
 
@@ -37,8 +37,8 @@ impl Watchpoint {
 /// An access to watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// Address of the instruction that made the access. For the delivery of an interrupt or exception, address of the
-    /// instruction before which it was delivered.
+    /// Address of the instruction that made the access. If the delivery of an interrupt or exception made the access,
+    /// address of the instruction before which the delivery happened.
     pub rip: u64,
     /// Paging root (CR3) at the time of the access.
     pub cr3: u64,
@@ -57,9 +57,9 @@ pub struct Hit {
 pub(super) struct Watchpoints {
     points: Vec<Watchpoint>,
     hits: Vec<Hit>,
-    /// Number of hits that have already ended a run.
+    /// Number of stored hits that have already ended a run.
     reported: usize,
-    /// Address of the instruction to which accesses are attributed.
+    /// Address of the instruction to which the next hits are attributed.
     rip: u64,
 }
 
@@ -69,16 +69,16 @@ impl Mem {
         self.points.points = points.to_vec();
         self.flush_tlb();
     }
-    /// Attributes all accesses from here on to the instruction at `rip`.
+    /// Attributes all further accesses to the instruction at `rip`.
     pub(crate) fn attribute_accesses_to(&mut self, rip: u64) {
         self.points.rip = rip;
     }
-    /// True if the page of `va` has watched bytes, so that accesses to it must take the slow path.
+    /// True if the page of `va` has watched bytes.
     pub(super) fn page_is_watched(&self, va: u64) -> bool {
         let (first, last) = (va & !0xfff, va | 0xfff);
         self.points.points.iter().any(|point| point.meets(first, last))
     }
-    /// Returns `Err(Stop::Single)` if the access is watched and the instruction is not executed alone yet.
+    /// Returns `Err(Stop::Single)` if the access is watched and the CPU does not execute the instruction alone yet.
     #[inline]
     pub(super) fn check_watched(&self, va: u64, size: u64, store: bool) -> Result<(), Stop> {
         if !self.single && self.is_watched(va, size, store) { Err(Stop::Single) } else { Ok(()) }
@@ -102,16 +102,16 @@ impl Mem {
         let last = va.wrapping_add(size - 1);
         self.points.points.iter().any(|p| if store { p.stores } else { p.loads } && p.meets(va, last))
     }
-    /// Returns true if there were hits since the last call, so that the run must end.
+    /// Returns true if there are hits that have not ended a run yet. The caller then ends the run.
     pub(crate) fn report_hits(&mut self) -> bool {
         let all = self.points.hits.len();
         std::mem::replace(&mut self.points.reported, all) < all
     }
-    /// Returns the number of hits that were not taken yet.
+    /// Returns the number of stored hits.
     pub(crate) fn hits(&self) -> usize {
         self.points.hits.len()
     }
-    /// Drops all hits but the first `count`, because the instruction will be executed again.
+    /// Drops all hits except the first `count`, because the CPU will execute the instruction again.
     pub(crate) fn keep_hits(&mut self, count: usize) {
         self.points.hits.truncate(count);
     }

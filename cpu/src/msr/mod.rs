@@ -1,16 +1,17 @@
-//! Model-specific registers (SDM vol. 4; [`number`]). An MSR that is not listed here raises #GP.
+//! Model-specific registers (SDM vol. 4). RDMSR and WRMSR of any register that this table lacks raise #GP. [`number`]
+//! has the numbers as constants.
 //!
 //! | MSR | reason |
 //! |---|---|
-//! | 10h TSC | kernels may set it; the guest's offset is state |
+//! | 10h TSC | kernels may set it; `CpuState` stores the offset |
 //! | 17h PLATFORM_ID | microcode drivers read it without checking that it exists |
 //! | 1Bh APIC_BASE | address and enable bit of the local APIC |
-//! | 8Bh BIOS_SIGN_ID | microcode revision: written, then read after CPUID |
-//! | FEh MTRRCAP, 200h-20Fh, 250h-26Fh, 2FFh | MTRRs: memory types have no effect, but PAT needs them enabled |
-//! | 10Ah ARCH_CAPABILITIES | this CPU does not speculate |
+//! | 8Bh BIOS_SIGN_ID | microcode revision: kernels write 0, execute CPUID, and read it |
+//! | FEh MTRRCAP, 200h-20Fh, 250h-26Fh, 2FFh | MTRRs: kernels use PAT only with MTRRs; memory types have no effect |
+//! | 10Ah ARCH_CAPABILITIES | tells the guest that this CPU does not speculate |
 //! | 174h-176h SYSENTER | the fast system call of 32-bit kernels, also valid in 64-bit mode |
-//! | 1A0h MISC_ENABLE | kernels look for "fast strings" |
-//! | 1D9h DEBUGCTL | debug handlers clear it; all of its bits are reserved |
+//! | 1A0h MISC_ENABLE | kernels look for its bit "fast strings" |
+//! | 1D9h DEBUGCTL | debug handlers clear it; all of its bits are reserved here |
 //! | 277h PAT | the register exists, but page attributes have no effect |
 //! | C0000080h-84h | EFER and SYSCALL |
 //! | C0000100h-103h | FS, GS and kernel GS bases, TSC_AUX |
@@ -25,15 +26,15 @@ use number::*;
 
 /// IA32_MTRRCAP: eight variable ranges, fixed ranges, write-combining.
 const MTRRCAP_VALUE: u64 = 8 | 1 << 8 | 1 << 10;
-/// Fast-strings bit of IA32_MISC_ENABLE, the only bit that can change.
+/// Fast-strings bit of IA32_MISC_ENABLE, the only bit that the guest can change.
 pub const MISC_FAST_STRINGS: u64 = 1;
-/// Read-only bits of IA32_MISC_ENABLE: branch trace storage and PEBS are unavailable.
+/// Fixed bits of IA32_MISC_ENABLE: branch trace storage and PEBS are unavailable.
 pub const MISC_FIXED: u64 = 1 << 11 | 1 << 12;
 /// Enable bit of IA32_APIC_BASE.
 const APIC_ENABLE: u64 = 1 << 11;
 
-/// RDCL_NO, SKIP_L1DFL_VMENTRY, SSB_NO, MDS_NO, PSCHANGE_MC_NO, TAA_NO, SBDR_SSDP_NO, FBSDP_NO, PSDP_NO, BHI_NO,
-/// PBRSB_NO, GDS_NO, RFDS_NO, ITS_NO: this CPU does not execute speculatively.
+/// Value of IA32_ARCH_CAPABILITIES for a CPU that does not speculate: RDCL_NO, SKIP_L1DFL_VMENTRY, SSB_NO, MDS_NO,
+/// PSCHANGE_MC_NO, TAA_NO, SBDR_SSDP_NO, FBSDP_NO, PSDP_NO, BHI_NO, PBRSB_NO, GDS_NO, RFDS_NO, ITS_NO.
 const ARCH_CAPABILITIES_VALUE: u64 = 1
     | 1 << 3
     | 1 << 4
@@ -79,8 +80,8 @@ pub(crate) fn read(core: &Core, op: &Op, index: u32) -> Option<u64> {
     })
 }
 
-/// Implements WRMSR. Returns false, without any change, for an MSR that does not exist, is read-only, or cannot hold
-/// the value.
+/// Implements WRMSR. Returns false, and changes nothing, if the MSR does not exist, is read-only, or cannot hold the
+/// value.
 pub(crate) fn write(core: &mut Core, op: &Op, index: u32, v: u64) -> bool {
     let Some(ok) = valid(core, index, v) else { return false };
     if !ok {
@@ -125,14 +126,14 @@ pub(crate) fn write(core: &mut Core, op: &Op, index: u32, v: u64) -> bool {
     true
 }
 
-/// Returns whether `v` may be written to the MSR, or `None` if it does not exist.
+/// Returns whether the guest may write `v` to the MSR, or `None` if the MSR does not exist.
 fn valid(core: &Core, index: u32, v: u64) -> Option<bool> {
     let memory_types = |allowed: fn(u8) -> bool| v.to_le_bytes().into_iter().all(allowed);
     Some(match index {
         TSC | BIOS_SIGN_ID | STAR => true,
         SYSENTER_CS | FMASK | TSC_AUX => v >> 32 == 0,
         SYSENTER_ESP | SYSENTER_EIP | LSTAR | CSTAR | FS_BASE | GS_BASE | KERNEL_GS_BASE => canonical(v),
-        // The processor is the bootstrap processor (bit 8), and it has no x2APIC (bit 10).
+        // The CPU is the bootstrap processor, so bit 8 stays as it is. It has no x2APIC, so bit 10 is reserved.
         APIC_BASE => v >> PHYSICAL_BITS == 0 && v & 0x6ff == 0 && v & 0x100 == core.msrs.apic_base & 0x100,
         MISC_ENABLE => v & !(MISC_FAST_STRINGS | MISC_FIXED) == 0,
         DEBUGCTL => v == 0,

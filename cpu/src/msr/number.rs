@@ -1,8 +1,8 @@
-//! Numbers of model-specific registers (SDM vol. 4). The KVM engine uses them as well.
+//! Numbers of model-specific registers (SDM vol. 4). The KVM engine uses these constants, too.
 
 /// Time stamp counter.
 pub const TSC: u32 = 0x10;
-/// Platform ID: the sockets that the processor fits.
+/// Platform ID, which microcode updates are matched with.
 pub const PLATFORM_ID: u32 = 0x17;
 /// Address and enable bit of the local APIC.
 pub const APIC_BASE: u32 = 0x1b;
@@ -12,9 +12,9 @@ pub const BIOS_SIGN_ID: u32 = 0x8b;
 pub const MTRRCAP: u32 = 0xfe;
 /// Immunities to speculation leaks.
 pub const ARCH_CAPABILITIES: u32 = 0x10a;
-/// Selector for SYSENTER.
+/// Code segment selector that SYSENTER loads.
 pub const SYSENTER_CS: u32 = 0x174;
-/// Stack pointer for SYSENTER.
+/// Stack pointer that SYSENTER loads.
 pub const SYSENTER_ESP: u32 = 0x175;
 /// Target address of SYSENTER.
 pub const SYSENTER_EIP: u32 = 0x176;
@@ -30,7 +30,7 @@ pub const MTRR_VARIABLE_LAST: u32 = 0x20f;
 pub const PAT: u32 = 0x277;
 /// Default memory type.
 pub const MTRR_DEF_TYPE: u32 = 0x2ff;
-/// Extended features.
+/// Extended feature enable register.
 pub const EFER: u32 = 0xc000_0080;
 /// Selectors for SYSCALL and SYSRET.
 pub const STAR: u32 = 0xc000_0081;
@@ -38,7 +38,7 @@ pub const STAR: u32 = 0xc000_0081;
 pub const LSTAR: u32 = 0xc000_0082;
 /// Target address of SYSCALL in compatibility mode.
 pub const CSTAR: u32 = 0xc000_0083;
-/// Flags that SYSCALL clears.
+/// Mask of the flags that SYSCALL clears.
 pub const FMASK: u32 = 0xc000_0084;
 /// Base address of FS.
 pub const FS_BASE: u32 = 0xc000_0100;

@@ -1,4 +1,4 @@
-//! A decoded instruction, ready to execute: a handler and its operands, 32 bytes. `operand` fills in the operands.
+//! A decoded instruction, ready to execute: a handler and its operands in 32 bytes. `operand` fills in the operands.
 
 pub(crate) mod operand;
 
@@ -10,17 +10,18 @@ use crate::stop::{Flow, Stop, vector};
 /// Function that executes an operation.
 pub(crate) type Handler = fn(&mut Core, &Op) -> Flow;
 
-/// `Op::scale` bit: the address is truncated to 32 bits (prefix 67).
+/// Bit of `Op::scale`: the address is truncated to 32 bits (prefix 67).
 pub(crate) const ADDRESS_32: u8 = 0x80;
-/// `Op::aux` bit: the memory operand's segment is SS, so its address faults are #SS.
+/// Bit of `Op::aux`: the instruction accesses memory through SS, so a non-canonical address raises #SS.
 pub(crate) const STACK_SEGMENT: u16 = 0x8000;
 
-/// `Op::aux` bit: the explicit memory operand's segment is SS, in an instruction that also accesses the stack.
+/// Bit of `Op::aux`: the explicit memory operand is accessed through SS. [`Core::operand_stop`] needs to know, because
+/// the instruction may also push or pop.
 pub(crate) const STACK_OPERAND: u16 = 0x4000;
 
-/// `Op::aux` bit: the instruction is a near branch.
+/// Bit of `Op::aux`: the instruction is a near branch.
 pub(crate) const JUMP: u16 = 0x2000;
-/// `Op::aux` bit of a near branch: it is conditional.
+/// Bit of `Op::aux`: the near branch is conditional.
 pub(crate) const CONDITIONAL: u16 = 0x1000;
 
 /// One instruction of a block.
@@ -32,15 +33,15 @@ pub(crate) struct Op {
     pub imm: u64,
     /// Displacement of the memory operand, or offset of the branch target from the start of the page.
     pub disp: i32,
-    /// Destination register. For 8-bit registers, bit 4 selects the second byte (AH, CH, DH, BH).
+    /// Destination register. For 8-bit registers, bit 4 selects AH, CH, DH or BH.
     pub dst: u8,
-    /// Source register.
+    /// Source register, with the same bit 4.
     pub src: u8,
     /// Slot of the base register.
     pub base: u8,
     /// Slot of the index register.
     pub index: u8,
-    /// Left shift of the index, and `ADDRESS_32`.
+    /// Number of bits by which the index is shifted left, and `ADDRESS_32`.
     pub scale: u8,
     /// Slot of the segment base.
     pub seg: u8,
@@ -50,34 +51,34 @@ pub(crate) struct Op {
     pub len: u8,
     /// Number of instructions before this one in the block.
     pub idx: u8,
-    /// Handler-specific bits, `STACK_SEGMENT`, `STACK_OPERAND`, `JUMP` and `CONDITIONAL`.
+    /// Bits that depend on the handler, and `STACK_SEGMENT`, `STACK_OPERAND`, `JUMP` and `CONDITIONAL`.
     pub aux: u16,
 }
 
 const _: () = assert!(size_of::<Op>() == 32);
 
-/// Effect of an instruction on the block that it is decoded into.
+/// Effect of an instruction on the block that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The block continues with the next instruction.
     Straight,
-    /// The block ends: control flow, or an event that the run loop must handle.
+    /// The block ends after the instruction: it is control flow, or the run loop must check something.
     Ends,
 }
 
 impl Op {
-    /// True for a conditional branch: Jcc, LOOP, LOOPE, LOOPNE, JRCXZ.
+    /// True for a conditional branch: Jcc, LOOP, LOOPE, LOOPNE, JRCXZ, JECXZ.
     #[inline(always)]
     pub(crate) fn is_conditional(&self) -> bool {
         self.aux & (JUMP | CONDITIONAL) == JUMP | CONDITIONAL
     }
-    /// Returns the linear address of the memory operand, segment base included.
+    /// Returns the linear address of the memory operand, including the segment base.
     #[inline(always)]
     pub(crate) fn ea(&self, core: &Core) -> u64 {
         let offset = self.offset(core);
         offset.wrapping_add(core.regs[(self.seg & 31) as usize])
     }
-    /// Returns the offset of the memory operand, without the segment base. LEA computes this value.
+    /// Returns the offset of the memory operand, which excludes the segment base. LEA computes this value.
     #[inline(always)]
     pub(crate) fn offset(&self, core: &Core) -> u64 {
         let v = core.regs[(self.base & 31) as usize]
@@ -90,22 +91,22 @@ impl Op {
     pub(crate) fn rip(&self, core: &Core) -> u64 {
         core.regs[slot::PAGE as usize].wrapping_add(u64::from(self.off))
     }
-    /// Returns the linear address of the next instruction in sequence.
+    /// Returns the linear address directly after this instruction.
     #[inline(always)]
     pub(crate) fn next_rip(&self, core: &Core) -> u64 {
         self.rip(core).wrapping_add(u64::from(self.len))
     }
 }
 
-/// Form of a memory operand's address, by which handlers are monomorphised.
+/// Form of a memory operand's address. Handlers are generic over it.
 pub(crate) trait Address {
     /// Returns the linear address.
     fn of(core: &Core, op: &Op) -> u64;
 }
 
-/// Base and displacement only, without segment base, 64-bit: the most frequent form.
+/// Address of 64 bits from base and displacement only, the most frequent form.
 pub(crate) struct Near;
-/// Any other form.
+/// Address of any form, with index, segment base or 32-bit truncation.
 pub(crate) struct Full;
 
 impl Address for Near {
@@ -122,8 +123,8 @@ impl Address for Full {
 }
 
 impl Core {
-    /// Adjusts the fault of an explicit memory operand in an instruction that also accesses the stack. The operand's
-    /// own segment decides whether its address fault is #SS.
+    /// Adjusts the fault of an explicit memory operand in an instruction that also pushes or pops. The fault is #SS
+    /// only if the operand itself is accessed through SS.
     #[cold]
     pub(crate) fn operand_stop(&mut self, op: &Op, stop: Stop) -> Stop {
         if std::mem::take(&mut self.mem.fault.non_canonical) && op.aux & STACK_OPERAND != 0 {
@@ -131,7 +132,7 @@ impl Core {
         }
         stop
     }
-    /// Returns the TSC at an instruction of the current block.
+    /// Returns the TSC before an instruction of the current block.
     pub(crate) fn read_tsc(&self, op: &Op) -> u64 {
         let now = self.icount + u64::from(op.idx);
         let since = u128::from(now.saturating_sub(self.tsc.icount));

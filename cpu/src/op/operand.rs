@@ -3,7 +3,7 @@
 use crate::op::{ADDRESS_32, FAR_PAGE, Op, STACK_OPERAND, STACK_SEGMENT, slot};
 use iced_x86::{Instruction, OpKind, Register};
 
-/// Returns the slot of a general register of any width. 8-bit high registers have bit 4 set.
+/// Returns the slot of a general register of any width. For AH, CH, DH and BH, bit 4 is set.
 pub(crate) fn gpr(r: Register) -> u8 {
     match r {
         Register::AH => 0x10,
@@ -40,7 +40,7 @@ pub(crate) fn is_immediate(i: &Instruction, n: u32) -> bool {
     )
 }
 
-/// Returns the width of operand `n`, a register or memory, in bytes.
+/// Returns the width in bytes of operand `n`, which is a register or in memory.
 pub(crate) fn width(i: &Instruction, n: u32) -> usize {
     match i.op_kind(n) {
         OpKind::Register => i.op_register(n).size(),
@@ -48,8 +48,8 @@ pub(crate) fn width(i: &Instruction, n: u32) -> usize {
     }
 }
 
-/// Stores the memory operand's address in `op`. The decoder's addresses are relative to the page on which the
-/// instruction starts, so RIP-relative ones become relative to the page slot.
+/// Stores the memory operand's address in `op`. The decoder starts counting addresses at the instruction's page, so
+/// RIP-relative addresses become relative to the page slot.
 pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     op.index = slot::ZERO;
     op.scale = 0;
@@ -81,14 +81,14 @@ pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     }
 }
 
-/// True if address faults of the memory operand are #SS: its base is RSP or RBP, and neither FS nor GS overrides the
-/// segment. In 64-bit mode a prefix for SS, DS, ES or CS has no effect, not even on this.
+/// True if the memory operand is accessed through SS: its base is RSP or RBP, and no prefix selects FS or GS. In 64-bit
+/// mode the processor ignores prefixes for SS, DS, ES and CS.
 pub(crate) fn is_stack_operand(i: &Instruction) -> bool {
     use Register::{EBP, ESP, FS, GS, RBP, RSP};
     matches!(i.memory_base(), RSP | RBP | ESP | EBP) && !matches!(i.memory_segment(), FS | GS)
 }
 
-/// Returns the slot of a segment's base. In 64-bit mode only FS and GS have one (SDM vol. 1, 3.4.4).
+/// Returns the slot of a segment's base. In 64-bit mode only FS and GS have a base (SDM vol. 1, 3.4.4).
 pub(crate) fn segment_slot(segment: Register) -> u8 {
     match segment {
         Register::FS => slot::FS,
@@ -97,7 +97,7 @@ pub(crate) fn segment_slot(segment: Register) -> u8 {
     }
 }
 
-/// True if the address consists of base and displacement only.
+/// True if the address is only a base and a displacement.
 pub(crate) fn is_near(op: &Op) -> bool {
     op.index == slot::ZERO && op.scale == 0 && op.seg == slot::ZERO
 }

@@ -1,7 +1,7 @@
-//! Encoder for the few host instructions that translated blocks contain besides those of the guest.
+//! Encoder for the host instructions that translated blocks contain besides re-encoded guest instructions.
 //!
-//! It encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. It does not deal with guest
-//! instructions. The doc comment of a method shows the effect of the instruction that it appends.
+//! It encodes instructions (SDM vol. 2A, chapter 2) and resolves jumps within one block. The doc comment of a method
+//! shows the effect of the appended instruction, in the notation of C.
 
 /// A host register, by its number in encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) const R13: Host = Host(13);
 pub(super) const R14: Host = Host(14);
 pub(super) const R15: Host = Host(15);
 
-/// Two-operand arithmetic, by its number in encodings.
+/// Two-operand arithmetic. The value is the operation's number in encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alu {
     Add = 0,
@@ -31,12 +31,12 @@ pub(super) enum Alu {
     Cmp = 7,
 }
 
-/// Condition codes: the low four bits of Jcc.
+/// Condition codes, as in the low four bits of the Jcc opcodes.
 pub(super) const BELOW: u8 = 2;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
 
-/// A position in the code that may not be known yet.
+/// A position in the code, which is bound before or after the jumps that lead to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
@@ -47,17 +47,17 @@ const UNBOUND: usize = usize::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Asm {
     code: Vec<u8>,
-    /// Address at which the code will be placed.
+    /// Address at which the code will run.
     origin: u64,
     labels: Vec<usize>,
-    /// Positions of 32-bit displacements, and the labels to which they lead.
+    /// Positions of 32-bit displacements, each with the label that it leads to.
     fixups: Vec<(usize, Label)>,
-    /// Positions of 8-bit displacements, and the labels to which they lead.
+    /// Positions of 8-bit displacements, each with the label that it leads to.
     short: Vec<(usize, Label)>,
 }
 
 impl Asm {
-    /// Begins new code that will be placed at `origin`.
+    /// Starts new code, which will run at `origin`.
     pub(super) fn clear(&mut self, origin: u64) {
         self.origin = origin;
         self.code.clear();
@@ -65,7 +65,7 @@ impl Asm {
         self.fixups.clear();
         self.short.clear();
     }
-    /// Returns the code, with all jumps resolved.
+    /// Returns the code. All labels that jumps use must be bound.
     pub(super) fn finish(&mut self) -> &[u8] {
         for &(at, label) in &self.fixups {
             let target = self.labels[label.0];
@@ -85,7 +85,7 @@ impl Asm {
         self.labels.push(UNBOUND);
         Label(self.labels.len() - 1)
     }
-    /// Returns the address of the next instruction.
+    /// Returns the address of the instruction that is appended next.
     pub(super) fn here(&self) -> u64 {
         self.origin + self.code.len() as u64
     }
@@ -103,10 +103,10 @@ impl Asm {
             self.code.push(rex);
         }
     }
-    /// Appends ModRM, SIB and displacement of `[base + disp]`.
+    /// Appends the ModRM byte, SIB byte and displacement of `[base + disp]`.
     fn at(&mut self, reg: u8, base: Host, disp: i32) {
         let short = i8::try_from(disp);
-        // RBP and R13 need a displacement, RSP and R12 a SIB byte.
+        // The base RBP or R13 requires a displacement, and the base RSP or R12 a SIB byte.
         let mode = match short {
             Ok(0) if base.0 & 7 != 5 => 0,
             Ok(_) => 1,
@@ -137,7 +137,7 @@ impl Asm {
     pub(super) fn load(&mut self, dst: Host, base: Host, disp: i32) {
         self.on_memory(true, 0x8b, dst.0, base, disp);
     }
-    /// dst = [base + 8 * index], 64 bits. The base is not RBP or R13, the index not RSP.
+    /// dst = [base + 8 * index], 64 bits. The base must not be RBP or R13, the index not RSP.
     pub(super) fn load_scaled(&mut self, dst: Host, base: Host, index: Host) {
         debug_assert!(base.0 & 7 != 5 && index != RSP);
         self.rex(true, dst.0, index.0, base.0);
@@ -187,23 +187,23 @@ impl Asm {
         self.code.extend_from_slice(&[0x0f, 0x29]);
         self.at(n, base, disp);
     }
-    /// Flags of [base + disp] & imm, one byte.
+    /// Sets the flags of [base + disp] & imm, one byte.
     pub(super) fn test_memory(&mut self, base: Host, disp: i32, imm: u8) {
         self.rex(false, 0, 0, base.0);
         self.code.push(0xf6);
         self.at(0, base, disp);
         self.code.push(imm);
     }
-    /// CF = a bit of [base + disp]. The other flags are undefined.
+    /// CF = bit `bit` of [base + disp]. The other flags are undefined.
     pub(super) fn bit_test(&mut self, base: Host, disp: i32, bit: u8) {
         self.rex(true, 0, 0, base.0);
         self.code.extend_from_slice(&[0x0f, 0xba]);
         self.at(4, base, disp);
         self.code.push(bit);
     }
-    /// Flags of dst & imm, the low byte.
+    /// Sets the flags of dst & imm, for the low byte of dst.
     pub(super) fn test_byte(&mut self, dst: Host, imm: u8) {
-        // With a REX prefix, numbers 4-7 are low bytes.
+        // With a REX prefix, the register numbers 4 to 7 mean SPL, BPL, SIL and DIL.
         self.code.push(0x40 | dst.0 >> 3);
         self.code.extend_from_slice(&[0xf6, 0xc0 | dst.0 & 7, imm]);
     }
@@ -255,7 +255,7 @@ impl Asm {
             self.code.push(0x66);
         }
         if log2 == 0 {
-            // With a REX prefix, numbers 4-7 are low bytes.
+            // With a REX prefix, the register numbers 4 to 7 mean SPL, BPL, SIL and DIL.
             self.code.push(0x40 | (dst.0 >> 3) << 2 | src.0 >> 3);
             self.code.push((op as u8) << 3 | 2);
             self.code.push(0xc0 | (dst.0 & 7) << 3 | src.0 & 7);
@@ -294,7 +294,7 @@ impl Asm {
         self.on_memory(true, 0x83, op as u8, base, disp);
         self.code.push(imm as u8);
     }
-    /// dst = an address within reach of a 32-bit displacement from the code.
+    /// dst = address. The address must be within reach of a 32-bit displacement.
     pub(super) fn address(&mut self, dst: Host, address: u64) {
         self.rex(true, dst.0, 0, 0);
         self.code.push(0x8d);
@@ -309,13 +309,14 @@ impl Asm {
         self.fixups.push((self.code.len(), label));
         self.code.extend_from_slice(&[0; 4]);
     }
-    /// Appends the displacement to a nearby address. It must be the last part of its instruction.
+    /// Appends the displacement to `address`, which must be within reach of 32 bits. Must be the last part of its
+    /// instruction.
     fn displacement(&mut self, address: u64) {
         let disp = address.wrapping_sub(self.here() + 4) as i64;
         debug_assert!(i32::try_from(disp).is_ok());
         self.code.extend_from_slice(&(disp as i32).to_le_bytes());
     }
-    /// Flags of a & b, in `1 << log2` bytes.
+    /// Sets the flags of a & b, in `1 << log2` bytes.
     pub(super) fn test(&mut self, log2: u8, a: Host, b: Host) {
         if log2 == 1 {
             self.code.push(0x66);
@@ -347,7 +348,7 @@ impl Asm {
         self.on_register(true, 0xc1, 7, dst);
         self.code.push(count);
     }
-    /// dst rotated left by count, 64 bits.
+    /// dst = dst rotated left by count, 64 bits.
     pub(super) fn rotate_left(&mut self, dst: Host, count: u8) {
         self.on_register(true, 0xc1, 0, dst);
         self.code.push(count);
@@ -394,12 +395,12 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xd0 | to.0 & 7]);
     }
-    /// Calls code at a nearby address.
+    /// Calls code within reach of a 32-bit displacement.
     pub(super) fn call_to(&mut self, address: u64) {
         self.code.push(0xe8);
         self.displacement(address);
     }
-    /// Jumps to code at a nearby address.
+    /// Jumps to code within reach of a 32-bit displacement.
     pub(super) fn jump_to(&mut self, address: u64) {
         self.code.push(0xe9);
         self.displacement(address);
@@ -408,7 +409,7 @@ impl Asm {
         self.rex(false, 0, 0, to.0);
         self.code.extend_from_slice(&[0xff, 0xe0 | to.0 & 7]);
     }
-    /// Jumps to a nearby address if condition `cc` holds.
+    /// Jumps to code within reach of a 32-bit displacement if condition `cc` holds.
     pub(super) fn jump_to_if(&mut self, cc: u8, address: u64) {
         self.code.extend_from_slice(&[0x0f, 0x80 | cc]);
         self.displacement(address);
@@ -438,7 +439,7 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
 
-    /// Returns the disassembly of code.
+    /// Returns the disassembly of `code`, one instruction per line.
     fn text(code: &[u8]) -> String {
         let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
         let line = |i: Instruction| {

@@ -1,10 +1,9 @@
 //! Translation of one block: guest instructions to host code, one after the other.
 //!
-//! An instruction is translated, or its handler is called within the block. If a block ends in a way that is not
-//! handled here, the interpreter executes its end. The interpreter also handles every exceptional case: an access
-//! that misses the software TLB leaves the block with the state before the instruction, and the interpreter executes
-//! that instruction and the rest of the block. So only the interpreter deals with exceptions, devices, and stores to
-//! code and page tables.
+//! The block either contains the translation of an instruction or calls the instruction's handler. The interpreter
+//! handles exceptional cases, such as an access to a device: the translated code leaves the block with the state before
+//! the instruction, and the interpreter executes the instruction and the rest of the block. Only the interpreter
+//! therefore deals with exceptions, devices, and stores to code and page tables.
 
 use iced_x86::{Decoder, Encoder, Instruction};
 
@@ -19,19 +18,19 @@ use crate::decode::block::OPTIONS;
 use crate::decode::lower::lower;
 use crate::op::{Kind, slot};
 
-/// Translates blocks, one at a time.
+/// Translator of single blocks. It keeps its buffers for the next block.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     asm: Asm,
     registers: Registers,
 }
 
-/// Code of a block, before it is placed.
+/// Code of a translated block, before it is copied to its address.
 #[derive(Debug)]
 pub(super) struct Emitted<'e> {
-    /// The code, valid only at the address [`Places::next`].
+    /// The code. It is valid only at the address [`Places::next`].
     pub code: &'e [u8],
-    /// Known exits of the block.
+    /// Exits of the block whose target is known.
     pub ways: Ways,
 }
 
@@ -113,8 +112,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits the start of a block: it charges the instructions against the limit, checks the second page and records
-    /// an edge. Returns the label of the code for a block that does not fit before the limit.
+    /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
+    /// limit, checks the second page, and records an edge. Returns the label of the code for a block that does not fit
+    /// before the limit.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;
@@ -125,8 +125,8 @@ impl Emitter<'_> {
         full
     }
 
-    /// Emits the check that the second page of a straddling instruction is the one with which it was translated. The
-    /// lookup of the block has checked the first page only.
+    /// Emits the check that a straddling instruction continues on the same page contents as at translation. The lookup
+    /// of the block has checked only the first page.
     fn other_page(&mut self) {
         if let Some(second) = self.source.expected.second {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
@@ -137,7 +137,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits the recording of the edge that led to this block, if edges are on. No register is held yet.
+    /// Emits code that records the edge that led to this block, if edges are on. No guest register is in a pooled host
+    /// register yet.
     fn arrive(&mut self) {
         if self.source.expected.named != 0 {
             let nowhere = self.asm.label();

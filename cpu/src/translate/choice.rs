@@ -1,4 +1,4 @@
-//! The choice of the instructions of a block that are translated, and the analysis of which flags are observed.
+//! Decides which instructions of a block are translated, and which of their flags are observed.
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
@@ -17,7 +17,7 @@ pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
     (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
 }
 
-/// Returns the operation that describes an instruction's flags in lazy form, if there is one.
+/// Returns the operation that describes an instruction's flags in lazy form, or `None` if no operation does.
 pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     Some(match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg if names_second_byte(i) => {
@@ -59,9 +59,9 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// True if an instruction that names a second byte (AH and so on) can be encoded without a REX prefix, as it must be.
-/// All its registers must be second bytes, or be held in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix,
-/// but the guest cannot combine them with a second byte either.
+/// True if an instruction that names AH, CH, DH or BH can be encoded without a REX prefix, as these registers require.
+/// All other registers must be in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix, but the guest cannot
+/// combine them with AH, CH, DH or BH either.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -70,19 +70,18 @@ fn needs_no_prefix(i: &Instruction) -> bool {
     (0..i.op_count()).all(|k| is_immediate(i, k) || is_gpr(i, k) && register(i.op_register(k)))
 }
 
-/// True if an instruction needs the old CF, either as an input or because it leaves CF unchanged while it writes
-/// other flags.
+/// True if an instruction needs the old CF: as an input, or because it writes other flags and leaves CF unchanged.
 pub(super) fn needs_carry(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb)
 }
 
-/// True if the first operand is a register that is written completely without being read.
+/// True if the instruction writes the whole first operand, a register, without reading it.
 pub(super) fn writes_whole(i: &Instruction) -> bool {
     let same = is_gpr(i, 1) && gpr(i.op1_register()) & 15 == gpr(i.op0_register());
     let whole = match i.mnemonic() {
         Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => !same,
         Mnemonic::Imul => i.op_count() == 3 && !same,
-        // The result is zero, whatever the register held.
+        // The result is zero, whatever the register contains.
         Mnemonic::Xor => same,
         _ => false,
     };
@@ -103,7 +102,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Mov => !is_absolute_move(i),
         Mnemonic::Lea => i.op0_register().size() >= 4 && op.scale & ADDRESS_32 == 0,
         Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Not => true,
-        // Hosts differ in how many bytes the 16-bit form reads from memory.
+        // Hosts differ in the number of bytes that the 16-bit form reads from memory.
         Mnemonic::Movsxd => i.op0_register().size() >= 4,
         Mnemonic::Add
         | Mnemonic::Sub
@@ -118,7 +117,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // These are translated only if their flags are not observed.
+        // The next three arms are translated only if nothing observes their flags.
         Mnemonic::Imul => i.op_count() >= 2,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
             is_gpr(i, 0) && width(i, 0) >= 4
@@ -128,7 +127,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
             is_gpr(i, 0) && !names_second_byte(i) && is_immediate(i, 1) && {
                 let bits = 8 * width(i, 0) as u64;
                 let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
-                // Beyond the width, the hardware's flags are undefined.
+                // For counts above the width, the flags of hardware are undefined.
                 count == i.immediate(1) && (1..bits).contains(&count)
             }
         }
@@ -154,17 +153,17 @@ fn is_absolute_move(i: &Instruction) -> bool {
     )
 }
 
-/// Treatment of an instruction of a block.
+/// Decisions about one instruction of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain {
-    /// True if [`Emitter::plain`](super::emitter::Emitter::plain()) translates it.
+    /// True if [`Emitter::plain`](super::emitter::Emitter::plain()) translates the instruction.
     pub translated: bool,
-    /// True if its flags may be observed other than by translated code that reads the host's flags.
+    /// True if the instruction's flags must be stored, because a reader may exist that cannot use the host's flags.
     pub seen: bool,
 }
 
-/// Decides for all instructions of a block, from the last to the first, because the observers of an instruction's
-/// flags come after it.
+/// Decides for all instructions of a block, from the last to the first: later instructions observe the flags of earlier
+/// ones.
 pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
     for n in (0..ops.len()).rev() {
@@ -177,7 +176,7 @@ pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     all
 }
 
-/// True if the flags of instruction `n` may be observed other than by translated code that reads the host's flags.
+/// Computes [`Plain::seen`] of instruction `n`.
 fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool {
     let mut read = false;
     for (i, plain) in instructions.iter().zip(all).skip(n + 1) {
@@ -185,7 +184,7 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
             return true;
         }
         read |= i.rflags_read() & ARITH != 0;
-        // A shift by CL may leave the flags unchanged, but is translated only if its flags are not observed.
+        // A shift by CL may leave the flags unchanged. It is translated only if nothing observes its flags.
         if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
@@ -193,17 +192,17 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
     true
 }
 
-/// True if the host's flags hold all flags that a translated instruction leaves.
+/// True if a translated instruction leaves all arithmetic flags in the host's flags.
 pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     match operation(i) {
         Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
-        // CF is not among them, because the instruction leaves it unchanged.
+        // The host's CF is not the guest's, because the instruction leaves CF unchanged.
         Some(Operation::Host) if i.rflags_modified() & ARITH != ARITH => false,
         operation => operation.is_some(),
     }
 }
 
-/// True if an instruction always continues with the next one.
+/// True if execution always continues with the next instruction, without a fault or a handler.
 fn is_quiet(i: &Instruction, plain: Plain) -> bool {
     let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
     (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated
@@ -216,7 +215,7 @@ mod tests {
     use crate::decode::block::{OPTIONS, decode};
     use iced_x86::Decoder;
 
-    /// Returns for each instruction of a block whether its flags are observed, and whether it is translated.
+    /// Returns for each instruction of a block: whether its flags are observed, and whether it is translated.
     fn choices(bytes: &[u8]) -> Vec<(bool, bool)> {
         let mut ops = Vec::new();
         decode(bytes, 0, 64, &mut ops);
@@ -229,18 +228,18 @@ mod tests {
     fn flags_are_seen_until_they_are_overwritten() {
         // add eax, ebx; add eax, ecx; end of the block.
         assert_eq!(choices(&[0x01, 0xd8, 0x01, 0xc8]), [(false, true), (true, true)]);
-        // A load between them, which can fault.
+        // A load between the two can fault, so the flags are observed.
         assert_eq!(choices(&[0x01, 0xd8, 0x8b, 0x0f, 0x01, 0xc8])[0], (true, true));
-        // cmp eax, ebx; setl cl; add eax, ecx: SETL reads the host's flags.
+        // cmp eax, ebx; setl cl; add eax, ecx: SETL can use the host's flags.
         assert_eq!(choices(&[0x39, 0xd8, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (false, true));
-        // shl eax, 5; setl cl; add eax, ecx: hosts differ in OF.
+        // shl eax, 5; setl cl; add eax, ecx: hosts differ in OF, so SETL cannot use the host's flags.
         assert_eq!(choices(&[0xc1, 0xe0, 0x05, 0x0f, 0x9c, 0xc1, 0x01, 0xc8])[0], (true, true));
-        // shl eax, cl or imul eax, ebx: translated only if their flags are not observed.
+        // shl eax, cl and imul eax, ebx are translated only if their flags are not observed.
         assert_eq!(choices(&[0xd3, 0xe0, 0x01, 0xc8])[0], (false, true));
         assert_eq!(choices(&[0xd3, 0xe0])[0], (true, false));
         assert_eq!(choices(&[0x0f, 0xaf, 0xc3])[0], (true, false));
-        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: ROL is left to its handler, which observes the flags of
-        // CMP.
+        // cmp eax, ebx; rol eax, 3; sete cl; add eax, ecx: SETE observes flags of ROL, so the handler of ROL runs, and
+        // it observes the flags of CMP.
         assert_eq!(
             choices(&[0x39, 0xd8, 0xc1, 0xc0, 0x03, 0x0f, 0x94, 0xc1, 0x01, 0xc8])[..2],
             [(true, true), (true, false)]
@@ -249,12 +248,12 @@ mod tests {
 
     #[test]
     fn instructions_on_which_hosts_differ_are_not_translated() {
-        // add al, 0xe9; adc dh, bl; and movzx edi, bh. They need no REX prefix, so they are translated.
+        // add al, 0xe9; adc dh, bl; and movzx edi, bh need no REX prefix, so they are translated.
         assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
-        // movzx esp, ah: RSP is held in R8, which needs a REX prefix, and AH cannot be encoded with one. mov [rdi], ah:
-        // the same holds for its address register. movsxd ax, [rdi] reads two or four bytes. shl ax, 20 is beyond the
-        // width. shl ah, 3 would need the flags of a second byte.
+        // movzx esp, ah: RSP is in host register R8, which needs a REX prefix, and AH excludes the prefix. mov [rdi],
+        // ah: the address needs a register with a prefix, too. movsxd ax, [rdi] reads two or four bytes. The count of
+        // shl ax, 20 is beyond the width. shl ah, 3 would need the flags of AH.
         for bytes in [
             &[0x0f, 0xb6, 0xe4][..],
             &[0x88, 0x27],

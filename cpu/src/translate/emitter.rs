@@ -1,4 +1,4 @@
-//! Emitter of a block's code: its input, the code so far, and the locations of guest registers and flags.
+//! Emitter of a block's code: its input, the code so far, and where the guest's registers and flags are.
 //!
 //! Each file that emits code for guest instructions adds its methods to [`Emitter`].
 
@@ -25,20 +25,20 @@ pub(super) struct Source<'s> {
     pub id: u32,
     /// Place of the block: content number of its page, and its offset in the page.
     pub place: u64,
-    /// Facts known about the block's surroundings.
+    /// Facts about the surroundings of the block.
     pub expected: Expected,
 }
 
-/// Facts known about the surroundings of a block.
+/// Facts about the surroundings of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
-    /// Word of the block's place if edges are recorded, otherwise 0.
+    /// Location word of the block if edges are recorded, otherwise 0.
     pub named: u64,
-    /// Content number of the next page, if the block's only instruction continues there.
+    /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Place of the block that last followed this one.
+    /// Place of the block that last followed this block, if known.
     pub next: Option<u64>,
-    /// True if the block ends with a branch that must be counted.
+    /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Places<'p> {
     pub links: &'p Links,
 }
 
-/// The arithmetic flags of the guest that the host's flags currently hold.
+/// Set of the guest's arithmetic flags that the host's flags currently hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHost {
     Nothing,
@@ -63,16 +63,16 @@ pub(super) enum InHost {
     All,
 }
 
-/// Known exits of a block: at most two.
+/// Exits of a block whose target is known: at most two.
 pub(super) type Ways = [Option<Way>; 2];
 
-/// A jump to another block on the page that is current at that point.
+/// A jump to another block on the current page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     /// Place of the target block.
     pub place: u64,
-    /// For a target without a translation: the address of the jump's displacement, and the label to which it leads
-    /// for now.
+    /// If the target has no translation yet: the address of the jump's displacement, and the label that the jump leads
+    /// to until then.
     pub open: Option<(u64, Label)>,
 }
 
@@ -89,14 +89,14 @@ pub(super) struct Emitter<'e> {
     pub plain: &'e [Plain],
     /// Guest flags that the host's flags hold at this point.
     pub in_host: InHost,
-    /// Operation and width of the operands stored for lazy flags, if known at this point.
+    /// Operation and width of the stored lazy flags, if they are known at this point.
     pub known: Option<(Operation, u8)>,
-    /// Known exits so far.
+    /// Exits with a known target, so far.
     pub ways: Ways,
 }
 
 impl Emitter<'_> {
-    /// Adds a site after a call of a routine that may leave instruction `n` to the interpreter.
+    /// Adds a site after the call of a routine that may leave the block before instruction `n`.
     pub(super) fn site(&mut self, n: usize) {
         let at = (self.asm.here() - self.places.base) as u32;
         self.sites.add(at, self.source.id, n, self.registers);

@@ -1,4 +1,4 @@
-//! The ends of blocks: branches, calls and returns, and the ways to the next block.
+//! The ends of blocks: branches, calls, returns, and the jumps to the next block.
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
@@ -13,7 +13,7 @@ use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
-    /// Emits the last instruction, which determines the next block.
+    /// Emits the last instruction of a block with control flow.
     pub(super) fn end(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
@@ -56,8 +56,8 @@ impl Emitter<'_> {
                 self.target(i, op, n);
                 self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
-                    // The return address may overwrite the operand. So from here on the instruction cannot be left to
-                    // the interpreter.
+                    // The return address may overwrite the operand, so the instruction can no longer be left to the
+                    // interpreter after this check.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
@@ -88,8 +88,8 @@ impl Emitter<'_> {
             _ => self.interpret(n),
         }
     }
-    /// Emits the count of a branch, if branches are counted. The branch itself comes next. If it faults instead of
-    /// retiring, the count is undone. Changes no flags, and no register but R11.
+    /// Emits code that counts a branch, if branches are counted. The branch follows directly. If the branch faults,
+    /// [`Translator::run`](super::Translator::run) undoes the count. Changes no flags, and no register except R11.
     fn count_branch(&mut self) {
         if self.source.expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
@@ -97,8 +97,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Emits the store of the branch's place for the next block, if edges are recorded. The branch itself comes next;
-    /// it retires or faults. Changes no flags, and no register but R11.
+    /// Emits the store of the branch's location for the next block, if edges are recorded. The branch follows directly,
+    /// and retires or faults. Changes no flags, and no register except R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -107,8 +107,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::FROM), R11);
         }
     }
-    /// Emits a direct branch to an offset from the start of the page. If the target is on this page, both ends of the
-    /// edge are known now, so the emitted code first checks whether the edge is already recorded. All registers must be
+    /// Emits a direct branch to an offset from the start of the page. If the target is on this page, the edge is known
+    /// at translation, so the emitted code first checks whether the edge is already recorded. All registers must be
     /// saved.
     fn branch(&mut self, op: &Op, offset: i32, way: usize, n: Option<usize>) {
         if self.source.expected.named != 0 && in_page(offset) {
@@ -137,8 +137,9 @@ impl Emitter<'_> {
             self.asm.copy(R13, host);
         }
     }
-    /// Emits the store of a return address below the stack pointer, which stays unchanged; R14 = its new value.
-    /// Preserves R9. All registers must be saved, and are no longer held afterwards.
+    /// Emits the store of a return address below the stack pointer, and sets R14 to the new stack pointer. The guest's
+    /// stack pointer itself stays unchanged. Preserves R9. All registers must be saved. The pooled host registers hold
+    /// no guest registers afterwards.
     fn push_return(&mut self, after: i32, n: usize) {
         self.asm.add_to(R14, STACK, -8);
         self.asm.copy(R13, R14);
@@ -149,7 +150,7 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = address of the translation at a call's return address, or 0 if it cannot be known here.
+    /// R12 = address of the translation at a call's return address, or 0 if the return address is on another page.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -168,23 +169,23 @@ impl Emitter<'_> {
         };
         self.ways[1] = Some(Way { place, open });
     }
-    /// Returns the place of an offset in the page.
+    /// Returns the place (page content number and offset) of an offset in the block's page.
     fn place_at(&self, offset: i32) -> u64 {
         self.source.place & !0xfff | offset as u64
     }
-    /// Returns the address of the translation at a place.
+    /// Returns the address of the translation at a place, if there is one or it is the current block.
     fn code_at(&self, place: u64) -> Option<u64> {
         let there = self.places.links.code(place);
         there.or_else(|| (place == self.source.place).then_some(self.places.next))
     }
-    /// Emits a jump to an offset from the start of the page. All registers must be saved.
+    /// Emits a jump to an offset from the start of the page, on this page or another. All registers must be saved.
     pub(super) fn go_on(&mut self, offset: i32, way: usize, n: Option<usize>) {
         if !in_page(offset) {
             return self.far_direct(n, false, offset, way);
         }
         self.go_to(None, self.place_at(offset), way);
     }
-    /// Emits a jump to a place on the page that is current at that point, conditional if `condition` is given.
+    /// Emits a jump to a place on the current page. The jump is conditional if `condition` is given.
     fn go_to(&mut self, condition: Option<u8>, place: u64, way: usize) {
         let open = match (self.code_at(place), condition) {
             (Some(code), Some(condition)) => {
@@ -207,17 +208,17 @@ impl Emitter<'_> {
         self.ways[way] = Some(Way { place, open });
     }
     /// Emits a jump to the linear address in R13, on any page. With `stack`, the stack pointer is set from R14. All
-    /// registers must be saved. `n` is the jumping instruction, which the interpreter executes if the address is not
-    /// canonical.
+    /// registers must be saved. If the address is not canonical, the interpreter executes the jump, which is
+    /// instruction `n`.
     fn far(&mut self, n: Option<usize>, stack: bool) {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
-        // The jump is not in the routine, so that the host predicts the jumps of different sites separately.
+        // The jump instruction is not part of the routine, so the host predicts each of these jumps separately.
         self.asm.jump_register(R12);
     }
-    /// Emits a jump to an offset from the start of the page that is on another page. If that page has the same contents
-    /// as when this block was translated, the jump is direct.
+    /// Emits a jump to an offset from the start of the page, if the offset is on another page. If that page has the
+    /// same contents as at translation, the jump is direct.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);
@@ -231,15 +232,15 @@ impl Emitter<'_> {
         self.asm.call_to(self.places.routines.direct[usize::from(stack)]);
         self.go_to(None, place, way);
     }
-    /// Emits a return to the linear address in R13. The stack pointer is set from R14.
+    /// Emits a return to the linear address in R13. Sets the stack pointer from R14.
     fn far_back(&mut self, n: usize) {
         let site = self.site_of_jump(Some(n));
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.returns);
         self.asm.jump_register(R12);
     }
-    /// Returns the number of a new site for a jump by instruction `n`, or [`NO_SITE`] if `n` is `None`. All registers
-    /// must be saved.
+    /// Returns the number of a new site for the jump that instruction `n` makes, or [`NO_SITE`] if `n` is `None`. All
+    /// registers must be saved.
     fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
         n.map_or(NO_SITE, |n| {
             let number = self.sites.next();
@@ -247,7 +248,7 @@ impl Emitter<'_> {
             number
         })
     }
-    /// Emits code that leaves the block before instruction `n`, for the interpreter.
+    /// Emits code that leaves the block, so that the interpreter executes it from instruction `n` on.
     fn interpret(&mut self, n: usize) {
         self.registers.save(self.asm);
         self.asm.set(R11, leave_word(INTERPRET, self.source.id, n as u32));
@@ -260,7 +261,7 @@ fn in_page(offset: i32) -> bool {
     (0..4096).contains(&offset)
 }
 
-/// Returns the word that encodes why translated code was left.
+/// Returns the word with which translated code returns: the reason `why`, the translation's number and the instruction.
 fn leave_word(why: u8, id: u32, n: u32) -> u64 {
     u64::from(why) | u64::from(id) << 8 | u64::from(n) << 40
 }

@@ -1,4 +1,4 @@
-//! Entry to translated code, its return, and the functions that it calls.
+//! Entry to translated code, its return, and the functions that translated code calls.
 #![allow(unsafe_code)]
 
 use super::registers::POOL;
@@ -14,15 +14,15 @@ use crate::mem::{Access, Mode};
 use crate::op::{FAR_PAGE, Op, slot};
 use crate::stop::Stop;
 
-/// Outcome of translated code.
+/// Outcome of a run of translated code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Back {
-    /// Execution continues at RIP. RIP and the instruction count are up to date.
+    /// Execution continues at RIP. RIP and the instruction count are exact.
     Next,
-    /// The rest of a block must be interpreted: index of its first operation, their number, the next operation, and
-    /// the word of the block's place.
+    /// The interpreter must execute the rest of a block. The fields are the index of the block's first operation, the
+    /// number of its operations, the next operation, and the block's location for edges.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
-    /// The next instruction must be executed alone. RIP and the instruction count are up to date.
+    /// The next instruction must be executed alone. RIP and the instruction count are exact.
     Alone,
     /// The CPU's own code has panicked.
     Failed,
@@ -31,7 +31,7 @@ pub(super) enum Back {
 }
 
 impl Translator {
-    /// Executes a translation, and the translations to which it jumps. RIP must be the block's.
+    /// Executes a translation, and the translations that it jumps to. RIP must be the address of the block.
     #[inline]
     pub(super) fn run(&mut self, core: &mut Core, id: u32, ops: *const Op) -> Back {
         core.regs[slot::PAGE as usize] = core.rip & !0xfff;
@@ -50,9 +50,8 @@ impl Translator {
         core.regs[slot::PAGES as usize] = near.pages.as_ptr() as u64;
         let code = self.get(id).code;
         // SAFETY: `enter` is the entry routine. It takes these arguments and keeps to the ABI: it saves the registers
-        // that it must preserve, and returns with the stack as it was. `code` is a translation; the module's
-        // documentation explains why it stays within `core` and its tables. `core` is borrowed exclusively, and so is
-        // all that it owns.
+        // that it must preserve, and leaves the stack as it was. `code` is a translation; the module's documentation
+        // explains why it stays within `core` and its tables. `core` and all that it owns are borrowed exclusively.
         let word = unsafe {
             let enter: extern "sysv64" fn(*mut Core, u64) -> u64 =
                 std::mem::transmute(self.routines.enter as *const ());
@@ -87,7 +86,7 @@ impl Translator {
             MISSED => self.interpret_from(core, self.sites.find(number)),
             MISSED_FAR => {
                 let site = self.sites.get(number);
-                // The branch was counted, but it faults and does not retire.
+                // The branch was counted before it faulted. A fault does not retire it.
                 core.regs[slot::BRANCHES as usize] -= u64::from(self.get(site.block).counts);
                 self.interpret_from(core, site)
             }
@@ -128,8 +127,8 @@ impl Translator {
         let block = self.leaves(core, id);
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
-    /// Sets the state as the interpreter has it within a block: RIP after the block, and the instruction count without
-    /// the block's instructions, for which translated code was charged at the start.
+    /// Sets the state that the interpreter expects within a block: RIP is the address after the block. The instruction
+    /// count excludes the block's instructions, which translated code subtracted at the start of the block.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);
@@ -150,15 +149,16 @@ fn at(core: &Core, offset: u16) -> u64 {
     core.regs[slot::PAGE as usize].wrapping_add(u64::from(offset))
 }
 
-/// Returns the argument of `routines::handler`: an operation's index, and the number of operations in its block.
+/// Returns the argument of `routines::handler`: an operation's index in the arena, and the number of operations in its
+/// block.
 pub(super) fn handler_word(index: u32, count: usize) -> u64 {
     u64::from(index) << 8 | count as u64
 }
 
-/// Calls the handler of an operation. Returns 0, or the number of its stop.
+/// Calls the handler of an operation. Returns 0, or the number of the handler's [`Stop`].
 pub(super) extern "sysv64" fn call_op(core: *mut Core, word: u64) -> u64 {
-    // SAFETY: translated code passes the `core` with which it was entered. `run` has borrowed it exclusively and does
-    // not access it until translated code returns.
+    // SAFETY: translated code passes the `core` with which `run` entered it. `run` has borrowed `core` exclusively and
+    // does not access it until translated code returns.
     let core = unsafe { &mut *core };
     // SAFETY: translated code passes a word that `handler_word` returned.
     caught(core, |core| unsafe { op(core, word) }).unwrap_or(FAILED)
@@ -170,14 +170,14 @@ unsafe fn op(core: &mut Core, word: u64) -> u64 {
     lazy_flags::settle(core);
     note_far_page(core);
     core.icount = core.limit - core.regs[slot::LEFT as usize] - (word & 0xff);
-    // SAFETY: `native.ops` is the address of the cache's first operation, and the word holds the index of an
-    // operation that was in the cache when its block was translated. The cache is only ever cleared together with all
-    // translations, and not while they run.
+    // SAFETY: `native.ops` is the address of the cache's first operation. The word holds the index of an operation that
+    // was in the cache when its block was translated. The cache drops operations only together with all translations,
+    // and never while translated code runs.
     let op = unsafe { &*(core.native.ops as *const Op).add((word >> 8) as usize) };
     (op.run)(core, op).map_or_else(stop_number, |()| 0)
 }
 
-/// Stop number of a handler that panicked. Translated code leaves, and [`Translator::run`] reads the panic.
+/// Stop number of a handler that panicked. Translated code then returns, and [`Translator::run`] sees the panic.
 const FAILED: u64 = 5;
 
 fn stop_number(stop: Stop) -> u64 {
@@ -190,7 +190,7 @@ fn stop_number(stop: Stop) -> u64 {
 }
 
 /// Calls the handler of a repeated string instruction, which counts its own iterations and is the last of its block.
-/// Returns 0 if the instruction is finished, 1 if it must continue from RIP, or the number of another stop.
+/// Returns 0 if the instruction is finished, 1 if it must continue at RIP, or else the number of its stop.
 pub(super) extern "sysv64" fn call_string(core: *mut Core, word: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
@@ -219,7 +219,7 @@ unsafe fn string(core: &mut Core, word: u64) -> u64 {
     }
 }
 
-/// Values of the host's registers at an access that missed, as `routines::miss` pushes them.
+/// Host registers at an access that missed the TLB, in the order in which `routines::miss` pushes them.
 #[repr(C)]
 pub(super) struct Held {
     pub vectors: [u128; 16],
@@ -227,16 +227,16 @@ pub(super) struct Held {
     pub general: [u64; POOL.len()],
 }
 
-/// Handles an access that misses the TLB. `what` is its size shifted left by one, plus 1 for a write. Does the page
-/// walk with which the instruction itself would begin, and returns the host address. Returns 0 if that does not help
-/// and the interpreter must execute the instruction; [`crate::core::native::Native`] then holds the host's registers.
+/// Handles an access that misses the TLB. `what` is the size in bytes shifted left by one, plus 1 for a write. Does the
+/// page walk with which the instruction itself would begin, and returns the host address. If the interpreter must
+/// execute the instruction, stores the host registers in [`crate::core::native::Native`] and returns 0.
 pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     let size = what >> 1;
     let access = if what & 1 == 0 { Access::Read } else { Access::Write };
     let mode = core.mem.tlb.mode();
-    // With alignment checks, #AC comes before the walk.
+    // If alignment checks are on, #AC takes precedence over page faults, so no walk may happen here.
     if size != 0 && va & 0xfff <= 4096 - size && mode != Mode::UserAligned {
         let walked = caught(core, |core| core.mem.translate(va, access, mode));
         if walked.is_some_and(|walked| walked.is_ok())
@@ -245,7 +245,7 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
             return host;
         }
     }
-    // SAFETY: `routines::miss` has pushed these registers, and passes their address.
+    // SAFETY: `routines::miss` has pushed these registers and passes their address.
     let held = unsafe { &*held };
     core.native.vectors = held.vectors;
     for (host, &value) in POOL.iter().zip(&held.general) {
@@ -254,7 +254,7 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     0
 }
 
-/// Walks the page tables for the next block's page. Returns 1 if it is now known as executable, otherwise 0.
+/// Walks the page tables for the next block's page. Returns 1 if the TLB then has the page as executable, otherwise 0.
 pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
@@ -263,14 +263,14 @@ pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     u64::from(walked.is_some_and(|walked| walked.is_ok()) && core.mem.tlb.host(va, Access::Exec).is_some())
 }
 
-/// Records the edge from the pending branch to the block at a place, if it is new.
+/// Records the edge from the pending branch to location `to`, if the edge is new.
 pub(super) extern "sysv64" fn note_edge(core: *mut Core, to: u64) {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };
     caught(core, |core| core.note_edge(to));
 }
 
-/// Returns the arithmetic flags as bits of RFLAGS.
+/// Returns the arithmetic flags as bits of RFLAGS, in which bit 1 is set.
 pub(super) extern "sysv64" fn read_flags(core: *mut Core) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

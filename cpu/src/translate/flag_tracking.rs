@@ -1,4 +1,5 @@
-//! Flags within a block: tracking of those in the host's flags, storing of operands for later, and recomputation.
+//! Flags within a block: which guest flags the host's flags hold, the operands stored for lazy flags, and
+//! recomputation.
 
 use iced_x86::{Instruction, Mnemonic};
 
@@ -11,8 +12,8 @@ use crate::op::operand::is_immediate;
 use crate::op::slot;
 
 impl Emitter<'_> {
-    /// Sets the host's flags to the guest's, as far as the condition reads them. Preserves the general registers that
-    /// hold guest registers, and R13.
+    /// Makes the host's flags equal the guest's, for all flags that the condition reads. Preserves R13 and the general
+    /// registers that hold guest registers.
     pub(super) fn need_flags(&mut self, condition: u8) {
         let overflow = matches!(condition, 0 | 1 | 12..=15);
         match (self.in_host, self.known) {
@@ -23,8 +24,8 @@ impl Emitter<'_> {
         }
         self.in_host = InHost::All;
     }
-    /// Sets the host's CF to the guest's; its other flags are undefined. Preserves the general registers that hold
-    /// guest registers, and R13.
+    /// Makes the host's CF equal the guest's. The host's other flags are undefined. Preserves R13 and the general
+    /// registers that hold guest registers.
     pub(super) fn need_carry(&mut self) {
         match (self.in_host, self.known) {
             (InHost::All | InHost::AllButOverflow, _) => {}
@@ -33,16 +34,16 @@ impl Emitter<'_> {
             _ => self.ask(self.places.routines.carry),
         }
     }
-    /// Emits a call of a routine that computes flags whose operation is not known here.
+    /// Emits a call of a routine that computes flags. Used if the operation that set the flags is unknown here.
     fn ask(&mut self, routine: u64) {
         // The routine preserves general registers only.
         self.registers.vectors.save(self.asm);
         self.registers.vectors.forget();
         self.asm.call_to(routine);
-        // The routine may have moved the flags to where the interpreter keeps them.
+        // The routine may have moved the flags to `Core::flags`.
         self.known = None;
     }
-    /// Emits the store of the operation and width of the stored operands.
+    /// Emits the store of the operation and width that belong to the stored operands.
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
         // The same kind may already be stored.
         if self.known != Some((operation, log2)) {
@@ -50,7 +51,7 @@ impl Emitter<'_> {
         }
         self.known = Some((operation, log2));
     }
-    /// Emits the stores of an operation's operands for lazy flags, before the operation itself.
+    /// Emits the stores of an operation's operands for lazy flags. Must precede the operation.
     pub(super) fn keep_operands(
         &mut self,
         i: &Instruction,
@@ -85,7 +86,7 @@ impl Emitter<'_> {
             }
         }
     }
-    /// Emits the store of the result of TEST, which TEST itself does not keep.
+    /// Emits the computation and store of TEST's result, which TEST itself discards.
     pub(super) fn keep_test(&mut self, i: &Instruction, log2: u8, hosts: &[Option<Host>; 3]) {
         let host = self.operand(log2, hosts[0]);
         if hosts[0].is_some() && hosts[0] == hosts[1] {
@@ -111,8 +112,8 @@ impl Emitter<'_> {
         let host = self.operand(log2, host);
         self.asm.store(R15, at_slot(slot::X), host);
     }
-    /// Emits the store of the host's flags, all of which are the guest's. With `clear_af`, AF is cleared, because
-    /// hosts differ in it.
+    /// Emits the store of the host's flags, all of which must be the guest's. With `clear_af`, the stored AF is 0,
+    /// because hosts differ in AF.
     pub(super) fn keep_host_flags(&mut self, clear_af: bool) {
         self.asm.push_flags();
         self.asm.pop(R10);

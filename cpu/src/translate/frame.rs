@@ -1,5 +1,5 @@
-//! Displacements of the CPU's state from R15 in translated code. R15 points into the middle of the most used state,
-//! so that one byte of displacement reaches all of it.
+//! Displacements of the CPU's fields from R15 in translated code. R15 points into the middle of the most used fields. A
+//! displacement of one byte therefore reaches each of these fields.
 
 use std::mem::offset_of;
 
@@ -8,12 +8,12 @@ use crate::core::Core;
 /// Offset in [`Core`] to which R15 points.
 pub(super) const MIDDLE: i32 = offset_of!(Core, regs) as i32 + 128;
 
-/// Returns the displacement of a guest register or of another slot of [`crate::op::slot`].
+/// Returns the displacement of a guest register or of a slot in [`crate::op::slot`].
 pub(super) const fn slot(n: u8) -> i32 {
     8 * n as i32 - 128
 }
 
-/// Returns the displacement of a field of [`Core`], by its offset there.
+/// Returns the displacement of a field of [`Core`] from the field's offset in [`Core`].
 pub(super) const fn field(offset: usize) -> i32 {
     offset as i32 - MIDDLE
 }
@@ -22,5 +22,5 @@ pub(super) const fn field(offset: usize) -> i32 {
 pub(super) const TABLE: i32 = field(offset_of!(Core, mem.tlb.table));
 /// Displacement of the current mode's epoch.
 pub(super) const EPOCH: i32 = field(offset_of!(Core, mem.tlb.epoch));
-/// Displacement of RIP, which is valid between blocks.
+/// Displacement of RIP. Translated code sets RIP only between blocks.
 pub(super) const RIP: i32 = field(offset_of!(Core, rip));

@@ -1,4 +1,4 @@
-//! The decision to translate a block, and the continuation after translated code.
+//! The decision to translate a block, and what the CPU does after translated code returns.
 
 use super::Translator;
 use super::emitter::Expected;
@@ -9,18 +9,18 @@ use crate::exit::Exit;
 use crate::fetch::{Ended, find, not_fetched, stopped};
 use crate::op::Op;
 
-/// Factor from [`Hot`]'s `after` to the number of missed lookups after which pending translations are published. Each
-/// publication makes all worker threads wait for a flush of the host's TLBs.
+/// `wanted_max` of the translator divided by [`Hot`]'s `after`. Each publication makes all worker threads wait for a
+/// flush of the host's TLBs, so it must be rare.
 const WANTED_FACTOR: u32 = 8;
 
-/// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that
-/// executes little costs little.
+/// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that executes
+/// little needs little memory.
 #[derive(Debug)]
 pub(crate) struct Hot {
     translator: Option<Translator>,
-    /// Number of interpreted executions after which a block is translated.
+    /// Number of interpreted executions after which the CPU translates a block.
     after: u32,
-    /// Number of flushes ([`Cache::flushes`]) at the time when the translations were made.
+    /// Number of flushes of the cache ([`Cache::flushes`]) when the translations were made.
     flushes: u64,
 }
 
@@ -32,8 +32,8 @@ impl Hot {
     pub(crate) fn made(&self) -> u64 {
         self.translator.as_ref().map_or(0, Translator::made)
     }
-    /// Executes the translation of a block, and the translations to which it jumps. Translates the block first if it
-    /// has become hot. Returns the next block, or the reason for the end. Returns `None` if the block must be
+    /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
+    /// Returns the next block, or the reason why the run loop must take over. `None` means that the block must be
     /// interpreted. The block must fit before the limit.
     #[inline]
     pub(crate) fn execute(
@@ -68,7 +68,7 @@ impl Hot {
             self.translator = Translator::new(core.mem.tlb.mask(), wanted_max);
         }
         let Some(translator) = &mut self.translator else {
-            // The host will not permit it later, either.
+            // The host will not permit executable memory later either.
             self.after = u32::MAX;
             return None;
         };
@@ -77,7 +77,7 @@ impl Hot {
             translator.clear();
         }
         if !translator.has_room() {
-            // All translations are dropped.
+            // Full: drop all translations.
             translator.clear();
             cache.forget_translations();
         }

@@ -1,5 +1,5 @@
-//! Instructions that continue with the next one: re-encoded on other registers, emitted by hand, or left to their
-//! handlers.
+//! Instructions that continue with the next instruction. Emitted code executes them re-encoded on other registers, or
+//! as a hand-written sequence, or by a call of their handler.
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 
@@ -15,8 +15,8 @@ use crate::op::operand::{gpr, is_gpr, is_immediate, is_memory, width};
 use crate::op::{Op, slot};
 
 impl Emitter<'_> {
-    /// Emits an instruction that the host executes as it is, on other registers. Its explicit operands must be its
-    /// only ones, except for the accumulator of CMPXCHG.
+    /// Emits an instruction that the host executes re-encoded on other registers. It must have explicit operands only;
+    /// CMPXCHG, which also uses the accumulator, is the exception.
     pub(super) fn plain(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let memory = (0..i.op_count()).find(|&k| is_memory(i, k));
@@ -45,7 +45,7 @@ impl Emitter<'_> {
             let register = i.op_register(k);
             let load = !(k == 0 && writes_whole(i));
             let host = self.registers.get(self.asm, gpr(register) & 15, load);
-            // A second byte keeps its name, because its register is held in the host register of the same name.
+            // AH, CH, DH or BH keeps its name, because its guest register is in the host register of the same name.
             if !is_second_byte(register) {
                 out.set_op_register(k, named(host, register.size()));
             }
@@ -92,13 +92,13 @@ impl Emitter<'_> {
                     self.known = None;
                 }
             }
-            // The flags that this instruction leaves are not observed.
+            // Nothing observes the flags that this instruction leaves.
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }
     }
-    /// Encodes a guest instruction on host registers, for [`Emitter::emit_encoded`]. Returns true if it has an
-    /// encoding, as every chosen instruction does.
+    /// Encodes a guest instruction on host registers, for [`Emitter::emit_encoded`]. Returns false if there is no
+    /// encoding, which would be a bug in the choice of translated instructions.
     pub(super) fn encode(&mut self, i: &Instruction) -> bool {
         let encoded = self.encoder.encode(i, 0).is_ok();
         debug_assert!(encoded, "{i:?} has no encoding");
@@ -127,7 +127,7 @@ impl Emitter<'_> {
         }
         self.registers.wrote(dst);
     }
-    /// Emits an instruction with implicit operands. Returns false if it is not handled here.
+    /// Emits an instruction with implicit operands. Returns false for instructions that this function does not know.
     pub(super) fn special(&mut self, i: &Instruction, n: usize) -> bool {
         match i.mnemonic() {
             Mnemonic::Push if i.stack_pointer_increment() == -8 && (is_gpr(i, 0) || is_immediate(i, 0)) => {
@@ -184,7 +184,7 @@ impl Emitter<'_> {
     pub(super) fn handler(&mut self, n: usize) {
         self.call(n, self.places.routines.handler);
     }
-    /// Emits a call of the instruction's handler by way of `routine`.
+    /// Emits a call of the instruction's handler through `routine`.
     pub(super) fn call(&mut self, n: usize, routine: u64) {
         self.registers.save(self.asm);
         self.registers.forget();
@@ -197,8 +197,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Removes prefixes that have no effect here but may have one on some host. LOCK is not needed with one vCPU, segment
-/// bases are already added to addresses, and all others are hints.
+/// Removes prefixes that have no effect here but may have one on some host. LOCK is unnecessary with one vCPU, segment
+/// bases are already part of the addresses, and the other prefixes are hints.
 fn without_prefixes(i: &mut Instruction) {
     i.set_has_lock_prefix(false);
     i.set_has_xacquire_prefix(false);
@@ -218,7 +218,7 @@ pub(super) fn on_r13(i: &mut Instruction) {
     i.set_segment_prefix(Register::None);
 }
 
-/// Returns the decoder's name of a host register, for a width in bytes.
+/// Returns the decoder's register for a host register and a width in bytes.
 pub(super) fn named(host: Host, bytes: usize) -> Register {
     let n = u32::from(host.0);
     match bytes {

@@ -1,7 +1,9 @@
-//! Lazy flags: translated code stores an operation's operands, and flags are computed from them only when they are
-//! read: [`settle`] computes them for the interpreter, and [`compute`] emits code that computes them.
+//! Lazy flags: translated code stores the operands of an operation, and computes flags from the operands only when
+//! something reads the flags. [`settle`] computes all flags for the interpreter, and [`compute`] emits code that
+//! computes them.
 //!
-//! **Invariant.** Outside of translated code the kind is [`NONE`], and [`crate::core::Core::flags`] is up to date.
+//! **Invariant.** Outside of translated code the stored kind is [`NONE`], and [`crate::core::Core::flags`] is up to
+//! date.
 
 use super::asm::{Alu, Asm, R10, R11, R15};
 use super::frame::slot as at_slot;
@@ -31,15 +33,15 @@ pub(super) enum Operation {
     Host,
 }
 
-/// Kind for no stored operands: [`crate::core::Core::flags`] is up to date.
+/// Kind that means no stored operands: [`crate::core::Core::flags`] is up to date.
 pub(super) const NONE: u8 = 0;
 
-/// Returns the kind of an operation in `1 << log2` bytes.
+/// Returns the kind that stands for an operation on operands of `1 << log2` bytes.
 pub(super) fn kind(operation: Operation, log2: u8) -> u8 {
     1 + (operation as u8) * 4 + log2
 }
 
-/// Moves the flags to [`Core::flags`], where the interpreter keeps them.
+/// Computes the flags from the stored operands and stores them in [`Core::flags`], which the interpreter reads.
 #[inline]
 pub(super) fn settle(core: &mut Core) {
     let kind = std::mem::take(&mut core.regs[slot::KIND as usize]) as u8;
@@ -54,7 +56,7 @@ pub(super) fn settle(core: &mut Core) {
     }
 }
 
-/// Mask of the host's flags that belong to the guest.
+/// Mask of the host's flags that the guest's flags are taken from.
 pub(super) const GUEST_FLAGS: u32 = bits::ARITH as u32;
 
 fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
@@ -70,8 +72,8 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
     }
 }
 
-/// Emits the computation of an operation's flags from its stored operands, as far as conditions can read them.
-/// Returns false if that is not possible. Clobbers R10 and R11.
+/// Emits code that computes an operation's flags from the stored operands, for all flags that conditions read. Returns
+/// false if code cannot compute them. Clobbers R10 and R11.
 pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
     match operation {
         Operation::Logic => {
@@ -90,13 +92,13 @@ pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
             asm.push(R10);
             asm.pop_flags();
         }
-        // Hosts differ in the flags that shifts by more than one leave.
+        // Hosts differ in the flags after shifts by more than one.
         Operation::Shl | Operation::Shr | Operation::Sar => return false,
     }
     true
 }
 
-/// CF = guest's CF, for stored operands that are the host's flags.
+/// CF = the guest's CF. The stored operand must be the host's flags.
 pub(super) fn carry_of_host(asm: &mut Asm) {
     asm.bit_test(R15, at_slot(slot::X), 0);
 }

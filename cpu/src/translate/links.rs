@@ -1,23 +1,23 @@
 //! Direct jumps between translations.
 //!
-//! A block is identified by its *place*: the content number of its page, and its offset there. For a branch within a
-//! page, the target's place is known at translation. For a branch to another page, the place of the last target is
-//! used, and a check at run time finds whether that page still has the same contents. The translation at a place stays
-//! valid as long as any translation does. So the jump is patched once, as soon as both ends exist, and needs no further
-//! check.
+//! A block is identified by its *place*: the content number of its page, and its offset in that page. For a branch
+//! within a page, the target's place is known at translation. For a branch to another page, the translation assumes the
+//! place of the last target. It checks at run time that the page still has the same contents. The translation at a
+//! place stays valid until all translations are dropped. The jump is therefore patched once, as soon as both
+//! translations exist, and needs no further check.
 
 use std::collections::BTreeMap;
 
-/// State of a place.
+/// What is known about a place.
 #[derive(Debug)]
 enum There {
-    /// Address of the translation.
+    /// Address of the place's translation.
     Code(u64),
-    /// Not translated yet. Addresses of the displacements of jumps that must lead there.
+    /// The place has no translation yet. Addresses of the displacements of jumps that must lead to the place.
     Wanted(Vec<u64>),
 }
 
-/// Translations by place, and the jumps that wait for one.
+/// Translations by place, and the jumps that wait for a translation.
 #[derive(Debug, Default)]
 pub(super) struct Links(BTreeMap<u64, There>);
 
@@ -29,22 +29,22 @@ impl Links {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Returns the address of the translation at a place.
+    /// Returns the address of the translation at a place, if there is one.
     pub(super) fn code(&self, place: u64) -> Option<u64> {
         match self.0.get(&place) {
             Some(&There::Code(code)) => Some(code),
             _ => None,
         }
     }
-    /// Notes that the block at a place is now translated. Returns the addresses of the displacements of jumps that
-    /// waited for it.
+    /// Records the translation of the block at a place. Returns the addresses of the displacements of jumps that waited
+    /// for it.
     pub(super) fn is_at(&mut self, place: u64, code: u64) -> Vec<u64> {
         match self.0.insert(place, There::Code(code)) {
             Some(There::Wanted(jumps)) => jumps,
             _ => Vec::new(),
         }
     }
-    /// Notes that the jump with its displacement at `at` waits for the block at a place, which is not translated.
+    /// Records that the jump whose displacement is at `at` waits for a translation of the block at `place`.
     pub(super) fn wants(&mut self, place: u64, at: u64) {
         if let There::Wanted(jumps) = self.0.entry(place).or_insert_with(|| There::Wanted(Vec::new())) {
             jumps.push(at);

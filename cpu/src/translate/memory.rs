@@ -1,40 +1,40 @@
-//! Memory for translated code.
+//! Memory that holds translated code.
 //!
-//! It is mapped writable or executable, never both. It is writable only while [`CodeMemory::publish`] copies code into
-//! it. Remapping is expensive, so new code is collected before it is published. The memory is anonymous so that the
-//! host can use large pages: code that is scattered over small pages causes misses in the host's TLB.
+//! The memory is mapped writable or executable, never both. It is writable only while [`CodeMemory::publish`] copies
+//! code into it. Remapping is expensive, so new code is collected before it is published. The memory is anonymous so
+//! that the host can use large pages: code that is scattered over small pages causes misses in the host's TLB.
 //!
-//! **Invariant.** Everything between the start and `used` was emitted by this crate. Until [`CodeMemory::clear`],
-//! only the targets of jumps in it change ([`CodeMemory::link`]). Neither `clear` nor `publish` is called while code
-//! runs.
+//! **Invariant.** This crate emitted all bytes from the start up to `used`. Until [`CodeMemory::clear`], only the
+//! targets of jumps in them change ([`CodeMemory::link`]). Neither `clear` nor `publish` is called while translated
+//! code runs.
 #![allow(unsafe_code)]
 
 use memmap2::{Advice, MmapMut};
 
-/// Memory for code that the host can execute.
+/// Memory for code that the host executes.
 #[derive(Debug)]
 pub(super) struct CodeMemory {
     map: MmapMut,
-    /// Number of published bytes, which can be executed.
+    /// Number of published bytes, which the host can execute.
     used: usize,
-    /// Unpublished code, which will follow the published bytes.
+    /// Unpublished code. Publication places it after the published bytes.
     waiting: Vec<u8>,
-    /// Offsets of jump displacements in published code, and their new values.
+    /// Offsets of jump displacements in published code, each with its new value.
     patches: Vec<(usize, [u8; 4])>,
 }
 
 impl CodeMemory {
     /// Reserves memory for `bytes` of code, a multiple of the page size. Returns `None` if the host does not permit
-    /// it.
+    /// executable memory.
     pub(super) fn new(bytes: usize) -> Option<CodeMemory> {
         debug_assert_eq!(bytes % 4096, 0);
         let map = MmapMut::map_anon(bytes).ok()?;
-        // Failure is harmless: without large pages code is only slower.
+        // Failure is harmless: code without large pages is only slower.
         let _ = map.advise(Advice::HugePage);
         let mut memory = CodeMemory { map, used: 0, waiting: Vec::new(), patches: Vec::new() };
         memory.protect(libc::PROT_READ | libc::PROT_EXEC).then_some(memory)
     }
-    /// Returns the number of bytes left for code.
+    /// Returns the number of bytes that are free for code.
     pub(super) fn room(&self) -> usize {
         self.map.len() - self.used()
     }
@@ -46,17 +46,17 @@ impl CodeMemory {
     pub(super) fn next(&self) -> u64 {
         self.base() + self.used() as u64
     }
-    /// Adds code at [`CodeMemory::next`] and returns its address. The caller must ensure that there is room. The code
-    /// can be executed after the next publication.
+    /// Adds code at [`CodeMemory::next`] and returns its address. The caller ensures that there is room. The host can
+    /// execute the code after the next publication.
     pub(super) fn put(&mut self, code: &[u8]) -> u64 {
         let at = self.next();
         self.waiting.extend_from_slice(code);
-        // The next code begins at a multiple of 16 bytes, so that the host fetches its start at once.
+        // The next code begins at a multiple of 16 bytes, which the host fetches at once.
         let end = self.used().next_multiple_of(16).min(self.map.len());
         self.waiting.resize(end - self.used, 0);
         at
     }
-    /// Sets the target of the jump whose displacement is at `at`, with effect from the next publication.
+    /// Sets the target of the jump whose displacement is at `at`. Takes effect at the next publication.
     pub(super) fn link(&mut self, at: u64, to: u64) {
         let bytes = (to.wrapping_sub(at + 4) as i32).to_le_bytes();
         let at = (at - self.base()) as usize;
@@ -86,21 +86,21 @@ impl CodeMemory {
             "the host does not allow code to be executed"
         );
     }
-    /// Drops all code but the first `keep` bytes.
+    /// Drops all code except the first `keep` bytes.
     pub(super) fn clear(&mut self, keep: usize) {
         self.used = keep;
         self.waiting.clear();
         self.patches.clear();
     }
-    /// Returns the number of bytes of code, published or not.
+    /// Returns the number of bytes of published and unpublished code.
     pub(super) fn used(&self) -> usize {
         self.used + self.waiting.len()
     }
     /// Changes the protection of the whole mapping. Returns true on success.
     fn protect(&mut self, protection: libc::c_int) -> bool {
-        // SAFETY: the call covers exactly this mapping, which belongs to `self` alone. Only `publish` accesses its
-        // bytes, and it makes them writable first. No reference to them exists at the same time, because `self` is
-        // borrowed exclusively.
+        // SAFETY: the call covers exactly this mapping, which belongs to `self` alone. Only `publish` accesses the
+        // mapping's bytes, and it makes them writable first. `self` is borrowed exclusively, so no reference to the
+        // bytes exists.
         unsafe { libc::mprotect(self.map.as_mut_ptr().cast(), self.map.len(), protection) == 0 }
     }
 }

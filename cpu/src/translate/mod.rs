@@ -1,50 +1,52 @@
-//! Translation of hot blocks to host code. It has the same effect as the interpreter, but is faster.
+//! Translation of hot blocks to host code. Translated code has the same effect as the interpreter, but is faster.
 //!
-//! Guest and host have the same architecture. So most instructions are executed as they are, on other registers, with
-//! memory operands replaced by host addresses that a lookup in the software TLB yields.
+//! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
+//! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
 //! Besides what this file declares, each module uses only modules above it:
 //! - [`asm`]: encoding of the host instructions around those of the guest
-//! - [`memory`]: executable memory, and [`frame`]: offsets of the CPU's state in translated code
-//! - [`links`]: direct jumps between translations; `core::native`: caches of recent targets for all other jumps
+//! - [`memory`]: executable memory
+//! - [`frame`]: offsets of the CPU's fields in translated code
+//! - [`links`]: direct jumps between translations; all other jumps use the tables of recent targets in `core::native`
 //! - [`lazy_flags`]: flags kept as operands
 //! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
-//! - [`choice`]: the choice of the instructions that are translated
-//! - [`sites`]: the places in translated code from which execution may have to continue elsewhere
-//! - [`enter`]: entry to translated code, its return, and the functions that it calls
+//! - [`choice`]: which instructions are translated
+//! - [`sites`]: positions in translated code at which the interpreter may have to take over
+//! - [`enter`]: entry to translated code, its return, and the functions that translated code calls
 //! - [`routines`]: code that all translations share
 //! - [`emitter`]: the translation of a block in progress
-//! - [`operands`]: memory operands, and [`flag_tracking`]: flags within a block
-//! - [`instruction`], [`stack`], [`vectors`]: translation of an instruction, of a run of pushes or pops, and of SSE
+//! - [`operands`]: memory operands
+//! - [`flag_tracking`]: flags within a block
+//! - [`instruction`], [`stack`], [`vectors`]: translation of one instruction, of a run of pushes or pops, and of SSE
 //! - [`ends`]: the ends of blocks
-//! - [`block`]: translation of a block, from all of these
-//! - [`hot`]: the decision to translate a block, and the continuation after translated code
+//! - [`block`]: translation of a whole block
+//! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
-//! instructions on a list (`choice::can_be_plain`, `vectors::LISTED`). None of the listed instructions is privileged
-//! or control flow, and all are re-encoded with registers and memory operands of our choice. Therefore:
-//! - Translated code accesses only three kinds of memory. The first is [`crate::core::Core`], into which R15 points
-//!   throughout. The second is tables whose addresses are in the CPU's slots, at indices that are masked to the
-//!   tables' lengths. The third is guest RAM, by way of a TLB entry whose tag has matched for the first and the last
-//!   byte: the same check, on the same entries, as in `mem::tlb`.
-//! - Translated code jumps only to addresses that this module placed. Its targets are positions within the same block,
-//!   [`routines`], the functions of [`enter`], and other blocks. Addresses of blocks come from [`links`], from the jump
-//!   table, which only [`Translator`] writes, and from the tables of `core::native`, whose addresses come from the
-//!   links and the jump table. Neither these tables nor the host's stack ever hold a guest address as a jump target. All
-//!   stored targets are dropped when all code is dropped.
-//! - Translated code changes the host's arithmetic flags and the registers that the entry routine has saved, and no
-//!   other state of the host.
+//! instructions on a list (`choice::can_be_plain`, `vectors::LISTED`). No listed instruction is privileged or control
+//! flow. This module re-encodes all of them and chooses their registers and memory operands. Therefore:
+//! - Translated code accesses only three kinds of memory. The first is [`crate::core::Core`], into which R15 always
+//!   points. The second is tables whose addresses are in the CPU's slots; indices are masked to the length of the
+//!   table. The third is guest RAM, through a TLB entry whose tag has matched for the first and the last byte.
+//!   `mem::tlb` makes the same check on the same entries.
+//! - Translated code jumps only to addresses that this module placed: positions in the same block, [`routines`], the
+//!   functions of [`enter`], and other blocks. Addresses of blocks come from [`links`], from the jump table, which only
+//!   [`Translator`] writes, and from the tables of `core::native`. The latter hold only addresses from the links and
+//!   the jump table. No table and no stack slot of the host holds a guest address as a jump target. When all code is
+//!   dropped, so are all stored targets.
+//! - Translated code changes the host's arithmetic flags, the registers that the entry routine has saved, and the
+//!   registers that any function may change. It changes no other state of the host.
 //! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
-//!   content number of its page, which a page loses when it is written. A jump within a page leads to current code,
-//!   because the page is not written while its code runs: the interpreter executes such stores. All other jumps
-//!   compare the number, or an address and the epoch in which the number was compared. A block that continues on a
-//!   second page compares that page's number itself.
+//!   content number of its page, and a write to the page takes the number away. A jump within a page leads to current
+//!   code, because no store by translated code changes a page of code: the interpreter executes such stores. All other
+//!   jumps compare the content number, or an address and the epoch in which the number was compared. A block that
+//!   continues on a second page compares the content number of that page, too.
 //!
 //! **Invariants.**
-//! - The interpreter handles every exceptional case: the translation ends before the instruction, with the state of
-//!   that point. Only the page walk with which the instruction itself would begin may have happened.
-//! - Counts are exact: a block is entered only if it fits before the limit. A block that is left early is charged for
-//!   the instructions that it executed.
+//! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
+//!   before the instruction. At most the page walk with which the instruction begins has already happened.
+//! - Counts are exact: the CPU enters a block only if the whole block fits before the limit. If a block is left early,
+//!   only the executed instructions count.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
 
 mod asm;
@@ -84,7 +86,7 @@ pub(crate) use hot::Hot;
 
 /// Size of the memory for translated code, in bytes.
 const CODE_BYTES: usize = 32 << 20;
-/// Upper bound of the size of one block's translation, in bytes.
+/// Maximum size of one block's translation, in bytes.
 const BLOCK_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of translations.
 const BLOCKS_MAX: usize = 1 << 18;
@@ -93,29 +95,30 @@ const JUMP_MASK: usize = (1 << 18) - 1;
 /// Binary logarithm of the size of a [`Jump`] in bytes.
 const JUMP_SHIFT: u8 = 4;
 
-/// Reason for leaving: execution continues at RIP. The reason is in the low byte of the word with which translated code
-/// returns.
+/// Reason why translated code returned: execution continues at RIP. Translated code returns a word that has the reason
+/// in its low byte.
 const NEXT: u8 = 0;
-/// Reason: the target of a block's exit is not linked. Bits 8-39: offset of the exit's site.
+/// Reason: the target of a block's exit has no linked translation. Bits 8-39 are the offset of the exit's site.
 const UNLINKED: u8 = 1;
-/// Reason: the block does not fit before the limit, but was charged for. Bits 8-39: offset of the site.
+/// Reason: the block does not fit before the limit, although its instructions were already subtracted. Bits 8-39 are
+/// the offset of the site.
 const FULL: u8 = 2;
-/// Reason: the interpreter must execute the rest of a block. Bits 8-39: number of the translation. Bits 40-47: first
-/// instruction to interpret.
+/// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
+/// the first instruction to interpret.
 const INTERPRET: u8 = 3;
-/// Reason: the interpreter must execute the instruction of a site and the rest of its block. Bits 8-39: offset of the
+/// Reason: the interpreter must execute a site's instruction and the rest of its block. Bits 8-39 are the offset of the
 /// site, i.e. of the code after the call.
 const MISSED: u8 = 4;
-/// Reason: a jump to another page faults, and the interpreter must execute it. Bits 8-39: number of the site. For
-/// [`NO_SITE`], execution continues at RIP instead.
+/// Reason: a jump to another page faults, so the interpreter must execute it. Bits 8-39 are the number of the site. If
+/// that is [`NO_SITE`], execution continues at RIP instead.
 const MISSED_FAR: u8 = 5;
-/// Reason: the block's second page is not the one with which it was translated. Bits 8-39: offset of the site.
+/// Reason: the block's second page has other contents than at translation. Bits 8-39 are the offset of the site.
 const SECOND: u8 = 6;
-/// Reason: a handler ended the block. Bits 8-39: offset of the site. Bits 48-55: number of the `Stop`.
+/// Reason: a handler ended the block. Bits 8-39 are the offset of the site, bits 48-55 the number of the `Stop`.
 const STOPPED: u8 = 7;
-/// Position of the stop's number in the word.
+/// Position of the `Stop` number in the word.
 const STOP_SHIFT: u8 = 48;
-/// Site number of a jump that is no guest instruction, at the end of a block without control flow.
+/// Site number for the jump at the end of a block without control flow, which is no guest instruction.
 const NO_SITE: u32 = u32::MAX;
 
 /// Jump table entry: address of the translation for a place ([`crate::decode::cache::place`]).
@@ -128,11 +131,11 @@ struct Jump {
 
 const _: () = assert!(size_of::<Jump>() == 1 << JUMP_SHIFT);
 
-/// Empty jump table entry. `place` is `u64::MAX`, which no block has; a zeroed entry would match place 0, which
-/// stands for a page without known code.
+/// Empty jump table entry. `place` is `u64::MAX`, which no block has. A zeroed entry would match place 0, which stands
+/// for a page that is not known as code.
 const NOWHERE: Jump = Jump { place: u64::MAX, code: 0 };
 
-/// Returns the slot of the jump table for a place. `routines::far` computes the same.
+/// Returns the index in the jump table for a place. `routines::far` computes the same index.
 fn jump_slot(place: u64) -> usize {
     (place as usize ^ place as usize >> 12) & JUMP_MASK
 }
@@ -146,11 +149,11 @@ struct Translated {
     len: u16,
     /// Offset of the block within its page.
     offset: u16,
-    /// Word of the block's place if edges are recorded, otherwise 0 ([`crate::edges`]).
+    /// Location word of the block if edges are recorded, otherwise 0 ([`crate::edges`]).
     named: u64,
     /// True if the block's final branch increments the branch counter.
     counts: bool,
-    /// Offsets within the page of the block's known exits.
+    /// Offsets, within the page, of the targets of the block's exits, if known.
     leads_to: [u16; 2],
 }
 
@@ -158,15 +161,15 @@ struct Translated {
 #[derive(Debug)]
 struct Translator {
     memory: CodeMemory,
-    /// Bytes of `memory` that the routines occupy, which are never dropped.
+    /// Number of bytes at the start of `memory` that hold the routines. These bytes are never dropped.
     kept: usize,
     routines: Routines,
-    /// Translations, by number; the first has number 1.
+    /// Translations. The first has number 1.
     blocks: Vec<Translated>,
-    /// Highest block number that is published, i.e. mapped executable.
+    /// Highest number of a published translation, i.e. one that is mapped executable.
     published: u32,
-    /// Number of lookups that missed only because the block was not yet published. At `wanted_max` the pending blocks
-    /// are published.
+    /// Number of lookups that missed only because a translation was not yet published. At `wanted_max`, pending
+    /// translations are published.
     wanted: u32,
     wanted_max: u32,
     sites: Sites,
@@ -175,13 +178,13 @@ struct Translator {
     jumps: Zeroed<Jump>,
     translation: Translation,
     made: u64,
-    /// Number of times that all translations were dropped, plus 1.
+    /// Number of times that all translations were dropped, plus one.
     generation: u64,
 }
 
 impl Translator {
     /// Creates a translator for a TLB with `tlb_mask + 1` entries per mode. Pending translations are published after
-    /// `wanted_max` lookups that missed them. Returns `None` if the host does not permit executable memory.
+    /// `wanted_max` lookups that missed because of them. Returns `None` if the host does not permit executable memory.
     fn new(tlb_mask: usize, wanted_max: u32) -> Option<Translator> {
         let mut memory = CodeMemory::new(CODE_BYTES)?;
         let routines = Routines::new(&mut memory, tlb_mask);
@@ -213,15 +216,15 @@ impl Translator {
     fn has_room(&self) -> bool {
         self.memory.room() >= BLOCK_BYTES_MAX && self.blocks.len() < BLOCKS_MAX
     }
-    /// True if no translation is left, complete or begun. A panic can leave sites and code of a translation that has no
-    /// number.
+    /// True if there is no translation and no part of one. A panic during a translation can leave sites and code
+    /// behind.
     fn is_clear(&self) -> bool {
         self.blocks.is_empty()
             && self.sites.is_empty()
             && self.links.is_empty()
             && self.memory.used() == self.kept
     }
-    /// Drops all translations. The caller must also forget all numbers of translations.
+    /// Drops all translations. The caller must also forget all translation numbers.
     fn clear(&mut self) {
         if !self.is_clear() {
             self.memory.clear(self.kept);
@@ -234,7 +237,7 @@ impl Translator {
             self.jumps[jump_slot(0)] = NOWHERE;
         }
     }
-    /// Translates a block and returns its number, which is not 0. The caller must ensure that there is room.
+    /// Translates a block and returns the translation's number, which is not 0. The caller ensures that there is room.
     fn translate(&mut self, block: &Block, ops: &[Op], bytes: &[u8], expected: Expected) -> u32 {
         let id = self.blocks.len() as u32 + 1;
         let place = block.place();
@@ -271,7 +274,7 @@ impl Translator {
         self.made += 1;
         id
     }
-    /// True if a translation is published and can be executed.
+    /// True if a translation is published, so that it can be executed.
     #[inline]
     fn is_ready(&mut self, id: u32) -> bool {
         id <= self.published || self.is_ready_now()
@@ -290,8 +293,8 @@ impl Translator {
     fn get(&self, id: u32) -> &Translated {
         &self.blocks[id as usize - 1]
     }
-    /// Notes that translated code led to the block at `place`. If the block's translation is published, the next jump
-    /// there finds it in the jump table.
+    /// Records that translated code led to the block at `place`. If the block's translation is published, the next jump
+    /// to that place finds the translation in the jump table.
     fn follows(&mut self, place: u64, id: u32) {
         if id != 0 && id <= self.published {
             self.jumps[jump_slot(place)] = Jump { place, code: self.get(id).code };

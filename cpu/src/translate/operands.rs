@@ -7,7 +7,7 @@ use super::routines::Width;
 use crate::op::{FAR_PAGE, Op, slot};
 
 impl Emitter<'_> {
-    /// R13 = the linear address of a memory operand, segment base included.
+    /// R13 = the linear address of a memory operand, including the segment base.
     pub(super) fn address(&mut self, op: &Op) {
         let slot_value = |n: u8| n != slot::ZERO && n < 16;
         let base = slot_value(op.base).then(|| self.registers.get(self.asm, op.base, true));
@@ -31,12 +31,12 @@ impl Emitter<'_> {
             self.in_host = InHost::Nothing;
         }
     }
-    /// Emits the conversion of the linear address in R13 to a host address, for an access of `size` bytes, a power of
-    /// two. On failure the interpreter executes instruction `n`.
+    /// Emits the conversion of the linear address in R13 to a host address, for an access of `size` bytes (a power of
+    /// two). If the TLB lookup fails, the interpreter executes instruction `n`.
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
         self.check_with(Width::of(size), write, n);
     }
-    /// Like [`Emitter::check`] for sixteen bytes that must be aligned.
+    /// Like [`Emitter::check`], for sixteen bytes at an address that must be a multiple of 16.
     pub(super) fn check_aligned(&mut self, write: bool, n: usize) {
         self.check_with(Width::Aligned, write, n);
     }

@@ -1,9 +1,10 @@
 //! Code that all translations share: entry and exit, accesses to guest memory, jumps to other pages, and calls of
-//! handlers. Sharing it keeps translations small. The speed of a guest that does many different things depends on how
-//! much of its translated code fits into the host's caches.
+//! handlers. Sharing keeps translations small: a guest with varied code is faster if more of its translations fit into
+//! the host's caches.
 //!
-//! Register use: R15 points into the middle of the CPU's state ([`super::frame`]). R10, R11 and R13 are scratch. At
-//! the end of a block R9, R12 and R14 are scratch as well. The others hold guest registers ([`super::registers`]).
+//! Register use: R15 points into the middle of the CPU's fields ([`super::frame`]). R10, R11 and R13 are scratch. At
+//! the end of a block R9, R12 and R14 are scratch, too. The other registers hold guest registers
+//! ([`super::registers`]).
 
 use std::mem::offset_of;
 
@@ -27,7 +28,7 @@ use crate::op::slot::{CONTENTS, EDGES, FROM, HOPS, JUMPS, KIND, LEFT, PAGE, PAGE
 /// Host registers that the ABI requires a function to preserve.
 const SAVED: [Host; 6] = [Host(3), Host(5), R12, R13, R14, R15];
 
-/// Width of an access. The number is the binary logarithm of its bytes, or 5 for `Aligned`.
+/// Width of an access. The discriminant is the binary logarithm of the number of bytes, or 5 for `Aligned`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Byte,
@@ -35,7 +36,7 @@ pub(super) enum Width {
     Dword,
     Qword,
     Vector,
-    /// A vector at an address that must be a multiple of 16.
+    /// Sixteen bytes at an address that must be a multiple of 16.
     Aligned,
 }
 
@@ -43,7 +44,7 @@ impl Width {
     const ALL: [Width; 6] =
         [Width::Byte, Width::Word, Width::Dword, Width::Qword, Width::Vector, Width::Aligned];
 
-    /// Returns the width for a number of bytes: a power of two up to 16.
+    /// Returns the width for a number of bytes, a power of two up to 16.
     pub(super) fn of(bytes: usize) -> Width {
         Width::ALL[bytes.trailing_zeros().min(4) as usize]
     }
@@ -52,60 +53,59 @@ impl Width {
     }
 }
 
-/// Maximum number of words in one run of pushes or pops.
+/// Maximum number of pushes or pops that share one TLB lookup.
 pub(super) const STACK_WORDS_MAX: usize = 8;
 
-/// Size of all XMM registers in bytes.
+/// Size of the sixteen XMM registers in bytes.
 const VECTOR_BYTES: i32 = 16 * 16;
-/// Request to [`missed`] if a page walk cannot help and the interpreter must execute the instruction.
+/// Argument of [`missed`] that means: a page walk cannot help, so the interpreter must execute the instruction.
 const IMPOSSIBLE: u64 = 0;
 
-/// Addresses of all routines.
+/// Addresses of all shared routines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Routines {
     /// Entry to translated code: `extern fn(core, code) -> word`.
     pub enter: u64,
-    /// Leaves translated code. R11 is the word that encodes the reason.
+    /// Leaves translated code. R11 is the word to return.
     pub leave: u64,
-    /// For each [`Width`]: replaces the linear address in R13 by the host address, for a read.
+    /// For each [`Width`], replaces the linear address in R13 by the host address, for a read.
     pub read: [u64; Width::ALL.len()],
-    /// For each [`Width`]: replaces the linear address in R13 by the host address, for a write.
+    /// For each [`Width`], replaces the linear address in R13 by the host address, for a write.
     pub write: [u64; Width::ALL.len()],
-    /// As `read` (0) and `write` (1), for a number of words on the stack.
+    /// Like `read` (index 0) and `write` (index 1), for runs of pops and pushes, by number of words.
     pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
-    /// Returns if the TLB has the linear address in R13 as executable, otherwise leaves the instruction to the
-    /// interpreter. Clobbers R13.
+    /// Returns if the TLB has the page of the linear address in R13 as executable. Otherwise leaves the instruction to
+    /// the interpreter. Clobbers R13.
     pub executable: u64,
     /// Returns if the guest may use XMM registers, otherwise leaves the instruction to the interpreter.
     pub vectors: u64,
     /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the site.
-    /// The second variant also sets the stack pointer from R14.
+    /// The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
-    /// As `hop`, for a page whose contents are expected to have the number in R12. If this is not known to be so, the
-    /// routine itself jumps to the target and does not return.
+    /// Like `hop`, for a target page that should have the content number in R12. If the routine cannot confirm that
+    /// number, it jumps to the target itself and does not return.
     pub direct: [u64; 2],
-    /// Records a call. R10 is the return address; R12 is the address of the translation there, or 0. R9 and R14 are
-    /// preserved.
+    /// Records a call in the ring of recent calls. R10 is the return address. R12 is the address of the translation
+    /// there, or 0. Preserves R9 and R14.
     pub called: u64,
-    /// As the second `hop`, for a return.
+    /// Like `hop` with index 1, for a return.
     pub returns: u64,
-    /// Calls the handler of an operation. R11 is a `handler_word`: the operation's index, and the number of
-    /// instructions in its block.
+    /// Calls the handler of an operation. R11 is the result of `handler_word` for the operation.
     pub handler: u64,
-    /// As `handler`, for a repeated string instruction.
+    /// Like `handler`, for a repeated string instruction.
     pub string: u64,
-    /// Returns if the page at the linear address in R13 is executable and its contents have the number in R11.
-    /// Otherwise leaves with `SECOND`.
+    /// Returns if the page at the linear address in R13 is executable and has the content number in R11. Otherwise
+    /// leaves with `SECOND`.
     pub second: u64,
-    /// Records the edge from the place in R10 to the one in R11, unless it is known. Clobbers R10.
+    /// Records the edge from the location in R10 to the location in R11, unless the table already has it. Clobbers R10.
     pub edge: u64,
-    /// Sets the host's flags to the guest's, as far as conditions can read them.
+    /// Makes the host's flags equal the guest's, for all flags that conditions read.
     pub flags: u64,
-    /// Sets the host's CF to the guest's.
+    /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the block does not fit before the limit, but was charged for.
+    /// Leaves with `FULL`: the block does not fit before the limit, although its instructions were already subtracted.
     pub full: u64,
-    /// Leaves with `UNLINKED`: the target of this exit is not linked.
+    /// Leaves with `UNLINKED`: the target of this exit has no linked translation.
     pub unlinked: u64,
 }
 
@@ -167,8 +167,8 @@ fn fill(asm: &mut Asm) {
     FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.load(host, R15, slot(guest)));
 }
 
-/// Emits stores of all fixed guest registers, so that other code can see them and because a call does not preserve
-/// all. Changes no flags.
+/// Emits stores of all fixed guest registers. Other code can then see them, and calls may clobber some of them. Changes
+/// no flags.
 fn spill(asm: &mut Asm) {
     FIXED.iter().zip(0..).for_each(|(&host, guest)| asm.store(R15, slot(guest), host));
 }
@@ -190,7 +190,7 @@ fn leave(asm: &mut Asm) {
     asm.ret();
 }
 
-/// Emits an exit whose word is R11, shifted, plus a reason.
+/// Emits an exit. The word to return is R11 shifted left by `shift`, plus the reason `why`.
 fn leave_with(asm: &mut Asm, why: u8, shift: u8, leave: u64) {
     asm.shift_left(R11, shift);
     asm.alu_imm(Alu::Add, R11, i32::from(why));
@@ -235,8 +235,7 @@ fn executable(asm: &mut Asm, mask: usize, miss: u64) {
     asm.jump_if(NOT_EQUAL, unknown);
     asm.ret();
     asm.bind(unknown);
-    // No page walk here: it would mark the target page as accessed, although the push of the return address may still
-    // fault.
+    // A page walk here would mark the target page as accessed, although the push of the return address may still fault.
     asm.set(R10, IMPOSSIBLE);
     asm.jump_to(miss);
 }
@@ -254,7 +253,7 @@ fn vectors(asm: &mut Asm, miss: u64) {
     asm.jump_to(miss);
 }
 
-/// Emits the handling of an access that misses the TLB. R10 describes the access as [`missed`] expects it.
+/// Emits the handling of an access that misses the TLB. R10 is the last argument of [`missed`].
 fn miss(asm: &mut Asm, base: u64, leave: u64) {
     spill(asm);
     POOL.iter().rev().for_each(|&reg| asm.push(reg));
@@ -280,17 +279,17 @@ fn miss(asm: &mut Asm, base: u64, leave: u64) {
     leave_with(asm, MISSED, 8, leave);
 }
 
-/// `at` = offset of the code to which the routine would have returned. Pops the return address.
+/// Emits code that pops the return address: `at` = its offset from the start of translated code.
 fn leave_from_site(asm: &mut Asm, at: Host, base: u64) {
     asm.pop(at);
     asm.set(R10, base);
     asm.alu(Alu::Sub, at, R10);
 }
 
-/// Offsets from R15 of the ring of calls, and of the offset of its most recent entry.
+/// Displacements from R15 of the ring of calls, and of the offset of its most recent entry.
 const RETURNS_AT: i32 = field(offset_of!(Core, native) + offset_of!(Native, returns));
 const TOP: i32 = field(offset_of!(Core, native) + offset_of!(Native, top));
-/// Mask with which offsets in the ring wrap around.
+/// Mask that wraps offsets in the ring around.
 const RETURNS_MASK: u32 = ((RETURNS - 1) * size_of::<Return>()) as u32;
 const _: () = assert!(RETURNS.is_power_of_two() && size_of::<Return>().is_power_of_two());
 
@@ -335,7 +334,7 @@ fn hop_entry(asm: &mut Asm, entry: Host) {
     entry_for(asm, entry, R13, HOP_MASK, HOP_SHIFT, HOPS);
 }
 
-/// `entry` = address of the entry for a key, in the table whose address is in a slot. `super::jump_slot` and
+/// `entry` = address of the entry for a key, in the table whose address is in slot `table`. `super::jump_slot` and
 /// [`crate::edges`] compute the same index.
 fn entry_for(asm: &mut Asm, entry: Host, key: Host, mask: usize, shift: u8, table: u8) {
     asm.copy(entry, key);
@@ -398,8 +397,8 @@ fn direct(asm: &mut Asm, stack: bool, hop: u64, far: u64) {
     }
 }
 
-/// Emits the slow path of `hop`: looks in the TLB and the jump table, and updates the tables of recent pages and
-/// jumps.
+/// Emits the slow path of `hop`: it looks the target up in the TLB and the jump table, and updates the tables of recent
+/// pages and jumps.
 fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     let (again, unknown, behind) = (asm.label(), asm.label(), asm.label());
     asm.bind(again);
@@ -439,7 +438,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R14, offset_of!(Hop, code) as i32, R12);
     asm.ret();
 
-    // The code there has no known translation.
+    // No translation is known for the target.
     asm.bind(behind);
     asm.add_to(RSP, RSP, 8);
     asm.store(R15, RIP, R13);
@@ -447,14 +446,14 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.jump_to(leave);
 
     asm.bind(unknown);
-    // If the run stops here, the next instruction must not be fetched.
+    // If the run stops here, the CPU must not fetch the next instruction.
     let failed = asm.label();
     asm.alu_memory_imm(Alu::Cmp, R15, slot(LEFT), 0);
     asm.jump_if(EQUAL, failed);
     walk_for_code(asm, again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
-    // The jump has taken effect, unless the instruction itself faults because the target is not canonical.
+    // A jump to a canonical address has retired. A jump to another address faults itself.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
     asm.copy(R10, R13);
@@ -471,8 +470,8 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     leave_with(asm, MISSED_FAR, 8, leave);
 }
 
-/// Emits, within a routine, a page walk for code at the linear address in R13, and a jump to `again` if it may be
-/// executed. Preserves R11 and the registers that a call preserves.
+/// Emits, within a routine, a page walk for code at the linear address in R13, and a jump to `again` if the page is
+/// executable. Preserves R11 and the registers that every call preserves.
 fn walk_for_code(asm: &mut Asm, again: Label) {
     spill(asm);
     asm.push(R11);
@@ -486,7 +485,7 @@ fn walk_for_code(asm: &mut Asm, again: Label) {
     asm.jump_if(NOT_EQUAL, again);
 }
 
-/// Emits a call of a function of [`super::enter`] with the word in R11. R13 = its result.
+/// Emits a call of a function of [`super::enter`] with the core and the word in R11. R13 = result of the function.
 fn call(asm: &mut Asm, function: u64) {
     spill(asm);
     asm.add_to(RDI, R15, -MIDDLE);
@@ -499,7 +498,7 @@ fn call(asm: &mut Asm, function: u64) {
     fill(asm);
 }
 
-/// Emits an exit for an operation that ended its block. R13 is the number of the `Stop`.
+/// Emits the exit for a handler that ended its block. R13 is the number of the `Stop`.
 fn stopped(asm: &mut Asm, base: u64, leave: u64) {
     asm.shift_left(R13, STOP_SHIFT - 8);
     leave_from_site(asm, R11, base);
@@ -548,7 +547,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
     asm.jump_if(NOT_EQUAL, other);
     asm.ret();
     asm.bind(unknown);
-    // Fetching the instruction would begin with the same page walk.
+    // The fetch of the instruction would begin with the same page walk.
     walk_for_code(asm, again);
     asm.bind(other);
     leave_from_site(asm, R11, base);
@@ -557,7 +556,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
 
 fn edge(asm: &mut Asm) {
     let unknown = asm.label();
-    // The same computation as in `crate::edges`.
+    // `crate::edges` computes the same number.
     asm.rotate_left(R10, NUMBER_ROTATION);
     asm.alu(Alu::Xor, R10, R11);
     entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES);
@@ -570,7 +569,7 @@ fn edge(asm: &mut Asm) {
     asm.ret();
 }
 
-/// The most frequent kinds of lazy flags, in the order in which they are tried.
+/// The most frequent kinds of lazy flags, in the order in which the code compares them.
 const USUAL: [(Operation, u8); 11] = [
     (Operation::Sub, 3),
     (Operation::Logic, 3),
@@ -602,7 +601,7 @@ fn flags(asm: &mut Asm, unusual: u64) {
     }
 }
 
-/// Emits `carry`. A fast path serves loops in which INC or DEC passes the old CF on.
+/// Emits `carry`. Its fast path serves loops in which INC or DEC keeps the old CF.
 fn carry(asm: &mut Asm, unusual: u64) {
     let other = asm.label();
     asm.load_by_width(0, R10, R15, slot(KIND));
@@ -616,7 +615,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
-    // Of the registers that hold guest state besides the fixed ones, only R9 is not preserved by a call.
+    // Among the pooled host registers, a call preserves all except R9.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);

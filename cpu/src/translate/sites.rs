@@ -1,33 +1,33 @@
-//! Sites: places in translated code from which execution may have to continue elsewhere. A site records the instruction
-//! and block to which it belongs, and the location of guest registers.
+//! Sites: positions in translated code at which execution may have to leave it. A site records its block and
+//! instruction, and where the guest registers are.
 
 use super::registers::Registers;
 use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
-/// Pseudo-instruction of a site for a block that does not fit before the limit.
+/// Stands for the instruction number at the site of a block that does not fit before the limit.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
-/// Pseudo-instructions of the sites of a block's two unlinked exits.
+/// Stand for the instruction numbers at the sites of a block's two exits.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 
-/// State that is needed if execution cannot continue at a site.
+/// Data for leaving translated code at one position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// Offset of the code after the site, where execution would continue.
+    /// Offset of the code after the call, at which execution would continue.
     at: u32,
     /// Number of the block's translation.
     pub block: u32,
-    /// Index of the instruction in the block, or [`FULL`] or one of [`WAYS`].
+    /// Index of the instruction in the block, [`FULL`], or one of [`WAYS`].
     pub n: u8,
     /// Guest registers whose value is only in their host register.
     dirty: u16,
     /// Host registers of the guest registers in `dirty`: four bits for each guest register.
     hosts: u64,
-    /// XMM registers whose value is only in the host's register of the same number.
+    /// XMM registers whose value is only in the host register of the same number.
     pub vectors: u16,
 }
 
 impl Site {
-    /// Returns the guest registers whose value is only in a host register, with that register.
+    /// Returns the guest registers whose value is only in a host register, each with the number of that host register.
     pub(super) fn unsaved(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (dirty, hosts) = (self.dirty, self.hosts);
         (0..16).filter(move |g| dirty & 1 << g != 0).map(move |g| (g, (hosts >> (4 * g) & 15) as usize))
@@ -38,11 +38,11 @@ impl Site {
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     sites: Vec<Site>,
-    /// For each stretch of code, a lower bound of the number of its first site.
+    /// For each stretch of code, the number of the first site in the stretch or after it.
     first: Vec<u32>,
 }
 
-/// Binary logarithm of the size of a stretch in bytes. A stretch holds a few sites.
+/// Binary logarithm of the size of a stretch in bytes. A stretch has few sites, so a search in it is short.
 const STRETCH_SHIFT: u8 = 8;
 
 impl Sites {
@@ -58,7 +58,7 @@ impl Sites {
     pub(super) fn next(&self) -> u32 {
         self.sites.len() as u32
     }
-    /// Appends a site. Its offset must not be lower than that of any other.
+    /// Appends a site. Sites must be added in the order of their offsets.
     pub(super) fn add(&mut self, at: u32, block: u32, n: usize, registers: &Registers) {
         debug_assert!(self.sites.last().is_none_or(|last| last.at <= at));
         let vectors = registers.vectors.dirty;
@@ -76,7 +76,7 @@ impl Sites {
     pub(super) fn get(&self, number: u32) -> Site {
         self.sites[number as usize]
     }
-    /// Returns the site whose code continues at an offset.
+    /// Returns the site with this offset.
     ///
     /// # Panics
     /// Panics if no site has this offset.

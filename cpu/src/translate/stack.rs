@@ -1,7 +1,7 @@
-//! Runs of pushes and of pops, as at the start and end of functions: one TLB lookup for the whole run.
+//! Runs of pushes or pops, as at the start and end of functions: one TLB lookup serves the whole run.
 //!
-//! If all words lie on one page, the lookup for the run covers each of them. If not, or if the lookup fails for any
-//! reason, the interpreter executes the instructions one by one.
+//! The lookup checks the first and the last byte, so it covers the run if all words are on one page. If the lookup
+//! fails, the interpreter executes the instructions one by one.
 
 use iced_x86::{Instruction, Mnemonic};
 
@@ -12,8 +12,8 @@ use super::routines::STACK_WORDS_MAX;
 use crate::op::operand::{gpr, is_gpr, is_immediate};
 
 impl Emitter<'_> {
-    /// Emits a run of pushes or pops from instruction `n` on. Returns its length, or 0 if a run is too short to be
-    /// worthwhile.
+    /// Emits a run of pushes or pops from instruction `n` on. Returns the number of instructions, or 0 if there are
+    /// fewer than two.
     pub(super) fn stack_run(&mut self, n: usize) -> usize {
         let run = |belongs: fn(&Instruction) -> bool| {
             self.instructions[n..].iter().take(STACK_WORDS_MAX).take_while(|i| belongs(i)).count()
@@ -58,8 +58,8 @@ impl Emitter<'_> {
         }
         words
     }
-    /// Emits the conversion of the linear address in R13 to a host address, for `words` words. On failure the
-    /// interpreter executes from instruction `n` on.
+    /// Emits the conversion of the linear address in R13 to a host address, for `words` words. If the lookup fails, the
+    /// interpreter executes the block from instruction `n` on.
     fn check_stack(&mut self, words: usize, write: bool, n: usize) {
         self.asm.call_to(self.places.routines.stack[usize::from(write)][words]);
         self.site(n);
@@ -67,7 +67,8 @@ impl Emitter<'_> {
     }
 }
 
-/// True for a push of anything but the stack pointer, whose value changes within a run.
+/// True for a push of an immediate or a register. The stack pointer is excluded, because its value changes within a
+/// run.
 fn is_push(i: &Instruction) -> bool {
     let value = is_immediate(i, 0) || is_gpr(i, 0) && gpr(i.op0_register()) != GUEST_RSP;
     i.mnemonic() == Mnemonic::Push && i.stack_pointer_increment() == -8 && value

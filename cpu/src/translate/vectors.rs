@@ -1,6 +1,6 @@
-//! SSE instructions that the host executes as they are: moves and packed integers.
+//! SSE instructions that the host executes directly: moves and packed integers.
 //!
-//! Instructions that depend on MXCSR are not translated.
+//! Instructions that depend on MXCSR are not listed here; their handlers execute them.
 
 use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
 
@@ -10,8 +10,8 @@ use super::instruction::{named, on_r13};
 use crate::op::Op;
 use crate::op::operand::{gpr, is_memory};
 
-/// True if the host supports an instruction. Hosts may differ in it, because the guest cannot observe what is
-/// translated.
+/// True if the host supports the instruction. Hosts may differ here, because the guest cannot observe which
+/// instructions are translated.
 fn host_has(i: &Instruction) -> bool {
     i.cpuid_features().iter().all(|feature| match feature {
         CpuidFeature::SSE | CpuidFeature::SSE2 | CpuidFeature::X64 => true,
@@ -23,13 +23,13 @@ fn host_has(i: &Instruction) -> bool {
     })
 }
 
-/// True for instructions whose memory operand of sixteen bytes need not be aligned.
+/// True for instructions whose memory operand of sixteen bytes may be at any address.
 fn is_unaligned(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(mnemonic, Movups | Movupd | Movdqu | Lddqu)
 }
 
-/// True if the first operand is a register that is written completely without being read.
+/// True if the instruction writes the whole first operand, a register, without reading it.
 fn writes_whole(i: &Instruction) -> bool {
     use Mnemonic::*;
     let moves = match i.mnemonic() {
@@ -41,7 +41,7 @@ fn writes_whole(i: &Instruction) -> bool {
     moves && i.op0_register() != i.op1_register()
 }
 
-/// Mnemonics that are translated.
+/// Mnemonics that the host executes directly.
 const LISTED: &[Mnemonic] = {
     use Mnemonic::*;
     &[

@@ -1,7 +1,7 @@
-//! XMM registers in translated code: which of them the host's registers hold.
+//! XMM registers in translated code: which of them are in the host's registers.
 //!
-//! The host's XMM register of the same number holds the guest's, from its first use in a block until other code must
-//! see it.
+//! From its first use in a block, a guest XMM register is in the host register of the same number. The block stores it
+//! before other code must see it.
 
 use std::mem::offset_of;
 
@@ -9,8 +9,8 @@ use super::asm::{Asm, R15};
 use super::frame::field;
 use crate::core::Core;
 
-/// Returns the displacement of an XMM register from R15. Its address must be a multiple of 16, which the alignment of
-/// `u128` ensures.
+/// Returns the displacement of an XMM register from R15. The address is a multiple of 16, because `u128` has that
+/// alignment.
 const fn place(n: u8) -> i32 {
     field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
 }
@@ -19,29 +19,29 @@ const fn place(n: u8) -> i32 {
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Vectors {
     held: u16,
-    /// Registers whose value is only in the host's register.
+    /// Registers whose value is only in the host register.
     pub dirty: u16,
-    /// True if this block has checked that the guest may use XMM registers.
+    /// True if the block has already checked that the guest may use XMM registers.
     pub usable: bool,
 }
 
 impl Vectors {
-    /// Makes the host's register number `n` hold the guest's. With `load`, its value is loaded.
+    /// Assigns host register `n` to guest register `n`. With `load`, emits the load of its value.
     pub(super) fn hold(&mut self, asm: &mut Asm, n: u8, load: bool) {
         if load && self.held & 1 << n == 0 {
             asm.load_vector(n, R15, place(n));
         }
         self.held |= 1 << n;
     }
-    /// Emits the stores of all changed registers. Changes no flags.
+    /// Emits stores of all changed registers. Changes no flags.
     pub(super) fn save(&mut self, asm: &mut Asm) {
         for n in (0..16).filter(|n| self.dirty & 1 << n != 0) {
             asm.store_vector(R15, place(n), n);
         }
         self.dirty = 0;
     }
-    /// Forgets all registers, because other code used the host's, and may have changed whether the guest may use
-    /// them.
+    /// Forgets all assignments, because other code has used the host registers. That code may also have changed whether
+    /// the guest may use XMM registers.
     pub(super) fn forget(&mut self) {
         debug_assert_eq!(self.dirty, 0);
         *self = Vectors::default();

@@ -1,5 +1,5 @@
-//! Attacks of programs on translated code: changes of running code and of the tables that map it, accesses at the edges
-//! of pages, and code sequences that no compiler emits.
+//! Attacks on translated code: stores to running code and to the tables that map it, accesses at the edges of pages,
+//! and instruction sequences that no compiler emits. A *site* is an immediate operand that attacks may change.
 
 use crate::code::{Code, Rm};
 use crate::layout::*;
@@ -7,7 +7,7 @@ use crate::pieces::{POINTERS, RSP, free, memory, width};
 use crate::rng::Rng;
 use crate::world::{World, data_edge, somewhere};
 
-/// Emits one attack, in a loop that began at `top`.
+/// Emits one attack. It is part of a loop that begins at `top`.
 pub(crate) fn attack(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     match rng.below(25) {
         0..=5 => store_to_code(c, rng, world),
@@ -23,7 +23,7 @@ pub(crate) fn attack(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     }
 }
 
-/// Emits a store of a random width to code, mostly to immediate operands, through a random mapping.
+/// Emits a store of a random width to code, through a random mapping. Most of these stores hit an immediate operand.
 fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     let (w, reg) = (width(rng), free(rng));
     let offset = if rng.one_in(8) { rng.below(12) as i32 - 8 } else { 0 };
@@ -32,7 +32,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
         4 => c.op_at_site(w, &[0xff], rng.below(2) as u8, offset),
         5 => c.op_at_site(rng.pick(&[1, 4]), &[rng.pick(&[0x01, 0x31, 0x87])], reg, offset),
         6 => {
-            // A push or a string instruction at the address of the site: lea rdi, [site].
+            // A push or a string instruction that stores at the site. First: lea rdi, [site].
             c.op_at_site(8, &[0x8d], 7, offset);
             if rng.one_in(2) {
                 c.raw(&[0x49, 0x89, 0xe0]); // mov r8, rsp
@@ -44,7 +44,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // A store to the unit's own instructions, through another mapping. It may also change opcodes.
+            // A store to the unit's own instructions, through another mapping. It may change opcodes, too.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -52,8 +52,8 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits a change of the tables that map the window. Often it remaps the running page to its twin, which has the same
-/// code except for a few bits.
+/// Emits a change of the tables that map the window. Often it maps the running page to its twin, i.e. a page with the
+/// same code except for a few bits.
 fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     let own = c.here().wrapping_sub(WINDOW) >> 12;
     let page = match rng.below(4) {
@@ -67,19 +67,19 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             let now = world.code_page(page).unwrap_or(DATA);
             let twin =
                 if now < DATA { CODE + (now - CODE + TWIN_PAGES * 4096) % (CODE_PAGES * 4096) } else { now };
-            // XOR, so that a loop alternates between page and twin.
+            // With XOR, a loop alternates between the page and its twin.
             c.op(8, &[0x81], 6, Rm::Abs(entry));
             c.imm32((now ^ twin) as u32);
         }
         3 => {
-            // Two pages are swapped.
+            // Swaps two pages.
             let other = (LARGE + window_entry(rng.below(VIEW_PAGES))) as u32;
             c.op(8, &[0x8b], 0, Rm::Abs(entry));
             c.op(8, &[0x87], 0, Rm::Abs(other));
             c.op(8, &[0x89], 0, Rm::Abs(entry));
         }
         4 | 5 => {
-            // An access right, or an accessed or dirty bit, is toggled.
+            // Toggles an access right, or an accessed or dirty bit.
             c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry));
             c.raw(&[rng.pick(&[0, 1, 1, 2, 5, 5, 6, 6, 63])]);
         }
@@ -89,7 +89,7 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
             c.imm32((gpa | rng.below(8) | PRESENT) as u32);
         }
         _ => {
-            // The entry of a higher-level table.
+            // Toggles a bit in an entry of a higher-level table.
             let entry = (LARGE + PD + (WINDOW >> 21) * 8) as u32;
             c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry));
             c.raw(&[rng.pick(&[1, 5, 5, 6, 2])]);
@@ -104,23 +104,23 @@ fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits a load from a function's page and a call of the function. In some rounds of the loop, the page's NX bit is
-/// toggled first, so that the page can be read but not executed.
+/// Emits a load from a function's page, and then a call of the function. In some rounds of the loop, code before the
+/// load toggles the page's NX bit, so that the page can be read but not executed.
 fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     let function = rng.pick(&world.functions);
     let entry = LARGE + window_entry((function - WINDOW) >> 12);
-    // Only in some rounds of the loop: test cl, 3; jnz over the next ten bytes.
+    // Toggles only in some rounds of the loop: test cl, 3; jnz over the next ten bytes.
     c.raw(&[0xf6, 0xc1, 3, 0x75, 10]);
     c.op(8, &[0x0f, 0xba], 7, Rm::Abs(entry as u32));
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a separate block. If the interpreter must execute the load, it executes the rest of the load's
-    // block, too.
+    // The call is in a block of its own. Otherwise the interpreter would also execute the call whenever it executes the
+    // load.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
-/// Emits accesses around the end of a page, through the stack pointer or another register.
+/// Emits accesses around the end of a page, through the stack pointer or through another register.
 fn edge(c: &mut Code, rng: &mut Rng) {
     let at = if rng.one_in(4) { somewhere(rng) } else { data_edge(rng) };
     if rng.one_in(3) {
@@ -143,7 +143,7 @@ fn edge(c: &mut Code, rng: &mut Rng) {
         let (w, reg) = (width(rng), free(rng));
         let rm = Rm::At(pointer, rng.below(12) as i32 - 4);
         if rng.one_in(4) {
-            // stac, clac: allow or forbid accesses of ring 0 to user pages.
+            // stac, clac: permits or forbids accesses of ring 0 to user pages.
             c.raw(&[0x0f, 0x01, rng.pick(&[0xcb, 0xcb, 0xca])]);
         }
         match rng.below(5) {
@@ -155,10 +155,10 @@ fn edge(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits calls, jumps and returns to functions, to beginnings and middles, on this page and others.
+/// Emits calls, jumps and returns, on this page and to others. The target is the beginning or the middle of a function.
 fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     if rng.one_in(12) {
-        // A prefix for operand or address size that has no effect here, or a hint.
+        // A prefix that has no effect here or is a hint.
         c.raw(&[rng.pick(&[0x66, 0x67, 0x2e, 0xf2, 0xf3, 0x48])]);
     }
     let pointer = (FIXED + POINTER_WORDS + rng.below(POINTER_WORDS_COUNT) * 8) as u32;
@@ -171,29 +171,29 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             let to = world.function(rng);
             c.set(0, to);
             if rng.one_in(2) {
-                // A load from the target, which may be readable but not executable.
+                // A load from the target, whose page may be readable but not executable.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
-                // The call is in a separate block. If the interpreter must execute the load, it executes the rest of
-                // the load's block, too.
+                // The call is in a block of its own. Otherwise the interpreter would also execute the call whenever it
+                // executes the load.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);
         }
         5 | 6 => c.op(4, &[0xff], 2, Rm::Abs(pointer)),
         7 => {
-            // A jump forward: to the next instruction, or by chance into it.
+            // A jump to the next instruction, or by chance into it.
             let over = if rng.one_in(3) { rng.below(6) } else { 0 };
             c.branch(&[0xe9], c.here() + 5 + over);
         }
         8 => {
-            // A push and a return: PUSH takes five bytes, RET one.
+            // A push and a return to the next instruction or into it. PUSH has five bytes, RET one.
             let to = c.here() + 6 + if rng.one_in(3) { rng.below(6) } else { 0 };
             c.raw(&[0x68]);
             c.imm32(to as u32);
             c.raw(&[0xc3]);
         }
         9 => {
-            // A call through the word that its return address overwrites.
+            // A call through the word that the call's return address overwrites.
             let to = world.function(rng);
             let disp = rng.pick(&[-8, -8, -16, -4, 0]);
             c.set(0, to);
@@ -201,7 +201,7 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             c.op(4, &[0xff], rng.pick(&[2, 2, 4]), Rm::At(RSP, disp));
         }
         10 => {
-            // A jump back into the middle of the loop, while a random bit of the counter is set.
+            // A jump back into the middle of the loop, taken while a random bit of the counter is set.
             c.raw(&[0xf6, 0xc1, 1 << rng.below(4)]); // test cl, bit
             c.raw(&[0x74, 8, 0x48, 0x83, 0xe9, 1]); // jz over; sub rcx, 1
             c.raw(&[0x78, 2]); // js over
@@ -225,8 +225,8 @@ fn random_bytes(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits bytes that decode in two ways: `mov rax, imm64`, entered alternately at its opcode and in its immediate
-/// operand.
+/// Emits bytes that decode in two ways: `mov rax, imm64`. The loop enters them alternately at the opcode and in the
+/// immediate operand.
 fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&[0xf6, 0xc1, 1]); // test cl, 1
     c.raw(&[0x75, 2]); // jnz into the immediate operand
@@ -240,12 +240,12 @@ fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&rng.pick(&inside));
 }
 
-/// Emits a change of ring, of the rules for user pages, or of single-stepping.
+/// Emits a change of ring, of the rules for user pages, of single-stepping, or of breakpoints.
 fn mode(c: &mut Code, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => c.raw(&[0xcd, 0x80]),
         5 => {
-            // A data breakpoint for one access: mov dr0, rbx; mov dr7, rax.
+            // A data breakpoint for one access. First: mov dr0, rbx; mov dr7, rax.
             c.raw(&[0x0f, 0x23, 0xc3]);
             c.set(0, rng.pick(&[0xf_0001, 0x1_0001]));
             c.raw(&[0x0f, 0x23, 0xf8]);
@@ -257,19 +257,19 @@ fn mode(c: &mut Code, rng: &mut Rng) {
         3 => c.raw(&[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d]), // pushfq; or dword [rsp], 0x100; popfq
         4 => c.raw(&[0x9c, 0x81, 0x34, 0x24, 0, 0, 4, 0, 0x9d]), // pushfq; xor dword [rsp], 0x40000; popfq
         _ => {
-            // CR0.WP, CR4.SMEP or CR4.SMAP.
+            // Toggles CR0.WP, CR4.SMEP or CR4.SMAP.
             let (cr, bit) = rng.pick(&[(0xc0, 16), (0xc0, 16), (0xe0, 20), (0xe0, 21)]);
             c.raw(&[0x0f, 0x20, cr, 0x48, 0x0f, 0xba, 0xf8, bit, 0x0f, 0x22, cr]);
         }
     }
 }
 
-/// Emits a RIP-relative LEA or access whose target is about 2^31 bytes away from the page.
+/// Emits a RIP-relative LEA or memory access. Its target is about 2^31 bytes away from the page.
 fn far_operand(c: &mut Code, rng: &mut Rng) {
     let own = c.here();
     let page = FAR + (own.wrapping_sub(WINDOW) & !0xfff);
     let at = match rng.below(4) {
-        // An address a little below the page.
+        // An address slightly below the page.
         0 => page - rng.below(0x2000),
         _ => page + rng.below((own & 0xfff).max(1)),
     };
@@ -286,7 +286,7 @@ fn far_operand(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits other unusual instructions.
+/// Emits an unusual instruction, such as INT3, HLT or IRET.
 fn odd(c: &mut Code, rng: &mut Rng) {
     c.raw(rng.pick(&[
         &[0xcc][..],

@@ -1,28 +1,29 @@
-//! Encoder for instructions. It does not check that they are valid.
+//! Encoder for instructions. It does not check that the instructions are valid.
 
-/// Operand that can be a register or memory.
+/// Operand that is a register or in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rm {
     Reg(u8),
     /// Memory at a register plus a displacement.
     At(u8, i32),
-    /// Memory at base plus scaled index plus a displacement.
+    /// Memory at base + (index << scale) + displacement.
     Sum(u8, u8, u8, i32),
-    /// Memory at a 31-bit address.
+    /// Memory at an address below 2^31.
     Abs(u32),
-    /// Memory at a linear address, RIP-relative. The second value is the size in bytes of the immediate operand that
-    /// follows.
+    /// Memory at a linear address, encoded RIP-relative. The second value is the size in bytes of the instruction's
+    /// immediate operand, which follows the displacement.
     Rip(u64, u8),
 }
 
-/// Code under construction, at a linear address.
+/// Code under construction, and the linear address at which it will run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Code {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offsets of four-byte fields that get the linear address of a patch site, each with a number to add to it.
+    /// Offsets of four-byte fields that must get the linear address of a patch site. The second value is added to that
+    /// address.
     pub(crate) fixups: Vec<(usize, i32)>,
-    /// Linear addresses of immediate operands, which may be changed without harm.
+    /// Linear addresses of immediate operands. A store to one changes a constant, but no opcode.
     pub(crate) sites: Vec<u64>,
 }
 
@@ -30,7 +31,7 @@ impl Code {
     pub(crate) fn new(at: u64) -> Code {
         Code { at, ..Code::default() }
     }
-    /// Returns the linear address of the next instruction.
+    /// Returns the linear address of the instruction that is emitted next.
     pub(crate) fn here(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
@@ -40,12 +41,12 @@ impl Code {
     pub(crate) fn imm32(&mut self, v: u32) {
         self.raw(&v.to_le_bytes());
     }
-    /// Records the last `bytes` bytes as an immediate operand that may be changed.
+    /// Records the last `bytes` bytes as an immediate operand that attacks may change.
     pub(crate) fn site(&mut self, bytes: u64) {
         self.sites.push(self.here() - bytes);
     }
-    /// Emits an instruction with ModRM and an operand of 1, 2, 4 or 8 bytes. `opcode` is that of the form with wide
-    /// operands.
+    /// Emits an instruction with ModRM and an operand of `width` bytes: 1, 2, 4 or 8. `opcode` is the opcode for
+    /// operands wider than one byte.
     pub(crate) fn op(&mut self, width: u8, opcode: &[u8], reg: u8, rm: Rm) {
         let (base, index) = match rm {
             Rm::Reg(r) | Rm::At(r, _) => (r, 0),
@@ -99,12 +100,12 @@ impl Code {
             }
         }
     }
-    /// Emits an instruction that stores to a patch site, whose address is filled in later.
+    /// Emits an instruction that stores to a patch site. `program` fills in the address of the site later.
     pub(crate) fn op_at_site(&mut self, width: u8, opcode: &[u8], reg: u8, offset: i32) {
         self.op(width, opcode, reg, Rm::Abs(0));
         self.fixups.push((self.bytes.len() - 4, offset));
     }
-    /// Emits a MOV of a constant.
+    /// Emits a MOV of a constant to a register.
     pub(crate) fn set(&mut self, reg: u8, v: u64) {
         if let Ok(v) = u32::try_from(v) {
             if reg >= 8 {
@@ -117,7 +118,7 @@ impl Code {
             self.raw(&v.to_le_bytes());
         }
     }
-    /// Emits JMP or CALL (opcodes of one byte) or Jcc (0F 8x) to a linear address.
+    /// Emits JMP, CALL or Jcc (0F 8x) to a linear address.
     pub(crate) fn branch(&mut self, opcode: &[u8], target: u64) {
         self.raw(opcode);
         let after = self.here() + 4;

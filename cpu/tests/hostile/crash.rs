@@ -1,25 +1,26 @@
 //! Names the running program if the host process dies or hangs.
 //!
-//! The signal handler only writes the program's name and ends the process.
+//! The signal handler writes the program's seed and the way in which it runs ([`crate::machine::Way`]), and ends the
+//! process.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Time limit of a program in seconds. A program that takes longer is considered hanging.
+/// Time limit for one program in seconds. A program that takes longer counts as hanging.
 const SECONDS_MAX: u32 = 30;
 
 static SEED: AtomicU64 = AtomicU64::new(0);
-/// Name of the way: its address and length.
+/// Name of the way in which the program runs: its address and length.
 static WAY: (AtomicPtr<u8>, AtomicUsize) = (AtomicPtr::new(std::ptr::null_mut()), AtomicUsize::new(0));
 
-/// Records that a program begins.
+/// Records that the program with this seed begins. Starts the time limit.
 pub(crate) fn begins(seed: u64) {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(|| {
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGALRM]
         {
-            // SAFETY: `action` is valid, and `died` calls only functions that are allowed in a signal handler.
+            // SAFETY: `action` is valid, and `died` calls only functions that a signal handler may call.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = died as *const () as usize;
@@ -33,13 +34,13 @@ pub(crate) fn begins(seed: u64) {
     unsafe { libc::alarm(SECONDS_MAX) };
 }
 
-/// Records the way in which the program is run.
+/// Records the way in which the program runs.
 pub(crate) fn runs(way: &'static str) {
     WAY.0.store(way.as_ptr().cast_mut(), Ordering::Relaxed);
     WAY.1.store(way.len(), Ordering::Relaxed);
 }
 
-/// Records that no program is running.
+/// Records that no program runs.
 pub(crate) fn ends() {
     // SAFETY: `alarm` accesses no memory.
     unsafe { libc::alarm(0) };
@@ -54,8 +55,8 @@ extern "C" fn died(signal: libc::c_int) {
         text[37 + n] = b"0123456789abcdef"[(seed >> (60 - 4 * n) & 15) as usize];
     }
     let (way, len) = (WAY.0.load(Ordering::Relaxed), WAY.1.load(Ordering::Relaxed));
-    // SAFETY: the lengths are those of the array, and of a string that lives forever (or 0 if there is none). Both
-    // functions are allowed in a signal handler.
+    // SAFETY: the first length is that of the array. The second is that of a string that lives forever, or 0 without a
+    // string. A signal handler may call both functions.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());
         libc::write(2, way.cast(), len);

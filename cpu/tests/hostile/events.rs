@@ -1,36 +1,37 @@
-//! Stops of a program, and external events at them. They are the same for all ways of running it.
+//! Stops of a program, and external events at these stops. All ways of running a program have the same stops and
+//! events.
 
 use crate::layout::*;
 use crate::program::Program;
 use crate::rng::Rng;
 
-/// Maximum number of instructions of a program that are executed.
+/// Maximum number of instructions that a program executes.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 2400;
-/// Maximum number of stops.
+/// Maximum number of random stops.
 const STOPS_MAX: u64 = 8;
 
-/// External event at a stop.
+/// External event that happens at a stop.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     Nothing,
-    /// The list of dirty pages is taken.
+    /// The test takes the list of dirty pages.
     TakeDirty,
-    /// RAM is written from outside.
+    /// The test writes RAM, as a device would.
     Write(u64, Vec<u8>),
-    /// Pages get their initial content back, as in a restore.
+    /// The test gives pages their initial content back, as a restore would.
     Replace(Vec<u64>),
-    /// An interrupt is delivered, if the guest can take it.
+    /// The test delivers an interrupt, if the guest can take it.
     Interrupt(u8),
 }
 
-/// A stop, by the number of instructions since the beginning.
+/// A stop. `at` is the number of instructions since the beginning.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
     pub(crate) at: u64,
     pub(crate) event: Event,
 }
 
-/// Returns all stops of a program, in order. The last one is the end.
+/// Returns all stops of a program in order. The last stop is the end of the run.
 pub(crate) fn stops(p: &Program, instructions_max: u64) -> Vec<Stop> {
     let mut rng = Rng::for_case(p.seed, 1);
     let mut stops: Vec<Stop> = (0..1 + rng.below(STOPS_MAX))

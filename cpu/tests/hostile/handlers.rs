@@ -1,5 +1,5 @@
-//! Handlers of exceptions and interrupts, in ring 0, on a page of their own. They skip a byte, repair a mapping, switch
-//! rings, or begin the next unit.
+//! Handlers of exceptions and interrupts. They run in ring 0, on a page of their own. A handler skips a byte, repairs a
+//! mapping, switches rings, or begins the next unit.
 
 use crate::code::{Code, Rm};
 use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};
@@ -12,22 +12,22 @@ const RAX: u8 = 0;
 /// Behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Begins the next unit, on a good stack.
+    /// Begins the next unit, with a valid stack.
     Next,
-    /// Continues one byte further.
+    /// Returns to the byte after the interrupted instruction's first byte.
     Skip,
-    /// Returns.
+    /// Returns to the interrupted instruction.
     Back,
     /// Returns to the other ring.
     Ring,
-    /// Gives a page of the window all rights and retries.
+    /// Gives the faulting page of the window all rights, and returns.
     Repair,
-    /// Counts single steps, and ends single-stepping now and then.
+    /// Counts single steps, and stops single-stepping at every 32nd step.
     Step,
 }
 
 const KINDS: [Kind; 6] = [Kind::Next, Kind::Skip, Kind::Back, Kind::Ring, Kind::Repair, Kind::Step];
-/// Bytes from one handler to the next.
+/// Distance from one handler to the next, in bytes.
 const LEN: u64 = 0x100;
 
 /// True if the exception pushes an error code.
@@ -35,12 +35,12 @@ fn has_error(vector: u64) -> bool {
     matches!(vector, 8 | 10..=14 | 17)
 }
 
-/// Returns the linear address of the handler of a kind.
+/// Returns the linear address of a handler. `error` is true for the variant that finds an error code on the stack.
 pub(crate) fn address(kind: Kind, error: bool) -> u64 {
     KERNEL + HANDLERS + (kind as u64 * 2 + u64::from(error)) * LEN
 }
 
-/// Chooses a handler for a vector and returns its linear address.
+/// Chooses a handler for a vector, and returns its linear address.
 pub(crate) fn for_vector(vector: u64, rng: &mut Rng) -> u64 {
     let kind = match vector {
         1 => Kind::Step,
@@ -55,7 +55,7 @@ pub(crate) fn for_vector(vector: u64, rng: &mut Rng) -> u64 {
     address(kind, has_error(vector))
 }
 
-/// Returns all handlers: their addresses in RAM, and their code.
+/// Returns the address in RAM and the code of each handler.
 pub(crate) fn all() -> Vec<(u64, Vec<u8>)> {
     let mut handlers = vec![];
     for kind in KINDS {
@@ -69,7 +69,7 @@ pub(crate) fn all() -> Vec<(u64, Vec<u8>)> {
     handlers
 }
 
-/// Assembles a handler. `error` is the size of the error code in bytes.
+/// Assembles a handler at `at`. `error` is the size of the error code on the stack, in bytes.
 fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
     let mut c = Code::new(at);
     match kind {
@@ -93,7 +93,7 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
             c.imm32(WINDOW as u32);
             c.raw(&[0x48, 0xc1, 0xe8, 12]); // shr rax, 12
             c.raw(&[0x48, 0x83, 0xf8, WINDOW_PAGES as u8]); // cmp rax, WINDOW_PAGES
-            // Every fourth time the handler gives up, because rights may not be the cause of the fault.
+            // At every fourth fault the handler gives up, because missing rights may not be the cause.
             c.raw(&[0x73, 0]); // jae
             let first = c.bytes.len();
             c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x800) as u32));
@@ -101,7 +101,7 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
             c.raw(&[3]); // test byte, 3
             c.raw(&[0x74, 0]); // jz
             let second = c.bytes.len();
-            // or qword [rax * 8 + PT], all rights
+            // or qword [rax * 8 + PT]: sets all rights.
             c.raw(&[0x48, 0x83, 0x0c, 0xc5]);
             c.imm32((KERNEL + PT) as u32);
             c.raw(&[(PRESENT | WRITABLE | USER) as u8]);
@@ -130,7 +130,7 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
     c.bytes
 }
 
-/// Emits the return of a handler.
+/// Emits IRETQ. If there is an error code, it is popped first.
 fn back(c: &mut Code, error: i32) {
     if error != 0 {
         c.op(8, &[0x83], 0, Rm::Reg(RSP));
@@ -139,14 +139,14 @@ fn back(c: &mut Code, error: i32) {
     c.raw(&[0x48, 0xcf]);
 }
 
-/// Emits the return to the next unit.
+/// Emits a return that continues at the next unit.
 fn next(c: &mut Code, error: i32) {
     let frame = error + 8;
     c.push(RAX);
     c.op(4, &[0x8b], RAX, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.raw(&[0x83, 0xe0, TARGETS_COUNT as u8 - 1]); // and eax
-    // mov rax, [rax * 8 + targets]: the handlers' own copy of the targets.
+    // mov rax, [rax * 8 + targets]. The handlers have their own copy of the targets.
     c.raw(&[0x48, 0x8b, 0x04, 0xc5]);
     c.imm32((KERNEL + TSS + 0x400) as u32);
     c.op(8, &[0x89], RAX, Rm::At(RSP, frame));

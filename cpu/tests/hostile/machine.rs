@@ -1,4 +1,4 @@
-//! Runs of a program, in one of several ways.
+//! Runs of a program, each in one of several ways.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -14,32 +14,32 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::world::somewhere;
 
-/// Maximum number of exits of the guest between two stops.
+/// Maximum number of exits that the guest may cause between two stops.
 const EXITS_MAX: usize = 400;
 
-/// A way to run a program.
+/// A way to run a program: cache sizes, translation, and disturbances that the guest must not notice.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) tlb: usize,
     pub(crate) blocks: usize,
     pub(crate) after: Option<u32>,
-    /// Maximum distance between additional stops in instructions; each distance is drawn at random. 0 means no
-    /// additional stops.
+    /// Maximum distance between additional stops, in instructions. Each distance is random. 0 means no additional
+    /// stops.
     pub(crate) piece: u64,
-    /// True to drop all caches at some of these stops.
+    /// True if the test drops all caches at some of the additional stops.
     pub(crate) flush: bool,
-    /// True to run a part of the program, restore its initial state, and run it from the beginning.
+    /// True if the test first runs a part of the program, and restores the initial state.
     pub(crate) restore: bool,
-    /// True to share code with all programs that ran in this way before.
+    /// True if all programs that run in this way share one code cache.
     pub(crate) shared: bool,
-    /// True to run with the planted defect: stores to page tables do not invalidate the TLB.
+    /// True if the planted defect is on: stores to page tables leave stale TLB entries.
     pub(crate) stale: bool,
-    /// True to run with watchpoints throughout the window.
+    /// True if the test sets watchpoints throughout the window.
     pub(crate) watched: bool,
 }
 
-/// The interpreter alone, with which the others are compared.
+/// The way that only interprets. It defines the correct result.
 pub(crate) const ORACLE: Way = Way {
     name: "interpreted",
     tlb: 64,
@@ -52,7 +52,7 @@ pub(crate) const ORACLE: Way = Way {
     stale: false,
     watched: false,
 };
-/// The ways that are compared with the interpreter.
+/// The ways whose results must equal those of [`ORACLE`].
 pub(crate) const WAYS: [Way; 8] = [
     Way { name: "at once", tlb: 64, blocks: 1024, after: Some(0), ..ORACLE },
     Way { name: "tiny", tlb: 2, blocks: 4, after: Some(1), ..ORACLE },
@@ -69,13 +69,13 @@ pub(crate) const WAYS: [Way; 8] = [
 pub(crate) struct Snapshot {
     pub(crate) state: CpuState,
     pub(crate) ram_hash: u64,
-    /// Pages written since the list was last taken, if this stop took it.
+    /// Pages written since the list was last taken. `None` if this stop does not take the list.
     pub(crate) dirty: Option<Vec<u64>>,
-    /// Edges of code that were seen for the first time since the last stop.
+    /// Edges that were first executed since the last stop.
     pub(crate) edges: Vec<Edge>,
-    /// Number of conditional branches retired so far, if they are counted.
+    /// Number of conditional branches retired so far, or 0 if they are not counted.
     pub(crate) branches: u64,
-    /// Exits that the guest caused since the last stop, each with its instruction count.
+    /// Exits that the guest caused since the last stop, each with the instruction count.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Trace {
     pub(crate) translated: u64,
 }
 
-/// Returns the code shared by all programs that run with these settings.
+/// Returns the code cache that all programs with these settings share.
 fn shared(caches: CacheConfig) -> Code {
     static CODE: [OnceLock<Code>; 4] = [const { OnceLock::new() }; 4];
     CODE[usize::from(caches.edges) + 2 * usize::from(caches.branches)]
@@ -95,7 +95,7 @@ fn shared(caches: CacheConfig) -> Code {
         .clone()
 }
 
-/// Returns watchpoints on a few bytes of a few pages that the program may access.
+/// Returns watchpoints on bytes that the program may access.
 fn points(p: &Program) -> Vec<Watchpoint> {
     let mut rng = Rng::for_case(p.seed, 1);
     let point = |rng: &mut Rng| Watchpoint {
@@ -117,7 +117,7 @@ pub(crate) fn run(p: &Program, memory: &Guarded, way: &Way, instructions_max: u6
         tlb_entries: way.tlb,
         block_entries: way.blocks,
         translate_after: way.after,
-        // Each of the two is on for half of all programs.
+        // `edges` and `branches` are each on for half of all programs.
         edges: p.seed.count_ones() % 2 == 1,
         branches: p.seed % 2 == 1,
     };
@@ -193,7 +193,7 @@ fn drive(
     snapshots
 }
 
-/// Runs the CPU up to the count `end`. Returns true if it was reached and the guest can continue.
+/// Runs the CPU until its instruction count is `end`. Returns true if it reached that count and the guest can continue.
 fn run_until(
     seed: u64,
     cpu: &mut Cpu,
@@ -233,7 +233,7 @@ fn run_until(
     true
 }
 
-/// Returns a hash in which a change of any single byte shows.
+/// Returns a hash. A change of any single byte changes the hash.
 fn hash(bytes: &[u8]) -> u64 {
     let mut lanes = [1u64, 2, 3, 4];
     let (words, _) = bytes.as_chunks::<8>();

@@ -1,20 +1,23 @@
 //! Hostile guests: programs that try to make translated code deviate from the interpreter.
 //!
-//! The programs consist of hot loops. These cross page ends, jump into the middle of instructions, change themselves
-//! and the tables that map them, and make forbidden accesses. Exception handlers repair mappings, skip bytes or
-//! continue elsewhere. The test writes and restores memory between two instructions. The interpreter defines the
-//! correct result of a program, and translated code must match it: registers, RAM, pages reported as written and exits
-//! are compared at each stop. Guard pages around RAM detect accesses outside of it.
+//! The programs consist of hot loops. The loops cross the ends of pages, jump into the middle of instructions, change
+//! themselves and the tables that map them, and make forbidden accesses. Exception handlers repair mappings, skip
+//! bytes, or continue elsewhere. Between two instructions, the test writes memory and restores it. The interpreter
+//! defines the correct result of a program. At each stop, the test compares registers, RAM, the list of written pages,
+//! and exits. Guard pages around RAM detect accesses outside RAM.
 //!
 //! - [`layout`]: layout of memory
-//! - [`program`]: a program: its [`world`], [`units`] of [`pieces`], [`vectors`] and [`attacks`] in machine [`code`],
-//!   and [`handlers`]
+//! - [`program`]: a complete program
+//! - [`world`]: the generator's model of the pages and branch targets
+//! - [`units`]: loops and functions, composed of [`pieces`], [`vectors`] and [`attacks`]
+//! - [`code`]: encoder for machine code
+//! - [`handlers`]: exception handlers
 //! - [`events`]: stops, and external events
 //! - [`machine`]: running a program, in [`guarded`] memory
-//! - [`crash`]: prints the seed of the program that killed the process
+//! - [`crash`]: prints the seed of a program that kills the process
 //! - [`ground`], [`rng`]: descriptors, answers of devices and random numbers, shared with the other tests
 //!
-//! `EVERETT_HOSTILE_PROGRAMS=N` runs N programs, `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
+//! `EVERETT_HOSTILE_PROGRAMS=N` runs N programs, and `EVERETT_HOSTILE_FIRST=SEED` starts at another seed.
 
 mod attacks;
 mod code;
@@ -43,16 +46,16 @@ use guarded::Guarded;
 use machine::{ORACLE, Snapshot, Trace, WAYS, Way, run};
 use program::{Program, VECTORS};
 
-/// Default number of programs. For every `VECTORS_EACH` of them, one more program with vector instructions is run.
+/// Default number of programs. For every `VECTORS_EACH` programs, the test runs one more with vector instructions.
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
-/// Seeds of programs that found rare defects. In the first, an instruction continues on the page table that maps its
-/// destination, so that the page walk of its store sets a bit in the instruction itself. In the second, an ADC combines
-/// a second byte (AH and so on) with a register that needs a REX prefix.
+/// Seeds of programs that found rare defects. In the first program, an instruction continues on the page table that
+/// maps the instruction's destination. The page walk of its store therefore sets a bit in the instruction itself. In
+/// the second program, an ADC combines AH, BH, CH or DH with a register that needs a REX prefix.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
-/// Lets only one program run at a time, so that a crash can be attributed.
+/// Lets only one test run programs at a time, so that a crash can be attributed to a program.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,7 +69,7 @@ fn number(variable: &str) -> Option<u64> {
     }
 }
 
-/// Describes the difference between two stops. Printing the whole states would fill pages.
+/// Describes the first difference between two stops. The complete states would fill pages.
 fn different(a: &Snapshot, b: &Snapshot) -> Option<String> {
     if let Some((a, b)) = a.exits.iter().zip(&b.exits).find(|(a, b)| a != b) {
         return Some(format!("exits {a:x?} and {b:x?}"));
@@ -104,7 +107,7 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
 }
 
 /// Describes the difference between a way and the interpreter: the first instruction after which they differ, and the
-/// state before it.
+/// registers before it.
 fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     let differ = |n| difference(&run(p, memory, &ORACLE, n), &run(p, memory, way, n));
     let (mut same, mut different) = (0, INSTRUCTIONS_MAX);
@@ -150,7 +153,7 @@ fn translated_code_does_what_the_interpreter_does() {
     println!(
         "{programs} programs: {instructions} instructions, {lived} ran to the limit, blocks translated: {translated:?}"
     );
-    // The test is only meaningful if most programs run to their limit and their blocks are translated.
+    // The test is useful only if most programs run to their limit and their blocks are translated.
     assert!(instructions > programs * INSTRUCTIONS_MAX / 2 && lived > programs / 2);
     assert!(translated.iter().all(|&blocks| blocks > programs));
 }

@@ -1,10 +1,10 @@
-//! Ordinary instructions: most are translated, some are left to handlers, and nearly all complete.
+//! Ordinary instructions. Most are translated, some are left to handlers, and nearly all complete without a fault.
 
 use crate::code::{Code, Rm};
 use crate::rng::Rng;
 use crate::world::somewhere;
 
-/// Registers that code may change: all except the loop counter (RCX) and the stack pointer.
+/// Registers that code may change freely: all except the loop counter RCX and the stack pointer.
 const FREE: [u8; 14] = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 /// Registers that initially hold addresses.
 pub(crate) const POINTERS: [u8; 6] = [3, 5, 6, 7, 13, 15];
@@ -29,12 +29,12 @@ pub(crate) fn memory(rng: &mut Rng) -> Rm {
     }
 }
 
-/// Returns a register or memory operand.
+/// Returns a random register or memory operand.
 fn any(rng: &mut Rng) -> Rm {
     if rng.one_in(3) { memory(rng) } else { Rm::Reg(free(rng)) }
 }
 
-/// Emits one ordinary instruction, or a few that belong together.
+/// Emits one ordinary instruction, or a short sequence.
 pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
     if rng.one_in(24) {
         // A random prefix, which may have no effect.
@@ -48,7 +48,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[alu | rng.pick(&[1, 3])], reg, rm);
         }
         5..=6 => {
-            // Arithmetic with an immediate operand that attacks may change.
+            // Arithmetic with an immediate operand, which attacks may change.
             let alu = rng.below(8) as u8;
             c.op(rng.pick(&[4, 8]), &[0x81], alu, Rm::Reg(reg));
             c.imm32(rng.next() as u32 & 0xfff);
@@ -92,7 +92,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(8, &[0x8d], reg, rm);
         }
         18 => {
-            // SETcc, whose opcode has no wide form, and CMOVcc.
+            // SETcc, which has byte operands only, or CMOVcc.
             let condition = rng.below(16) as u8;
             let rm = any(rng);
             if rng.one_in(2) {
@@ -106,8 +106,8 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[0x85], reg, rm);
         }
         20 => {
-            // XCHG, XADD, CMPXCHG, BTS and BTC, the last two without a byte form. Some have LOCK, which is valid only
-            // with memory.
+            // XCHG, XADD, CMPXCHG, BTS or BTC. BTS and BTC have no byte form. Some instructions get LOCK, which
+            // requires a memory operand.
             let rm = any(rng);
             let (opcode, narrowest): (&[u8], u8) = rng.pick(&[
                 (&[0x87], 1),
@@ -130,12 +130,12 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.pop(reg);
         }
         23 => {
-            // A jump over the next instruction, or into it.
+            // A jump over the following bytes, which may end inside an instruction.
             let over = rng.below(9) as u8;
             c.raw(&[0x70 | rng.below(16) as u8, over]);
         }
         24 => {
-            // MOVUPS as load or store; XORPS, which needs an aligned operand.
+            // MOVUPS as a load or store, or XORPS, whose memory operand must be aligned.
             let rm = memory(rng);
             c.op(4, rng.pick(&[&[0x0f, 0x10], &[0x0f, 0x11], &[0x0f, 0x57]]), rng.below(8) as u8, rm);
         }
@@ -146,7 +146,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.modrm(rng.below(8) as u8, Rm::At(base, rng.below(24) as i32 - 8));
         }
         26 => {
-            // A short string instruction. The loop counter is preserved.
+            // A short string instruction. R8 preserves the loop counter.
             c.op(8, &[0x89], RCX, Rm::Reg(8));
             c.set(RCX, rng.below(24));
             c.raw(&[
@@ -157,7 +157,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(8, &[0x89], 8, Rm::Reg(RCX));
         }
         27 => {
-            // A memory operand with an FS or GS prefix, or RIP-relative.
+            // A memory operand with an FS or GS prefix, or a RIP-relative operand.
             if rng.one_in(2) {
                 c.raw(&[rng.pick(&[0x64, 0x65])]);
                 let rm = memory(rng);
@@ -181,7 +181,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             &[0xd7],
         ])),
         _ => {
-            // Advances a pointer.
+            // Moves a pointer forwards or backwards.
             let pointer = rng.pick(&POINTERS);
             c.op(8, &[0x83], rng.pick(&[0, 5]), Rm::Reg(pointer));
             c.raw(&[rng.pick(&[1, 2, 4, 8, 7, 16])]);

@@ -1,4 +1,4 @@
-//! Complete guests: tables, descriptors, handlers, code and registers.
+//! Complete guest programs: page tables, descriptors, handlers, code and registers.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -11,21 +11,21 @@ use crate::rng::Rng;
 use crate::units::{function, unit};
 use crate::world::{World, somewhere};
 
-/// Bit of a seed that gives its program vector instructions.
+/// Bit of a seed. Programs whose seed has this bit contain vector instructions.
 pub(crate) const VECTORS: u64 = 1 << 48;
 
-/// A guest program, ready to run.
+/// A guest program: its initial RAM and CPU state.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// Addresses in RAM of code bytes that may be changed.
+    /// Addresses in RAM of immediate operands, which external events may change.
     pub(crate) sites: Vec<u64>,
 }
 
 impl Program {
-    /// Creates the program of a seed.
+    /// Creates the program of a seed. The same seed always gives the same program.
     pub(crate) fn new(seed: u64) -> Program {
         let mut rng = Rng::for_case(seed, 0);
         let user = rng.one_in(2);
@@ -80,7 +80,7 @@ impl Program {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 to RSP2, a reserved word, and seven further stacks.
+        // RSP0 to RSP2, a reserved word, and the seven stacks of the IST.
         for n in 0..11 {
             let at = (TSS + 4 + n * 8) as usize;
             let top = KERNEL + STACKS + 0x400 + n * 0x100;
@@ -88,7 +88,7 @@ impl Program {
         }
         for vector in 0..256 {
             let to = if rng.one_in(60) { somewhere(rng) } else { handlers::for_vector(vector, rng) };
-            // IST entry of the handler's stack; 0 for none.
+            // Number of the IST entry with the handler's stack, or 0 for none.
             let stack = match vector {
                 8 => 2,
                 1 => 3,
@@ -113,7 +113,7 @@ impl Program {
             let bytes = match background {
                 0 => rng.next().to_le_bytes(),
                 1 => [0x90; 8],
-                // Short harmless instructions, with an occasional jump.
+                // Short harmless instructions, among them a jump.
                 _ => rng.pick(&[
                     [0x48, 0xff, 0xc2, 0x01, 0xd0, 0x90, 0x90, 0x90],
                     [0x83, 0xc0, 0x01, 0x83, 0xc2, 0x01, 0xeb, 0x00],
@@ -133,7 +133,7 @@ impl Program {
         let sites: Vec<u64> = all.iter().flat_map(|code| code.sites.iter().copied()).collect();
         for code in &mut all {
             for &(at, offset) in &code.fixups {
-                // Preferably one of the unit's own sites.
+                // Prefer the unit's own sites.
                 let from = if code.sites.is_empty() || rng.one_in(3) { &sites } else { &code.sites };
                 let site = if from.is_empty() { code.at } else { rng.pick(from) };
                 let to = world.alias(rng, site).wrapping_add(offset as u64) as u32;
@@ -148,7 +148,7 @@ impl Program {
             }
         }
         self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
-        // In half of the programs, the twins have the same code with some changed constants.
+        // In half of the programs, the twins are copies of the code with some changed constants.
         let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
         if rng.one_in(2) {
             self.ram.copy_within(first..second, second);
@@ -160,7 +160,7 @@ impl Program {
             }
         }
     }
-    /// Fills in the addresses at which units and handlers continue, and pointers to functions.
+    /// Stores the addresses at which units and handlers continue, and pointers to functions.
     fn targets(&mut self, rng: &mut Rng, world: &World) {
         for n in 0..TARGETS_COUNT {
             let unit = rng.pick(&world.units);
@@ -181,7 +181,7 @@ impl Program {
         s.rip = rng.pick(&world.units);
         s.rflags = 2 | rng.next() & 0x8d5 | if rng.one_in(2) { 0x200 } else { 0 };
         s.cr3 = PML4;
-        // Programs in ring 0 get no SMEP: with SMEP they could not execute user pages, and little would happen.
+        // Programs in ring 0 run without SMEP. With SMEP they could not execute user pages, and would test little.
         s.cr4 |=
             if user { rng.pick(&[0, 0x20_0000, 0x30_0000]) } else { rng.pick(&[0, 0, 0x20_0000, 0x20_0000]) };
         s.cr0 ^= rng.pick(&[0, 0, 0, 0x1_0000]);
@@ -199,7 +199,7 @@ impl Program {
         }
         if world.vectors {
             s.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
-            // Sometimes CR0.TS forbids vector instructions.
+            // Sometimes CR0.TS makes vector instructions raise #NM.
             s.cr0 |= if rng.one_in(8) { 8 } else { 0 };
         }
     }

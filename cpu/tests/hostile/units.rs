@@ -1,4 +1,4 @@
-//! Units and functions. A unit is a loop of pieces and attacks, and ends with a jump to another unit.
+//! Units and functions. A unit is a loop of pieces and attacks. It ends with a jump to another unit.
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};
@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use crate::vectors::vector;
 use crate::world::{World, somewhere};
 
-/// Assembles a loop at a linear address.
+/// Assembles a unit at a linear address.
 pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     let mut c = Code::new(at);
     if rng.one_in(10) {
@@ -23,7 +23,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
             c.set(pointer, somewhere(rng));
         }
     }
-    // Sometimes enough rounds for the default threshold of translation.
+    // Sometimes enough rounds to reach the default threshold of translation.
     let rounds = if rng.one_in(3) { 56 + rng.below(60) } else { 3 + rng.below(30) };
     c.set(RCX, rounds);
     let top = c.here();
@@ -40,7 +40,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
     c
 }
 
-/// Emits one instruction that is not an attack.
+/// Emits one ordinary or vector instruction.
 fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
     if world.vectors && rng.one_in(2) {
         vector(c, rng);
@@ -49,7 +49,7 @@ fn ordinary(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits the loop's branch to its top, taken while the counter is not zero.
+/// Emits the branch to the top of the loop. It is taken while the counter is not zero.
 fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     match rng.below(6) {
         0 => {
@@ -59,7 +59,7 @@ fn again(c: &mut Code, rng: &mut Rng, top: u64) {
             c.raw(&[0xff, 0xc9, 0x7e, 0x03, 0x41, 0xff, 0xe2]); // dec ecx; jle over; jmp r10
         }
         1 => {
-            // LOOP, which reaches 128 bytes.
+            // LOOP, which reaches at most 128 bytes back.
             let back = top.wrapping_sub(c.here() + 2) as i64;
             if let Ok(back) = i8::try_from(back) {
                 c.raw(&[0xe2, back as u8]);
@@ -72,7 +72,7 @@ fn again(c: &mut Code, rng: &mut Rng, top: u64) {
     }
 }
 
-/// Emits a jump to a random branch target, or to the next unit in the table.
+/// Emits a jump to a random branch target, or to the next unit of the table in `FIXED_PAGE`.
 fn go_on(c: &mut Code, rng: &mut Rng, world: &World) {
     if rng.one_in(4) {
         let to = world.target(rng);

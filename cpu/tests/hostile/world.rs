@@ -1,28 +1,28 @@
-//! The generator's model of the guest while it writes code: pages and branch targets.
+//! The model of the guest that the generator uses while it writes code: pages and branch targets.
 
 use crate::layout::*;
 use crate::rng::Rng;
 
-/// Everything that code may refer to.
+/// Pages, units and functions that code may refer to.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Initial entries of the window's pages: address and rights.
+    /// Initial paging entries of the window's pages: address and rights, or `None`.
     pub(crate) window: Vec<Option<u64>>,
-    /// Addresses of units.
+    /// Linear addresses of units.
     pub(crate) units: Vec<u64>,
-    /// Addresses of functions, which return.
+    /// Linear addresses of functions, which end with RET.
     pub(crate) functions: Vec<u64>,
     /// True if the program starts in ring 3.
     pub(crate) user: bool,
-    /// True if the code has vector instructions.
+    /// True if the code contains vector instructions.
     pub(crate) vectors: bool,
 }
 
 impl World {
-    /// Creates a world whose window has all kinds of pages.
+    /// Creates a world. The pages of its window have all kinds of contents and rights.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
-        // Pages of code come in short runs, so that an instruction that crosses a page's end continues in code.
+        // Pages of code come in short runs, so that an instruction across the end of a page continues in code.
         let mut next = 0;
         let window = (0..WINDOW_PAGES)
             .map(|n| {
@@ -46,7 +46,7 @@ impl World {
         world.functions = (0..8).map(|_| world.place(rng)).collect();
         world
     }
-    /// Returns an address for code, often shortly before a page's end.
+    /// Returns an address for code, often shortly before the end of a page.
     fn place(&self, rng: &mut Rng) -> u64 {
         let page = loop {
             let page = rng.below(VIEW_PAGES);
@@ -61,16 +61,16 @@ impl World {
         };
         WINDOW + page * 4096 + offset
     }
-    /// Returns the page of code to which a page of the window is initially mapped.
+    /// Returns the guest-physical page of code that a page of the window initially maps, if it maps code.
     pub(crate) fn code_page(&self, page: u64) -> Option<u64> {
         let gpa = self.window.get(page as usize).copied().flatten()? & 0xf_ffff_f000;
         (CODE..DATA).contains(&gpa).then_some(gpa)
     }
-    /// Returns the address in RAM of a linear address of the window, if code is mapped there initially.
+    /// Returns the address in RAM that a linear address of the window initially maps, if it maps code.
     pub(crate) fn code_at(&self, la: u64) -> Option<u64> {
         Some(self.code_page(la.checked_sub(WINDOW)? >> 12)? | la & 0xfff)
     }
-    /// Returns a linear address below 2^31 at which the same code is mapped, possibly the same address.
+    /// Returns a linear address below 2^31 that maps the same code. It may be `la` itself.
     pub(crate) fn alias(&self, rng: &mut Rng, la: u64) -> u64 {
         let Some(gpa) = self.code_at(la) else { return la };
         if rng.one_in(4) {
@@ -80,7 +80,7 @@ impl World {
         let pages: Vec<u64> = (0..WINDOW_PAGES).filter(same).collect();
         WINDOW + rng.pick(&pages) * 4096 + (gpa & 0xfff)
     }
-    /// Returns a branch target: a unit, the middle of one, or any address.
+    /// Returns a branch target: a unit, the middle of a unit, a function, or any address.
     pub(crate) fn target(&self, rng: &mut Rng) -> u64 {
         let unit = rng.pick(&self.units);
         match rng.below(12) {
@@ -90,7 +90,7 @@ impl World {
             _ => somewhere(rng),
         }
     }
-    /// Returns the address of a function, or an address shortly after it.
+    /// Returns the address of a function, or of a byte shortly after its beginning.
     pub(crate) fn function(&self, rng: &mut Rng) -> u64 {
         let function = rng.pick(&self.functions);
         let function = if rng.one_in(3) { self.alias(rng, function) } else { function };
@@ -112,7 +112,7 @@ fn rights(rng: &mut Rng, owner: u64) -> u64 {
     rights
 }
 
-/// Returns an interesting address, canonical or not.
+/// Returns an address that is likely to reach an edge case. It may be non-canonical.
 pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
     match rng.below(16) {
         0 => LARGE + rng.below(RAM_LEN as u64 + 0x4000),
@@ -126,7 +126,7 @@ pub(crate) fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Returns an address close to the beginning of a page of the window, mostly of a page with data.
+/// Returns an address close to the beginning of a page of the window. Most of these pages contain data.
 pub(crate) fn data_edge(rng: &mut Rng) -> u64 {
     let page = if rng.one_in(4) { 0 } else { VIEW_PAGES };
     WINDOW + (page + 1 + rng.below(WINDOW_PAGES - page)) * 4096 - 20 + rng.below(30)

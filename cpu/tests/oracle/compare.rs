@@ -1,4 +1,4 @@
-//! Comparison of outcomes, and descriptions of cases and disagreements.
+//! Comparison of outcomes on host and guest, and descriptions of cases.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -21,8 +21,8 @@ const PF_PRESENT: u32 = 1;
 /// Bit of the x87 status word: an unmasked exception is pending.
 pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
 
-/// Describes the differences between the outcomes of a host with these features and of the guest. Empty if they agree.
-/// `undefined` are flags to ignore, in addition to those that the instruction leaves undefined.
+/// Describes the differences between the outcomes on the host and in the guest. Empty if there are none. `features` are
+/// those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves undefined.
 pub(crate) fn differences(
     case: &Case,
     undefined: u64,
@@ -62,7 +62,7 @@ pub(crate) fn differences(
         flags &= !undefined_flags(i, &operands);
     }
     if host.end == End::Retired {
-        // The host had TF set for this one instruction, and RF between two iterations.
+        // On the host, TF was set for this instruction, and RF between two iterations.
         flags &= !flag::RF;
         if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
             flags &= !flag::TF;
@@ -71,8 +71,8 @@ pub(crate) fn differences(
         flags &= !flag::TF;
     }
     if h.rip == case.state.rip && i.is_string_instruction() {
-        // The instruction has not finished. Then "the EFLAGS value is restored to the state prior to the execution of
-        // the instruction" (SDM vol. 2B, REP), however many iterations have retired. The next iteration sets the flags
+        // The instruction has not finished, so "the EFLAGS value is restored to the state prior to the execution of the
+        // instruction" (SDM vol. 2B, REP), however many iterations have retired. The next iteration sets the flags
         // again.
         flags &= !flag::ARITH;
     }
@@ -93,17 +93,18 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending without setting the
+    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending, but does not set the
     // pointers.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes the pointers canonical: for addresses of 48 bits in the model, of 57 bits on some hosts.
+    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits in the model, and of 57 bits on some
+    // hosts.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);
-    // A host that hides the pointers clears the data pointer if an instruction without a memory operand makes an
+    // Hosts that hide the pointers clear the data pointer when an instruction without a memory operand makes an
     // exception pending.
     let accesses = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
     let cleared = features.hides_pointers && !accesses && !was_pending;
@@ -134,26 +135,26 @@ fn end(host: End, guest: End, overlooked: AfterFault, check: &mut impl FnMut(&st
     }
 }
 
-/// Returns the range from the first byte that differs to the last.
+/// Returns the range from the first differing byte to the last, or `None` if all bytes are equal.
 pub(crate) fn range_of_difference(host: &[u8], guest: &[u8]) -> Option<Range<u64>> {
     let mut differ = host.iter().zip(guest).enumerate().filter(|(_, (h, g))| h != g).map(|(at, _)| at as u64);
     let first = differ.next()?;
     Some(first..differ.next_back().unwrap_or(first) + 1)
 }
 
-/// Describes the first bytes that differ.
+/// Describes up to 32 bytes from the first differing byte on.
 pub(crate) fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
     let at = host.iter().zip(guest).position(|(h, g)| h != g)?;
     let end = (at + 32).min(host.len());
     Some(format!("memory at data+{at:#x}: host {:02x?}, guest {:02x?}", &host[at..end], &guest[at..end]))
 }
 
-/// Returns an instruction as text.
+/// Returns the bytes and the form of an instruction as text.
 pub(crate) fn listing(encoded: &Encoded) -> String {
     format!("{:02x?}  ({:?})\n", encoded.bytes, encoded.instruction.code())
 }
 
-/// Returns a case as text.
+/// Returns the instruction and the initial state of a case as text.
 pub(crate) fn describe(case: &Case) -> String {
     let s = &case.state;
     let mut out = listing(&case.encoded);

@@ -1,5 +1,6 @@
-//! Random encodings of a form: prefixes, opcode, ModRM, SIB, displacement, immediate. An assembler would always choose
-//! the same encoding of an instruction; this encoder produces all of them.
+//! Random encodings of an instruction form (an opcode with its operand kinds): prefixes, opcode, ModRM, SIB,
+//! displacement, immediate. An assembler always chooses the same encoding of an instruction. This encoder can produce
+//! each of them.
 
 use crate::arena::{DATA, DATA_LEN, HIGH, LOW};
 use crate::exempt::DECODER;
@@ -11,7 +12,7 @@ use iced_x86::{
 /// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const LEN_MAX: usize = 15;
 
-/// Bytes of one instruction, and the instruction to which they decode.
+/// Bytes of one instruction, and the instruction that the decoder returns for them.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
@@ -25,7 +26,7 @@ pub(crate) fn decode(bytes: &[u8], rip: u64) -> Encoded {
     Encoded { bytes: bytes.to_vec(), instruction }
 }
 
-/// Returns a random encoding of `code` for address `rip`, or `None` if none of 64 drafts was valid.
+/// Returns a random encoding of `code` at address `rip`. Returns `None` if 64 attempts gave no valid encoding.
 pub(crate) fn encode(code: Code, rip: u64, rng: &mut Rng) -> Option<Encoded> {
     (0..64).find_map(|_| {
         let bytes = Draft::new(code.op_code(), rip, rng).finish()?;
@@ -41,7 +42,7 @@ struct Draft<'a> {
     bytes: Vec<u8>,
     rex: u8,
     address_32: bool,
-    /// Offset of the displacement of a RIP-relative operand in `bytes`.
+    /// Offset in `bytes` of the displacement of a RIP-relative operand.
     relative: Option<usize>,
 }
 
@@ -54,7 +55,7 @@ impl<'a> Draft<'a> {
         let head = self.bytes.len();
         self.opcode();
         let rex = self.rex;
-        // A REX prefix without bits is legal (and turns AH into SPL).
+        // A REX prefix may have no bits set. It then selects SPL instead of AH.
         if rex != 0 || self.rng.one_in(8) {
             self.bytes.insert(head, 0x40 | rex);
             self.relative = self.relative.map(|at| at + 1);
@@ -68,7 +69,7 @@ impl<'a> Draft<'a> {
         }
         (self.bytes.len() <= LEN_MAX).then_some(self.bytes)
     }
-    /// Returns an address in `DATA`, in the view that contains `near`.
+    /// Returns a random address in `DATA`, in the view that contains `near`.
     fn target(&mut self, near: u64) -> u64 {
         let view = if near >= HIGH { HIGH } else { LOW };
         view + DATA + self.rng.below(DATA_LEN)
@@ -83,7 +84,7 @@ impl<'a> Draft<'a> {
         } else if info.can_use_repne_prefix() && self.rng.one_in(2) {
             self.bytes.push(0xf2);
         }
-        // In 64-bit mode, prefixes for CS, SS, DS and ES have no effect or are hints. GS has a base.
+        // In 64-bit mode, prefixes for CS, SS, DS and ES have no effect or are hints. The GS base is not zero.
         if self.rng.one_in(8) {
             let segment = self.rng.pick(&[0x2e, 0x36, 0x3e, 0x26, 0x65]);
             self.bytes.push(segment);
@@ -105,8 +106,8 @@ impl<'a> Draft<'a> {
         if info.operand_size() == 16 && info.mandatory_prefix() != MandatoryPrefix::P66 {
             self.bytes.push(0x66);
         }
-        // A prefix that the instruction may ignore. If it does not ignore the prefix, the bytes decode to another form,
-        // and the draft is dropped.
+        // A prefix that the instruction may ignore. If the instruction does not ignore it, the bytes decode to another
+        // form, and `encode` drops the draft.
         if self.rng.one_in(32) {
             let ignored = self.rng.pick(&[0x66, 0xf2, 0xf3, 0x66]);
             self.bytes.push(ignored);
@@ -196,7 +197,7 @@ impl<'a> Draft<'a> {
                 self.relative = Some(self.bytes.len());
                 self.bytes.extend([0; 4]);
             }
-            // No base: the displacement is the address, or a part of it if there is an index.
+            // Without a base, the displacement is the address. An index may be added to it.
             0 if base == 5 && rm == 4 => {
                 let to = if near { self.target(LOW) as u32 } else { self.rng.next() as u32 };
                 self.bytes.extend(to.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Instructions and state that are not compared with the host, each with its reason.
+//! Instructions and state that the oracle does not compare with the host, each with the reason.
 
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
@@ -6,18 +6,18 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic,
 use crate::encode::LEN_MAX;
 use crate::state::flag;
 
-/// Options of the decoder. TZCNT and LZCNT are outside of the model, so their prefix is ignored.
+/// Options of the decoder. The model lacks TZCNT, LZCNT and WBNOINVD, so the decoder ignores their prefix.
 pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// Treatment of an instruction by the oracle.
+/// What the oracle does with an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The instruction is executed on both sides.
+    /// The oracle executes the instruction on both sides.
     Compare,
-    /// The instruction is outside of the model: the guest must raise #UD, and the host does not execute it.
+    /// The instruction is outside the model. The guest must raise #UD, and the host does not execute the instruction.
     Undefined,
-    /// The instruction is not executed, for this reason.
+    /// The oracle does not execute the instruction, for this reason.
     Skip(&'static str),
 }
 
@@ -28,7 +28,7 @@ macro_rules! table {
 const SELECTOR: &str =
     "depends on the descriptor tables, which differ between host and guest; see the micro-guests";
 
-/// Mnemonics that are skipped, with the reason.
+/// Mnemonics that the oracle skips, with the reason.
 pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
     Syscall | Sysenter => "enters the host's kernel; see the micro-guests";
     Iret | Iretd | Iretq => "loads selectors and flags of the host; see the micro-guests";
@@ -46,7 +46,7 @@ pub(crate) const TABLE: &[(&[Mnemonic], &str)] = table! {
         => "control-flow enforcement: it may be enabled on the host";
 };
 
-/// Returns the treatment of an instruction.
+/// Returns what the oracle does with an instruction.
 pub(crate) fn verdict(i: &Instruction) -> Verdict {
     if i.is_invalid() {
         return Verdict::Compare;
@@ -96,40 +96,40 @@ fn by_operands(i: &Instruction) -> Option<&'static str> {
     None
 }
 
-/// State that processors may change when an instruction faults, beyond the architecture's rules. This is harmless: the
-/// instruction is executed again after the handler, and the state is then correct.
+/// State that processors may change when an instruction faults, although the manual does not say so. This is harmless:
+/// after the handler the instruction is executed again, and the state is then correct.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AfterFault {
-    /// True if memory may have been written in part.
+    /// True if the instruction may have written a part of its memory operand.
     pub(crate) memory: bool,
-    /// True if CR2 and the error code may be those of another part of the operand.
+    /// True if CR2 and the error code may belong to another part of the operand.
     pub(crate) address: bool,
-    /// True if the x87's TOP and tags may have changed.
+    /// True if TOP and the tags of the x87 may have changed.
     pub(crate) mmx_state: bool,
-    /// True if RCX, RSI and RDI may have been cut to 32 bits.
+    /// True if RCX, RSI and RDI may have been truncated to 32 bits.
     pub(crate) string_registers: bool,
 }
 
-/// Returns the state to ignore after a fault of `i`.
+/// Returns the state that the oracle ignores after a fault of `i`.
 pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     let mmx = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Register && i.op_register(n).is_mm());
     AfterFault {
         memory: has_image(i),
         address: has_image(i),
-        // The transition to MMX state comes before the operand is loaded or stored, and before #XM of a conversion.
+        // MMX instructions enter the MMX state before they load or store the operand, and conversions before #XM.
         mmx_state: mmx,
-        // Processors may cut the registers to 32 bits even if RCX is zero. This is not documented, and a processor may
-        // treat MOVS and CMPS differently.
+        // Processors may truncate the registers to 32 bits even if RCX is zero. This is not documented, and MOVS and
+        // CMPS may differ on one processor.
         string_registers: repeats_short(i),
     }
 }
 
-/// True if the bytes are not a valid instruction, and may be the start of one of more than 15 bytes. Then both #GP(0)
-/// and #UD are correct: the choice depends on the lengths of opcodes that do not exist.
+/// True if the bytes are not a valid instruction, but may be the start of an instruction of more than 15 bytes. #GP(0)
+/// and #UD are then both correct: the choice depends on the lengths of opcodes that do not exist.
 pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     let first = bytes.iter().position(|byte| !is_prefix(*byte)).unwrap_or(bytes.len());
     let (prefixes, rest) = bytes.split_at(first);
-    // The same bytes without redundant prefixes, padded with zeroes.
+    // The same bytes without redundant prefixes, padded with zeros.
     let mut short: Vec<u8> = [0x66, 0x67, 0xf0].into_iter().filter(|byte| prefixes.contains(byte)).collect();
     short.extend(prefixes.iter().rfind(|&&byte| byte == 0xf2 || byte == 0xf3));
     short.extend(prefixes.last().filter(|&&byte| byte & 0xf0 == 0x40));
@@ -139,27 +139,28 @@ pub(crate) fn is_doubly_wrong(bytes: &[u8]) -> bool {
     bytes.len() == LEN_MAX && invalid(bytes) && invalid(&short)
 }
 
-/// True for legacy prefixes and REX.
+/// True for legacy prefixes and REX prefixes.
 pub(crate) fn is_prefix(byte: u8) -> bool {
     matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3)
 }
 
-/// True if the operand has more than eight bytes and is accessed in parts, in an order that processors choose.
+/// True if the operand has more than eight bytes and is accessed in parts. Each processor chooses the order of the
+/// parts.
 fn has_image(i: &Instruction) -> bool {
     use Mnemonic::{Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     let images = [Fbld, Fbstp, Fldenv, Fnsave, Fnstenv, Frstor, Fxrstor, Fxrstor64, Fxsave, Fxsave64];
     images.contains(&i.mnemonic()) || i.memory_size() == MemorySize::Float80
 }
 
-/// True if processors differ in raising #AC or #GP: for FXSAVE and FXRSTOR with alignment checks on (SDM vol. 2A,
-/// FXSAVE: "signaling of #AC is not guaranteed").
+/// True if some processors raise #AC and others #GP. Processors differ in FXSAVE and FXRSTOR with alignment checks on
+/// (SDM vol. 2A, FXSAVE: "signaling of #AC is not guaranteed").
 pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64};
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
 }
 
-/// True if processors differ in whether the instruction faults: for a byte that the mask excludes, or an empty mask
-/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, nothing is compared.
+/// True if some processors raise a fault and others do not: for a byte that the mask excludes, or for an empty mask
+/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, the oracle compares nothing.
 pub(crate) fn may_fault(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }

@@ -1,9 +1,9 @@
-//! Forms: all opcodes of the decoder's table that are in the model and that a user program can execute.
+//! Forms: the opcodes of the decoder's table that are in the model and that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
-/// Family of a form, for the printed counts and the golden digests.
+/// Family of a form. The printed counts and the golden digests are per family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Integer,
@@ -25,8 +25,8 @@ fn is_form(code: Code) -> bool {
     if !info.is_instruction() || !info.mode64() || info.encoding() != EncodingKind::Legacy {
         return false;
     }
-    // Forms with WAIT (such as `9B D9 /7`) are two instructions, and the second one has its own form. Forms that
-    // Intel's 64-bit decoder lacks or that need a decoder option exist only on processors that are not modelled.
+    // A form with WAIT (such as `9B D9 /7`) is two instructions, and the second has a form of its own. Forms that
+    // Intel's 64-bit decoder lacks, or that need a decoder option, exist only on processors that are not modelled.
     if info.fwait() || !info.intel_decoder64() || info.decoder_option() != 0 || is_old_nop(code) {
         return false;
     }
@@ -35,7 +35,7 @@ fn is_form(code: Code) -> bool {
     verdict(&i) == Verdict::Compare && code != Code::INVALID
 }
 
-/// True for reserved NOPs, which the decoder's table has in addition to the forms that the decoder returns.
+/// True for reserved NOPs. The decoder's table contains them, but the decoder returns other forms for their bytes.
 fn is_old_nop(code: Code) -> bool {
     code.mnemonic() == Mnemonic::Reservednop
 }

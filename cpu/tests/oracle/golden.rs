@@ -1,9 +1,9 @@
-//! Digests of outcomes of the soft CPU, which must be the same on hosts of every make.
+//! Digests of outcomes of the soft CPU, which must be equal on the hosts of all vendors.
 //!
-//! The soft CPU executes some operations with the host's own instructions (arithmetic of SSE and x87, moves of
-//! translated code). If two makes of hosts differ in these, the oracle cannot detect it, because it compares a host
-//! with itself. This test compares with stored digests instead. It includes the instructions whose results the soft CPU
-//! approximates in software.
+//! The soft CPU executes some operations with the host's own instructions, such as SSE and x87 arithmetic, and moves in
+//! translated code. If hosts of two vendors differ in these instructions, the oracle does not notice, because it
+//! compares a host with itself. This test compares the outcomes with stored digests instead. It also covers the
+//! instructions whose results the soft CPU approximates in software.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::guest::Guest;
 use crate::place::{Case, place};
 use crate::rng::Rng;
 
-/// Number of cases of each form.
+/// Number of cases for each form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
-/// Digest of each family, and of memory at the end. They change if other cases are drawn or if the soft CPU gives other
-/// results.
+/// Digest of each family, and of memory at the end. A digest changes if the test draws other cases, or if the soft CPU
+/// gives other results.
 const GOLDEN: &[(&str, u64)] = &[
     ("Control", 0xfe43_1161_c38d_3858),
     ("Integer", 0x3a0c_db3d_d855_f0f7),
@@ -32,7 +32,7 @@ const GOLDEN: &[(&str, u64)] = &[
     ("memory", 0x0991_cde4_e748_0e77),
 ];
 
-/// FNV-1a hash.
+/// State of a 64-bit FNV-1a hash.
 #[derive(Clone, Copy)]
 struct Digest(u64);
 
@@ -46,8 +46,8 @@ impl Digest {
 
 const EMPTY: Digest = Digest(0xcbf2_9ce4_8422_2325);
 
-/// True for forms that the oracle cannot compare, because the soft CPU computes them in software and the result differs
-/// from the host's.
+/// True for forms that the oracle cannot compare: the soft CPU computes them in software, and the host's result
+/// differs.
 fn approximated(code: Code) -> bool {
     use Mnemonic::{
         F2xm1, Fcos, Fpatan, Fptan, Fsin, Fsincos, Fyl2x, Fyl2xp1, Rcpps, Rcpss, Rsqrtps, Rsqrtss,

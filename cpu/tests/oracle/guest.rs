@@ -1,5 +1,5 @@
-//! The CPU under test in a small machine: the arena's pages for user code, and a kernel that consists of an IDT whose
-//! handlers are NOPs. The address at which execution stops shows which exception was raised.
+//! The CPU under test in a small machine. User code runs on the arena's pages. The kernel is an IDT whose handlers are
+//! NOPs. The address at which execution stops shows which exception was raised.
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -9,7 +9,7 @@ use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HI
 use crate::state::{End, Outcome, RSP, State};
 
 const PAGE: u64 = 0x1000;
-/// Guest-physical addresses.
+/// Guest-physical addresses of the tables and of the arena's memory.
 const PML4: u64 = 0x1000;
 const TABLES_END: u64 = 0x1_0000;
 const GDT: u64 = 0x1_0000;
@@ -25,7 +25,7 @@ const _: () = assert!(CODE_AT + CODE_LEN <= RAM_LEN);
 
 /// Linear address at which the kernel maps guest-physical address 0.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
-/// Distance between the handlers of two exceptions, in bytes.
+/// Distance from one exception handler to the next, in bytes.
 const HANDLER_LEN: u64 = 16;
 
 const PRESENT: u64 = 1;
@@ -33,21 +33,21 @@ const WRITABLE: u64 = 2;
 const USER: u64 = 4;
 const NO_EXECUTE: u64 = 1 << 63;
 
-/// The selectors of 64-bit Linux, so that instructions that read a selector agree.
+/// Selectors of 64-bit Linux, so that instructions that read a selector agree with the host.
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
 
 /// The CPU under test.
 pub(crate) struct Guest {
     cpu: Cpu,
-    /// Guest RAM, to which `cpu` holds a pointer.
+    /// Guest RAM. `cpu` holds a pointer to it.
     ram: *mut u8,
     template: CpuState,
     next_table: u64,
 }
 
 impl Guest {
-    /// Creates a machine with small caches, so that entries are evicted now and then.
+    /// Creates a machine with small caches, so that some entries are evicted.
     pub(crate) fn new() -> Guest {
         let layout = std::alloc::Layout::from_size_align(RAM_LEN as usize, PAGE as usize).expect("constant");
         // SAFETY: the size is not zero.
@@ -71,7 +71,7 @@ impl Guest {
         guest
     }
     fn ram(&self) -> &[u8] {
-        // SAFETY: `new` allocated this length and initialised it. The CPU does not run while the slice exists.
+        // SAFETY: `new` allocated and initialised this many bytes. The CPU does not run while the slice exists.
         unsafe { std::slice::from_raw_parts(self.ram, RAM_LEN as usize) }
     }
     fn ram_mut(&mut self) -> &mut [u8] {
@@ -101,13 +101,13 @@ impl Guest {
         for gpa in (GDT..KERNEL_END).step_by(PAGE as usize) {
             self.map(KERNEL + gpa, gpa, WRITABLE);
         }
-        // Kernel code at selector 0x10.
+        // Descriptor of kernel code, with selector 0x10.
         self.put_u64(GDT + 0x10, 0x00af_9b00_0000_ffff);
-        // RSP0, and an I/O permission bitmap beyond the limit: no port is open to user code.
+        // RSP0, and the base of an I/O permission bitmap beyond the limit, so that user code may access no port.
         self.put_u64(TSS + 4, KERNEL + STACK + PAGE);
         self.put_u64(TSS + 0x60, 0x68 << 48);
         for vector in 0..256 {
-            // Linux lets user code raise #BP and #OF (INT 3, INT 4) and nothing else.
+            // Linux lets user code raise only #BP and #OF (INT 3 and INT 4).
             let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
             let to = KERNEL + HANDLERS + vector * HANDLER_LEN;
             let access = 0x8e | privilege << 5;
@@ -132,7 +132,7 @@ impl Guest {
         self.put_u64(table + (va >> 12 & 0x1ff) * 8, gpa | PRESENT | rights);
     }
 
-    /// Writes memory of the arena at an offset inside `DATA`, `CONST` or `CODE`.
+    /// Writes to the arena. The range must be inside `DATA` and `CONST`, or inside `CODE`.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let gpa = if offset >= CODE {
             assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);
@@ -148,11 +148,11 @@ impl Guest {
     pub(crate) fn data(&self) -> &[u8] {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
-    /// Executes `count` instructions or iterations at `state.rip`. After a fault, the rest of the count is spent on the
-    /// NOPs of its handler, which do not count as retired.
+    /// Executes `count` instructions or iterations at `state.rip`. If one faults, the CPU spends the remaining count on
+    /// the NOPs of the handler. The NOPs do not count as retired in the outcome.
     ///
     /// # Errors
-    /// Returns an error if the CPU stopped for another reason than the count, or in ring 0 outside of a handler.
+    /// Returns an error if the CPU stopped for a reason other than the count, or in ring 0 outside a handler.
     pub(crate) fn run(&mut self, state: &State, count: u64) -> Result<Outcome, String> {
         let mut cpu_state = self.template.clone();
         cpu_state.gpr = state.gpr;
@@ -202,7 +202,7 @@ fn template() -> CpuState {
         idtr: TableRegister { base: KERNEL + IDT, limit: 0xfff },
         ..CpuState::default()
     };
-    // SCE. Without it SYSRET raises #UD instead of #GP.
+    // EFER.SCE. Without it, SYSRET would raise #UD instead of #GP.
     s.efer |= 1;
     s.tr = Segment { selector: 0x40, base: KERNEL + TSS, limit: 0x67, access: 0x8b };
     s.seg = [null, Segment { access: 0xa0fb, ..data(USER_CS) }, data(USER_SS), null, null, null];

@@ -1,18 +1,24 @@
-//! Comparison of the soft CPU with the host CPU as the oracle: random operands and encodings for every user-mode form
-//! in the model.
+//! Comparison of the soft CPU with the host CPU, which is the oracle. The tests use random operands and encodings for
+//! every user-mode form in the model.
 //!
 //! - [`arena`]: the memory that both sides see at the same addresses
-//! - [`host`], [`guest`]: execution of one instruction on either side
-//! - [`forms`]: the instruction forms to test; [`exempt`]: instructions that cannot be compared, with the reasons
-//! - [`encode`], [`raw`], [`values`], [`place`]: a random instruction, its registers and memory
+//! - [`host`], [`guest`]: execution of instructions on each side
+//! - [`forms`]: the instruction forms to test
+//! - [`exempt`]: instructions that cannot be compared, with the reasons
+//! - [`encode`], [`raw`]: random instructions and random bytes
+//! - [`values`], [`place`]: random registers and memory for an instruction
 //! - [`sequence`]: several instructions in a row
-//! - [`undefined`], [`compare`]: comparison of outcomes; [`makes`]: differences between makes of processors
-//! - [`golden`]: results that must be the same on all hosts
+//! - [`undefined`], [`compare`]: comparison of outcomes
+//! - [`makes`]: differences between the processors of two vendors
+//! - [`golden`]: results that must be equal on all hosts
 //! - [`oracle`]: one case, from the seed to the verdict
-//! - [`state`]: registers and outcomes; [`flag`]: bits of RFLAGS; [`rng`]: random numbers
+//! - [`state`]: registers and outcomes
+//! - [`flag`]: bits of RFLAGS
+//! - [`rng`]: random numbers
 //!
-//! Environment: `EVERETT_ORACLE_CASES` (number of cases), `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY` (mnemonic of the
-//! only forms to test), `EVERETT_ORACLE_CASE` (number of the only case to run). See `docs/instruction-tests.md`.
+//! Environment variables: `EVERETT_ORACLE_CASES` (number of cases), `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY`
+//! (mnemonic of the only forms to test), `EVERETT_ORACLE_CASE` (number of the only case to run). See
+//! `docs/instruction-tests.md`.
 
 mod arena;
 mod compare;
@@ -38,11 +44,11 @@ use iced_x86::Code;
 use oracle::{Kind, Oracle, Result};
 use std::collections::BTreeMap;
 
-/// Default number of cases. A long run has more than a million.
+/// Default number of cases. Long runs have more than a million.
 const CASES: u64 = 120_000;
-/// Minimum number of comparisons of each form in a run of `CASES`.
+/// Minimum number of comparisons for each form in a run of `CASES`.
 const HITS_MIN: u64 = 50;
-/// Maximum number of disagreements that are printed in full.
+/// Maximum number of forms whose disagreements are printed.
 const PRINTED_MAX: usize = 400;
 
 fn number(name: &str) -> Option<u64> {
@@ -127,7 +133,7 @@ fn every_difference_is_detected() {
     let factory = &mut iced_x86::InstructionInfoFactory::new();
     let case = place::place(encoded, &mut rng, factory).expect("no memory operand");
     let good = state::Outcome { state: case.state.clone(), end: state::End::Retired, retired: 1 };
-    // A host that behaves exactly as the model.
+    // The features of the model.
     let features = host::features::Features {
         v2: true,
         data_pointer_of_exceptions: true,
@@ -170,7 +176,7 @@ fn every_difference_is_detected() {
     assert!(compare::memory_difference(&[0; 64], &memory).is_some());
 }
 
-/// A difference between makes excuses only the behaviour that it describes.
+/// A difference between vendors excuses only the behaviour that it describes.
 #[test]
 fn a_difference_between_makes_hides_no_other() {
     let changes: [fn(&mut state::Outcome); 9] = [
@@ -187,8 +193,8 @@ fn a_difference_between_makes_hides_no_other() {
     assert_eq!(Oracle::new().lax(&changes), Vec::<String>::new());
 }
 
-/// Every line of `undefined::TABLE` and `exempt::TABLE` concerns an instruction that is tested or would be tested
-/// without the line.
+/// Every mnemonic in `undefined::TABLE` belongs to a tested form. Every mnemonic in `exempt::TABLE` is an instruction
+/// of 64-bit mode.
 #[test]
 fn every_line_of_the_tables_concerns_an_instruction() {
     let forms = forms::forms();

@@ -1,16 +1,16 @@
-//! Differences between makes of processors, and their detection on the host.
+//! Differences between the processors of two vendors, and their detection on the host.
 //!
-//! The soft CPU behaves like Intel's processors. Each [`Difference`] is a behaviour in which processors of another make
-//! differ. It has a test case of its own, and applies to a host only if the host shows the other behaviour in that
-//! case. So a host that behaves like the model is compared in full, and a host of any make can fail: a deviation that
-//! is not in [`TABLE`] is a disagreement.
+//! The soft CPU behaves like Intel's processors. Each [`Difference`] is one behaviour in which another vendor's
+//! processors differ. A difference has its own test case, and applies to a host only if the host shows the other
+//! behaviour in that case. A host that behaves like the model is therefore compared in full. On every host, a deviation
+//! that is not in [`TABLE`] is a disagreement.
 //!
-//! A difference excuses outcomes, not instructions. If both sides agree in a case to which it applies, the case counts
-//! as compared. If they disagree, the difference describes the other outcome that the host may have
-//! ([`Seen::agrees_with`]), and all other parts of the outcome must still agree.
+//! A difference excuses outcomes, not instructions. If both sides agree in a case to which the difference applies, the
+//! case counts as compared. If they disagree, the difference describes the other outcome that the host may have
+//! ([`Seen::agrees_with`]). All other parts of the outcome must still agree.
 //!
-//! Sequences contain no instructions that a difference concerns, because they would pass their different state on to
-//! the following instructions.
+//! Sequences contain no instructions that a difference concerns, because the different state would spread to the
+//! following instructions.
 
 use std::ops::Range;
 
@@ -29,9 +29,9 @@ const VECTOR_UD: u8 = 6;
 const VECTOR_GP: u8 = 13;
 const VECTOR_PF: u8 = 14;
 const VECTOR_AC: u8 = 17;
-/// An address that is not canonical.
+/// A non-canonical address.
 const WILD: u64 = 0x7f00_0000_0000_0000;
-/// Address after the last mapped byte.
+/// Address after the last mapped byte of the upper view's data.
 const END: u64 = HIGH + CONST + CONST_LEN;
 /// Number of bytes that a near call pushes.
 const PUSHED: u64 = 8;
@@ -39,21 +39,22 @@ const RSI: usize = 6;
 const RDI: usize = 7;
 const R8: usize = 8;
 
-/// A behaviour in which processors of another make differ from the model.
+/// A behaviour in which another vendor's processors differ from the model.
 pub(crate) struct Difference {
     /// Name for messages.
     pub(crate) name: &'static str,
-    /// The two behaviours, with the manuals that describe them or leave the choice open.
+    /// The two behaviours, and the manuals that describe them or leave the choice open.
     pub(crate) reason: &'static str,
-    /// Instruction of the test case.
+    /// Instruction of the difference's test case.
     pub(crate) bytes: &'static [u8],
-    /// Sets registers of the test case, which begins with those of [`plain`].
+    /// Sets registers of the test case. The other registers are those of [`plain`].
     pub(crate) prepare: fn(&mut State),
-    /// True if the host showed the other behaviour in the test case. The bytes are the arena's data afterwards.
+    /// True if the host showed the other behaviour in the test case. The last argument is the arena's data after the
+    /// case.
     pub(crate) shown: fn(&Case, &Outcome, &[u8]) -> bool,
     /// True if the difference can affect this instruction.
     pub(crate) concerns: fn(&Encoded) -> bool,
-    /// True if the difference explains why these outcomes differ.
+    /// True if the difference explains why the outcomes of host and guest differ.
     pub(crate) explains: fn(&Seen<'_>) -> bool,
 }
 
@@ -64,32 +65,32 @@ pub(crate) struct Seen<'a> {
     pub(crate) features: Features,
     pub(crate) host: &'a Outcome,
     pub(crate) guest: &'a Outcome,
-    /// Offsets in the arena from the first byte to the last that differ.
+    /// Offsets in the arena, from the first differing byte to the last. `None` if memory is equal.
     pub(crate) memory: Option<Range<u64>>,
 }
 
 impl Seen<'_> {
-    /// True if the host has the registers and the end of the outcome `guest`.
+    /// True if the host has the registers and the end of the outcome `guest`. Memory is not compared.
     fn registers_agree_with(&self, guest: &Outcome) -> bool {
         differences(self.case, 0, self.features, self.host, guest).is_empty()
     }
-    /// True if the host has the outcome `guest`, and both sides have the same memory.
+    /// True if the host has the outcome `guest`, and memory is equal on both sides.
     fn agrees_with(&self, guest: &Outcome) -> bool {
         self.memory.is_none() && self.registers_agree_with(guest)
     }
-    /// True if memory differs at most in the bytes that a call pushes.
+    /// True if memory differs only in bytes that a call pushes, or not at all.
     fn memory_agrees_but_for_a_push(&self) -> bool {
         let Some(memory) = &self.memory else { return true };
         let end = offset(self.case.state.gpr[RSP]);
         end.is_some_and(|end| end - PUSHED <= memory.start && memory.end <= end)
     }
-    /// True if memory differs at most in a range of the size that the instruction stores.
+    /// True if the range in which memory differs is at most as long as the instruction's store.
     fn memory_agrees_but_for_a_store(&self) -> bool {
         let i = &self.case.encoded.instruction;
         let stored = if i.op0_kind() == OpKind::Memory { i.memory_size().size() as u64 } else { 0 };
         self.memory.as_ref().is_none_or(|memory| memory.end - memory.start <= stored)
     }
-    /// Returns the outcome of an instruction that ends as on the host, but changes no registers.
+    /// Returns the outcome of an instruction that ends as on the host, but has changed no registers.
     fn nothing_done(&self) -> Outcome {
         let mut outcome = Outcome { state: self.case.state.clone(), ..self.host.clone() };
         if self.host.end != End::Retired {
@@ -117,17 +118,17 @@ fn is_near_branch(i: &Instruction) -> bool {
         || i.is_call_near_indirect()
         || i.mnemonic() == Mnemonic::Ret
 }
-/// True if the bytes are a near branch with prefix 66 that has another operand size on AMD's processors.
+/// True if the bytes are a near branch with prefix 66, and AMD's processors give it another operand size.
 fn is_near_branch_of_16_bits(e: &Encoded) -> bool {
     let amd = Decoder::with_ip(64, &e.bytes, e.instruction.ip(), DECODER | DecoderOptions::AMD).decode();
     prefixes(&e.bytes).contains(&0x66) && amd.code() != e.instruction.code() && is_near_branch(&amd)
 }
-/// Returns the REX prefix of an instruction with opcode 90, if it has one.
+/// Returns the REX prefix directly before opcode 90, if there is one.
 fn rex_of_nop(e: &Encoded) -> Option<u8> {
     let [.., rex, 0x90] = &e.bytes[..e.instruction.len()] else { return None };
     Some(*rex).filter(|rex| rex & 0xf0 == 0x40)
 }
-/// Exchanges RAX and R8, with the operand size that the prefixes of opcode 90 give.
+/// Exchanges RAX and R8. The prefixes of opcode 90 determine the operand size.
 fn exchange(state: &mut State, e: &Encoded) {
     let is_wide = rex_of_nop(e).is_some_and(|rex| rex & 8 != 0);
     let mask = match prefixes(&e.bytes).contains(&0x66) {
@@ -135,12 +136,12 @@ fn exchange(state: &mut State, e: &Encoded) {
         true => 0xffff,
         false => 0xffff_ffff,
     };
-    // Writing 32 bits clears the upper half.
+    // A write of 32 bits clears the upper half.
     let kept = if mask == 0xffff { !mask } else { 0 };
     let (a, b) = (state.gpr[0], state.gpr[R8]);
     (state.gpr[0], state.gpr[R8]) = (a & kept | b & mask, b & kept | a & mask);
 }
-/// True if an access of `size` bytes at `va` can end in this way.
+/// True if an access of `size` bytes at `va` can end with this fault.
 fn is_fault_of(end: End, va: u64, size: u64, rflags: u64) -> bool {
     let is_canonical = |va: u64| (va << 16) as i64 >> 16 == va as i64;
     match end {
@@ -150,14 +151,14 @@ fn is_fault_of(end: End, va: u64, size: u64, rflags: u64) -> bool {
         _ => false,
     }
 }
-/// Returns the addresses of the operands at RSI and RDI, for an iteration that begins with these registers.
+/// Returns the addresses of the operands at RSI and RDI. `gpr` has the registers before the iteration.
 fn operands_of_cmps(i: &Instruction, gpr: &[u64; 16]) -> [u64; 2] {
     let short = i.op_kinds().any(|kind| kind == OpKind::MemorySegESI);
     let [rsi, rdi] = [RSI, RDI].map(|n| if short { u64::from(gpr[n] as u32) } else { gpr[n] });
     let base = if i.segment_prefix() == Register::GS { GS_BASE } else { 0 };
     [rsi.wrapping_add(base), rdi]
 }
-/// True if the host reports the fault of the operand at RSI, and the model that of the operand at RDI.
+/// True if the host reports the fault of the operand at RSI, and the model the fault of the operand at RDI.
 fn first_operand_of_cmps_faults(seen: &Seen<'_>) -> bool {
     let (host, mut guest) = (seen.host, seen.guest.clone());
     let i = &seen.case.encoded.instruction;
@@ -179,7 +180,7 @@ fn stores_from_x87(i: &Instruction) -> bool {
 fn accesses_more_than_eight_bytes(i: &Instruction) -> bool {
     (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory) && i.memory_size().size() > 8
 }
-/// Replaces each NaN of the guest by the host's NaN in the same element. Elements have 4 or 8 bytes.
+/// Replaces each NaN of the guest by the host's NaN in the same element. Elements have `bytes` bytes: 4 or 8.
 fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
     let is_nan = |value: u128| match bytes {
         8 => value as u64 & u64::MAX >> 1 > 0x7ff0_0000_0000_0000,
@@ -196,7 +197,7 @@ fn take_nans(host: &FpuState, guest: &mut FpuState, bytes: u32) {
     }
 }
 
-/// Table of all known differences.
+/// All known differences.
 pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "near branches with prefix 66",
@@ -218,7 +219,7 @@ pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "MOVSXD to 16 bits",
         reason: "reads two bytes (SDM vol. 2B, MOVSXD), or four (APM vol. 3, MOVSXD)",
-        // movsxd ax, [rsi], with only two mapped bytes left
+        // movsxd ax, [rsi]. Only the first two bytes at RSI are mapped.
         bytes: &[0x66, 0x63, 0x06],
         prepare: |s| s.gpr[RSI] = END - 2,
         shown: |_, host, _| faulted(host, VECTOR_PF),
@@ -227,7 +228,7 @@ pub(crate) const TABLE: &[Difference] = &[
         },
         explains: |seen| {
             let reads = matches!(seen.host.end, End::Fault { vector: VECTOR_PF | VECTOR_GP | VECTOR_AC, .. });
-            // If even two bytes cannot be read, both sides raise the same page fault; only a host that reads four may
+            // If even two bytes cannot be read, both sides raise the same page fault. A host that reads four bytes may
             // raise #AC instead.
             let alone = seen.guest.end == End::Retired || faulted(seen.host, VECTOR_AC);
             reads && alone && seen.agrees_with(&seen.nothing_done())
@@ -251,7 +252,7 @@ pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "LOOPE and LOOPNE with prefix F2 or F3",
         reason: "the prefix is ignored, or it determines for which ZF the loop continues",
-        // repe loopne, where ZF is clear
+        // repe loopne, with ZF clear
         bytes: &[0xf3, 0xe0, 0x05],
         prepare: |s| s.gpr[RCX] = 2,
         shown: |case, host, _| host.state.rip == case.state.rip + 3,
@@ -295,7 +296,7 @@ pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "suppressed x87 stores to memory that faults",
         reason: "an unmasked numeric exception suppresses a store; processors may or may not check the access before",
-        // fst dword [rsi], of a signalling NaN
+        // fst dword [rsi], with a signalling NaN in ST(0)
         bytes: &[0xd9, 0x16],
         prepare: |s| {
             s.gpr[RSI] = END;
@@ -323,7 +324,7 @@ pub(crate) const TABLE: &[Difference] = &[
         explains: |seen| {
             let (host, mut guest) = (&seen.host.state.fpu, seen.guest.clone());
             let underflow_masked = seen.case.state.fpu.fcw & 0x10 != 0;
-            // Takes the host's status, and its result, whose exponent differs.
+            // The guest gets the host's status, and the host's result, whose exponent differs.
             guest.state.fpu.fsw = host.fsw;
             let top = usize::from(host.fsw >> 11 & 7);
             guest.state.fpu.r[top] = host.r[top];
@@ -405,7 +406,7 @@ pub(crate) const TABLE: &[Difference] = &[
     Difference {
         name: "UD0 and UD1 whose last bytes cannot be fetched",
         reason: "#UD is raised before the whole operand is fetched, or after",
-        // ud1 eax, [rip], of which only two bytes can be fetched
+        // ud1 eax, [rip]. Only its first two bytes can be fetched.
         bytes: &[0x0f, 0xb9, 0x05, 0, 0, 0, 0],
         prepare: |s| s.rip = HIGH + CODE + crate::arena::CODE_LEN - 2,
         shown: |_, host, _| faulted(host, VECTOR_UD),
@@ -417,7 +418,7 @@ pub(crate) const TABLE: &[Difference] = &[
     },
 ];
 
-/// Returns default registers, for any instruction.
+/// Returns default registers with which any instruction can execute.
 pub(crate) fn plain() -> State {
     let mut state = State { gpr: [0; 16], rip: HIGH + CODE, rflags: 0x202, fpu: FpuState::default() };
     state.gpr[RSP] = HIGH + DATA + 0x8000;
@@ -426,7 +427,8 @@ pub(crate) fn plain() -> State {
 }
 
 impl Difference {
-    /// Returns the test case. The word below the stack pointer is zero, so that a pushed return address is visible.
+    /// Returns the test case of the difference. The word below the stack pointer is zero, so that a pushed return
+    /// address shows.
     pub(crate) fn case(&self) -> Case {
         let mut state = plain();
         let stack = offset(state.gpr[RSP]).expect("the stack is in the arena");
@@ -444,7 +446,7 @@ mod tests {
         TABLE.iter().find(|difference| difference.name == name).expect("the table has this difference")
     }
 
-    /// Both makes raise #GP, so only the pushed return address shows the difference.
+    /// With both behaviours #GP is raised, so only the pushed return address shows the difference.
     #[test]
     fn a_call_to_a_non_canonical_address_shows_in_the_stack() {
         let difference = difference("return address of a call to a non-canonical address");
@@ -474,8 +476,8 @@ mod tests {
             &[0x66, 0xff, 0xd0],
         ];
         assert!(near.into_iter().all(concerned));
-        // No prefix; a far jump; two instructions that are not branches, of which AMD's processors decode the first
-        // differently.
+        // A short jump without a prefix, a far jump, and two instructions that are not branches. AMD's processors
+        // decode the first of the two differently.
         let others: [&[u8]; 4] = [&[0xeb, 0], &[0x66, 0x48, 0xff, 0x2e], &[0x0f, 0x0d, 0xc9], &[0x66, 0x90]];
         assert!(!others.into_iter().any(concerned));
     }
@@ -496,7 +498,8 @@ mod tests {
     #[test]
     fn nans_are_replaced_by_element_size() {
         let (mut host, mut guest) = (FpuState::default(), FpuState::default());
-        // NaNs of eight bytes. As elements of four bytes, only their equal upper halves are NaNs.
+        // NaNs of eight bytes. If split into elements of four bytes, only the upper elements are NaNs, and they are
+        // equal.
         (host.xmm[0], guest.xmm[0]) = (0x7ff8_0000_0000_0001, 0x7ff8_0000_0000_0002);
         let mut taken = guest.clone();
         take_nans(&host, &mut taken, 8);

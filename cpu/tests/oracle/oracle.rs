@@ -1,4 +1,4 @@
-//! Test cases: drawing, execution on both sides, comparison.
+//! Test cases: random choice, execution on both sides, comparison.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
 use crate::compare::{
@@ -21,12 +21,12 @@ use iced_x86::{Code, InstructionInfoFactory, Mnemonic};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Maximum number of draws for one case. The first usable draw is tested.
+/// Maximum number of attempts to draw a usable case.
 const DRAWS: usize = 200;
-/// Cases in a round: one of them is raw bytes, one is a sequence, and the others are forms.
+/// Number of cases in a round. Each round has one case of raw bytes and one sequence. All other cases are forms.
 const ROUND: u64 = 8;
 const VECTOR_UD: u8 = 6;
-/// MXCSR_MASK of the model.
+/// MXCSR_MASK of the model: the valid bits of MXCSR.
 const MXCSR_MASK: u16 = 0xffff;
 
 /// Result of a case.
@@ -36,25 +36,25 @@ pub(crate) enum Result {
     Agreed(Tested),
     /// The sides disagree. The text describes the disagreement.
     Differs(Tested, String),
-    /// No usable case was drawn.
+    /// No attempt drew a usable case.
     NotDrawn,
 }
 
-/// Kinds of cases.
+/// Kind of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An encoding of a form.
+    /// A random encoding of an instruction form.
     Form,
     /// Random bytes.
     Raw,
-    /// Several instructions. [`Tested::code`] is that of the first.
+    /// Several instructions. [`Tested::code`] is the form of the first instruction.
     Sequence,
 }
 
-/// Description of a case that was tested.
+/// Description of a case that was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tested {
-    /// Form of the instruction; `Code::INVALID` for bytes that are not an instruction of the model.
+    /// Form of the instruction, or `Code::INVALID` if the bytes are not an instruction of the model.
     pub(crate) code: Code,
     pub(crate) kind: Kind,
     /// True if the instruction faulted on the host.
@@ -67,12 +67,12 @@ pub(crate) struct Oracle {
     guest: Guest,
     factory: InstructionInfoFactory,
     features: Features,
-    /// Differences between this host and the model, each with the number of cases that it excused.
+    /// Differences that this host shows, each with the number of cases that it excused.
     differences: Vec<(&'static Difference, u64)>,
 }
 
 impl Oracle {
-    /// Prepares both sides.
+    /// Prepares both sides, and detects the differences of this host.
     pub(crate) fn new() -> Oracle {
         let features = features();
         assert!(features.v2, "the host is not an x86-64-v2 processor: it cannot be the oracle");
@@ -83,7 +83,7 @@ impl Oracle {
             features,
             differences: Vec::new(),
         };
-        // An earlier test of this process may have changed the memory.
+        // An earlier test of this process may have changed the host's memory.
         oracle.guest.write(DATA, oracle.host.data());
         for at in (CODE..CODE + CODE_LEN).step_by(16) {
             oracle.write(at, &[0xcc; 16]);
@@ -101,8 +101,8 @@ impl Oracle {
         let fpu = self.host.run(&case.state, Steps::Instructions(1)).state.fpu;
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
     }
-    /// Returns true if the host shows the difference. Panics if it neither shows the difference nor agrees with the
-    /// model.
+    /// Returns true if the host shows the difference. Panics if the host neither shows the difference nor agrees with
+    /// the model.
     fn shows(&mut self, difference: &Difference) -> bool {
         let case = difference.case();
         self.prepare(&case);
@@ -115,8 +115,8 @@ impl Oracle {
         shown
     }
     /// Runs the test cases of this host's differences, and returns the names of differences that excuse too much. A
-    /// difference must explain the actual outcome of its case. It must not explain that outcome after any of `changes`
-    /// to it.
+    /// difference must explain the actual outcome of its test case. It must not explain an outcome that one of
+    /// `changes` has altered.
     pub(crate) fn lax(&mut self, changes: &[fn(&mut Outcome)]) -> Vec<String> {
         let mut lax = Vec::new();
         for difference in self.differences.iter().map(|(difference, _)| *difference).collect::<Vec<_>>() {
@@ -146,12 +146,12 @@ impl Oracle {
         }
         lax
     }
-    /// Returns the differences between this host and the model, each with the number of cases that it excused.
+    /// Returns the differences that this host shows, each with the number of cases that it excused.
     pub(crate) fn differences(&self) -> &[(&'static Difference, u64)] {
         &self.differences
     }
-    /// True if one of this host's differences explains why the outcomes differ. `memory` is the range of offsets in the
-    /// arena that differs.
+    /// True if one of this host's differences explains why the outcomes differ. `memory` is the range in which memory
+    /// differs, as offsets in the arena.
     fn explained(
         &mut self,
         case: &Case,
@@ -169,7 +169,7 @@ impl Oracle {
         self.guest.write(offset, bytes);
     }
 
-    /// Draws and runs case `number`.
+    /// Draws case `number` and runs it on both sides.
     pub(crate) fn run(&mut self, forms: &[Code], seed: u64, number: u64) -> Result {
         let rng = &mut Rng::for_case(seed, number);
         let kind = match number % ROUND {
@@ -231,7 +231,8 @@ impl Oracle {
     fn compare(&mut self, case: &Case, kind: Kind) -> Result {
         let i = case.encoded.instruction;
         let string = i.is_string_instruction();
-        // A repeated instruction usually runs to its end, sometimes only for a few iterations, as if interrupted.
+        // A repeated instruction usually runs to its end. Sometimes the test stops it after a few iterations, as an
+        // interrupt would.
         let iterations_max = match case.state.gpr[RSP] % 4 {
             _ if !string => 1,
             0 => 1 + case.state.gpr[RSP] / 4 % 8,
@@ -246,7 +247,7 @@ impl Oracle {
         let mut wrong = vec![];
         let guest = self.guest(case, count);
         let cut = i.is_invalid() && is_cut(case);
-        // The host's MXCSR has bits that the model lacks.
+        // True if the host's MXCSR has bits that the model lacks.
         let more_mxcsr = host.state.fpu.mxcsr & self.features.mxcsr_mask & !u32::from(MXCSR_MASK) != 0;
         let doubtful = cut
             || more_mxcsr
@@ -294,10 +295,10 @@ impl Oracle {
             kind: Kind::Sequence,
             faulted: host.end != End::Retired,
         };
-        // The state at the faulting instruction, or after the branch, is compared.
+        // The comparison uses the state at the faulting instruction, or after the branch.
         let last = (host.retired as usize).min(sequence.instructions.len() - 1);
         let end = Case { encoded: sequence.instructions[last].clone(), ..case.clone() };
-        // After a fault, the guest spends the rest of the count in the handler.
+        // If an instruction faults, the guest spends the remaining count in the handler.
         let guest = self.guest(case, count);
         let mut wrong = match &guest {
             Ok(guest) => differences(&end, sequence.undefined[last], self.features, &host, guest),
@@ -310,7 +311,7 @@ impl Oracle {
         let listing: String = sequence.instructions.iter().map(listing).collect();
         Result::Differs(tested, format!("{listing}{}  => {}\n", describe(case), wrong.join("\n  => ")))
     }
-    /// Tests an instruction outside of the model: the guest must raise #UD at the instruction.
+    /// Tests an instruction outside the model. The guest must raise #UD at the instruction.
     fn undefined(&mut self, case: &Case) -> Result {
         let tested = Tested { code: Code::INVALID, kind: Kind::Raw, faulted: true };
         let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };
@@ -324,9 +325,9 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// Copies those parts of a memory image that depend on the host CPU from the host's memory to the guest's:
-    /// MXCSR_MASK, and the x87 pointers if the host hides them. (On such a host, the pointers may also be missing from
-    /// an FNSAVE image, if the kernel interrupted the process earlier and saved its state with FXSAVE.)
+    /// Copies parts of a memory image that depend on the host CPU from the host's memory to the guest's. The parts are
+    /// MXCSR_MASK, and the x87 pointers if the host hides them. On such a host, an FNSAVE image may lack the pointers,
+    /// too: the kernel may have interrupted the process earlier and saved its state with FXSAVE.
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,
@@ -353,8 +354,8 @@ impl Oracle {
             self.guest.write(from, &shown);
         }
     }
-    /// Clears the trap flag in the flags that PUSHF stored on the host, where it is set only to stop after one
-    /// instruction.
+    /// Clears the trap flag in the flags that PUSHF stored on the host. The host had the flag set only to stop after
+    /// one instruction.
     fn hide_trap_flag(&mut self, stack: u64) {
         let Some(at) = offset(stack) else { return };
         let byte = self.host.data()[(at + 1 - DATA) as usize] & !1;
@@ -362,13 +363,13 @@ impl Oracle {
     }
 }
 
-/// True if the destination in memory is undefined (see `undefined`).
+/// True if the manual leaves the instruction's destination undefined (see `undefined`).
 fn has_undefined_result(case: &Case) -> bool {
     undefined_result(&case.encoded.instruction, &Operands { rcx: case.state.gpr[RCX] })
 }
 
-/// True if the bytes may continue on the unmapped page. It is undefined how many bytes a processor fetches before it
-/// detects an invalid instruction.
+/// True if the bytes may continue on the unmapped page. The manual does not define how many bytes a processor fetches
+/// before it detects an invalid instruction.
 fn is_cut(case: &Case) -> bool {
     offset(case.state.rip).is_some_and(|at| at > CODE + CODE_LEN - LEN_MAX as u64)
 }
@@ -381,14 +382,14 @@ fn conclude(case: &Case, tested: Tested, wrong: &[String]) -> Result {
     }
 }
 
-/// Returns an address for a sequence, with 256 bytes of `CODE` after it.
+/// Returns an address for a sequence. At least 256 bytes of `CODE` follow it.
 fn sequence_rip(rip: u64) -> u64 {
     let view = if rip >= HIGH { HIGH } else { LOW };
     view + CODE + (rip - view - CODE) % (CODE_LEN - 256)
 }
 
-/// Draws an address for an instruction in `CODE`. Often the instruction spans two pages, sometimes it continues on the
-/// unmapped page after `CODE`.
+/// Draws an address in `CODE` for an instruction. The instruction may span two pages, or continue on the unmapped page
+/// after `CODE`.
 fn rip(rng: &mut Rng) -> u64 {
     let view = if rng.one_in(3) { LOW } else { HIGH };
     let len = LEN_MAX as u64;

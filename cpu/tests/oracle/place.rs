@@ -1,5 +1,5 @@
-//! Random registers and memory for an instruction. Every access is inside the arena, or at an address that faults in
-//! the same way on both sides.
+//! Random registers and memory for an instruction. Every access of the instruction is inside the arena, or at an
+//! address that faults in the same way on both sides.
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
@@ -15,13 +15,13 @@ use iced_x86::{
 pub(crate) struct Case {
     pub(crate) encoded: Encoded,
     pub(crate) state: State,
-    /// Writes to the arena before the case: offsets and bytes.
+    /// Writes to the arena before the case. Each has an offset and bytes.
     pub(crate) writes: Vec<(u64, Vec<u8>)>,
 }
 
-/// Maximum number of iterations of a repeated string instruction.
+/// Maximum number of iterations of a repeated string instruction in a case.
 pub(crate) const ITERATIONS_MAX: u64 = 40;
-/// Maximum number of changes to registers until all accesses of an instruction are safe.
+/// Maximum number of changes to registers before a draw is dropped, because an access is still not safe.
 const ATTEMPTS: usize = 6;
 
 const RAX: usize = 0;
@@ -30,7 +30,7 @@ const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// An access of an instruction.
+/// One memory access of an instruction.
 #[derive(Debug, Clone, Copy)]
 struct Access {
     va: u64,
@@ -38,7 +38,7 @@ struct Access {
     size: MemorySize,
 }
 
-/// Draws a state for an instruction. Returns `None` if no registers were found with which all its accesses are safe.
+/// Draws a state for an instruction. Returns `None` if no attempt made all accesses safe.
 pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
     let i = encoded.instruction;
     let shape = shape_of(i.code().op_code().memory_size());
@@ -62,7 +62,7 @@ pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionIn
     }
     accesses.extend(memory.iter().filter_map(|m| access(&i, m, &state)));
     if locks(&i) && accesses.iter().any(|a| a.va % 64 + a.len > 64) {
-        // A locked access across two cache lines, for which the kernel may slow the process down.
+        // A locked access across two cache lines. The kernel may slow the process down after it.
         return None;
     }
     let writes = contents(&i, &accesses, &state, rng);
@@ -73,7 +73,7 @@ fn locks(i: &Instruction) -> bool {
     i.has_lock_prefix() || i.mnemonic() == Mnemonic::Xchg
 }
 
-/// Returns the shape of values for an operand of this size.
+/// Returns the type of values for an operand of this size.
 fn shape_of(size: MemorySize) -> Shape {
     match size.element_type() {
         MemorySize::Float32 => Shape::Singles,
@@ -83,7 +83,7 @@ fn shape_of(size: MemorySize) -> Shape {
     }
 }
 
-/// Draws registers for an instruction whose operands have this shape.
+/// Draws registers for an instruction. `shape` is the type of its operands.
 pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     let mut gpr: [u64; 16] = std::array::from_fn(|_| values::integer(rng));
     for n in [RSP, RBP, RSI, RDI] {
@@ -100,7 +100,7 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
         }
     }
     match i.mnemonic() {
-        // Operands whose quotient is usually in range.
+        // Operands whose quotient is in range most of the time.
         Mnemonic::Div | Mnemonic::Idiv if !rng.one_in(4) => {
             gpr[RDX] = rng.pick(&[0, 0, u64::MAX, 1]);
             if rng.one_in(2) {
@@ -117,14 +117,14 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     let other = rng.pick(&[Shape::Integers, Shape::Singles, Shape::Doubles, Shape::Extended]);
     let mut fpu = values::fpu(if rng.one_in(8) { other } else { shape }, rng);
     if rng.one_in(8) {
-        // Equal operands.
+        // Two registers with equal values.
         let n = rng.below(16) as usize;
         fpu.xmm[rng.below(16) as usize] = fpu.xmm[n];
         fpu.r[rng.below(8) as usize] = fpu.r[n & 7];
     }
     if (i.has_rep_prefix() || i.has_repne_prefix()) && rng.one_in(2) {
-        // Sets upper bits of RCX: the count becomes huge, except with prefix 67, which ignores them. Cases with more
-        // than `ITERATIONS_MAX` iterations are dropped.
+        // Sets upper bits of RCX, which make the count huge. With prefix 67 the instruction ignores these bits. Cases
+        // with more than `ITERATIONS_MAX` iterations are dropped.
         gpr[RCX] |= rng.next() << 32;
     }
     let mut rflags = 0x202 | rng.next() & flag::ARITH;
@@ -137,8 +137,8 @@ pub(crate) fn registers(i: &Instruction, shape: Shape, rng: &mut Rng) -> State {
     State { gpr, rip: i.ip(), rflags, fpu }
 }
 
-/// Draws an address for an access of `len` bytes: mostly in `DATA`, sometimes across two pages, read-only, unmapped or
-/// non-canonical.
+/// Draws an address for an access of `len` bytes. Most addresses are in `DATA`. Some are across two pages, read-only,
+/// unmapped or non-canonical.
 fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
     let view = if low_only || rng.one_in(3) { LOW } else { HIGH };
     let align = if stack { 8 } else { 16 };
@@ -146,9 +146,9 @@ fn target(rng: &mut Rng, len: u64, stack: bool, low_only: bool) -> u64 {
     let offset = match rng.below(64) {
         0..=35 => DATA + 512 + rng.below((DATA_LEN - 2048) / align) * align,
         36..=49 => DATA + 512 + rng.below(DATA_LEN - 2048),
-        // Across a page boundary.
+        // Across the boundary of two pages.
         50..=55 => DATA + (1 + rng.below(DATA_LEN / 4096 - 1)) * 4096 - rng.below(len + 1),
-        // Up to the read-only page or into it, and inside it.
+        // Up to the read-only page, across its start, or inside it.
         56..=57 => CONST - rng.below(len + 1),
         58 => CONST + rng.below(CONST_LEN - 512),
         // Around the ends of the mapped range.
@@ -173,7 +173,7 @@ fn number(r: Register) -> Option<usize> {
     r.is_gpr().then(|| r.full_register().number())
 }
 
-/// Changes the base or index register of an access so that the access goes to a new target.
+/// Changes the base or index register of an access, so that the access goes to a new random target.
 fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     let low_only = is_32(m);
     let len = m.memory_size().size() as u64;
@@ -199,8 +199,8 @@ fn retarget(i: &Instruction, m: &UsedMemory, state: &mut State, rng: &mut Rng) {
     state.gpr[register] = if low_only { value & 0xffff_ffff | upper } else { value };
 }
 
-/// Computes an access of an instruction. Returns `None` if its address is unknown, or if it has more than
-/// [`ITERATIONS_MAX`] iterations.
+/// Returns an access of an instruction. Returns `None` if the address cannot be computed, or if the instruction has
+/// more than [`ITERATIONS_MAX`] iterations.
 fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     let size = m.memory_size();
     let mut va = m.virtual_address(0, |register, _, _| match register {
@@ -234,21 +234,21 @@ fn access(i: &Instruction, m: &UsedMemory, state: &State) -> Option<Access> {
     Some(Access { va, len, size })
 }
 
-/// Returns the address of an instruction's operand in memory, if it has one.
+/// Returns the address of an instruction's memory operand, if it has one.
 pub(crate) fn image(case: &Case, factory: &mut InstructionInfoFactory) -> Option<u64> {
     let i = case.encoded.instruction;
     let memory = *factory.info(&i).used_memory().first()?;
     access(&i, &memory, &case.state).map(|a| a.va)
 }
 
-/// Sets RAX for a compare-and-exchange, so that half of the comparisons succeed.
+/// Sets RAX for CMPXCHG on a register, so that at least half of the comparisons succeed.
 fn accumulator(i: &Instruction, state: &mut State, rng: &mut Rng) {
     if i.mnemonic() == Mnemonic::Cmpxchg && i.op0_kind() == OpKind::Register && rng.one_in(2) {
         state.gpr[RAX] = state.gpr[i.op0_register().full_register().number()];
     }
 }
 
-/// Draws the contents of the accessed addresses.
+/// Draws the contents of the accessed memory.
 fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) -> Vec<(u64, Vec<u8>)> {
     let mut writes = Vec::new();
     for a in accesses {
@@ -270,7 +270,7 @@ fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) 
     writes
 }
 
-/// Sets operands in memory that are not just numbers: expected values, images, strings.
+/// Sets memory operands that must have a special content: expected values, images, strings.
 fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
     match i.mnemonic() {
         Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b if rng.one_in(2) => {
@@ -291,7 +291,7 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
             bytes.copy_from_slice(&mxcsr.to_le_bytes());
         }
         Mnemonic::Scasb | Mnemonic::Scasw | Mnemonic::Scasd | Mnemonic::Scasq if !rng.one_in(4) => {
-            // Mostly equal elements, so that REPE continues and REPNE ends.
+            // Most elements equal RAX, so that REPE continues and REPNE ends.
             let element = i.memory_size().size();
             for chunk in bytes.chunks_mut(element) {
                 if rng.below(8) < 7 {
@@ -308,7 +308,7 @@ fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// Returns the part of `bytes` at `va` that lies in `DATA` or `CONST`, with its offset in the arena.
+/// Returns the part of `bytes` at `va` that is in `DATA` or `CONST`, with its offset in the arena.
 fn clipped(va: u64, mut bytes: Vec<u8>) -> Option<(u64, Vec<u8>)> {
     let mut at = arena::offset(va)?;
     let end = CONST + CONST_LEN;

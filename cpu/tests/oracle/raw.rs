@@ -1,11 +1,11 @@
-//! Random bytes that need not be an instruction. The decoder must decode them to the same instruction as the host does,
-//! with the same length.
+//! Random bytes that may not be an instruction. The decoder must find the same instruction in them as the host, with
+//! the same length.
 
 use crate::encode::{LEN_MAX, encode};
 use crate::rng::Rng;
 use iced_x86::Code;
 
-/// Prefixes, including three REX prefixes.
+/// Legacy prefixes and three REX prefixes.
 const PREFIXES: [u8; 13] = [0x26, 0x2e, 0x36, 0x3e, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3, 0x40, 0x48, 0x4f];
 
 /// Draws fifteen bytes.
@@ -15,7 +15,7 @@ pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
     match rng.below(4) {
         0 => {}
         1 => {
-            // An opcode of the maps 0F, 0F 38 and 0F 3A, after prefixes.
+            // An opcode of the map 0F, 0F 38 or 0F 3A, after prefixes.
             let n = rng.below(3) as usize;
             for byte in &mut out[..n] {
                 *byte = rng.pick(&PREFIXES);
@@ -32,7 +32,7 @@ pub(crate) fn bytes(forms: &[Code], rip: u64, rng: &mut Rng) -> [u8; LEN_MAX] {
             }
         }
         _ => {
-            // An encoding of a form with a changed byte or an additional prefix.
+            // An encoding of an instruction form. It gets one changed byte or one additional prefix.
             if let Some(e) = encode(rng.pick(forms), rip, rng) {
                 let n = e.bytes.len();
                 if rng.one_in(2) {

@@ -1,11 +1,11 @@
-//! Random numbers of these tests: SplitMix64, so that a seed gives the same case on every machine.
+//! Random numbers for these tests, by SplitMix64. A seed gives the same case on every machine.
 
 /// Stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// Returns the stream of a case. It does not depend on other cases, so that one case can be repeated alone.
+    /// Returns the stream of a case. It does not depend on other cases, so a case can be repeated alone.
     pub(crate) fn for_case(seed: u64, case: u64) -> Rng {
         let mut rng = Rng(seed ^ case.wrapping_mul(0xd6e8_feb8_6659_fd93));
         rng.next();

@@ -1,4 +1,4 @@
-//! Sequences of register instructions that end with a branch. They test state that one instruction passes to the next
+//! Sequences of register instructions that end with a branch. They test state that one instruction leaves to the next
 //! inside the CPU under test, above all lazy flags.
 
 use crate::encode::{Encoded, decode, encode};
@@ -12,23 +12,23 @@ use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
-/// Maximum number of instructions before the branch. With the branch, there must be fewer than the NOPs of a guest's
-/// handler.
+/// Maximum number of instructions before the branch. A sequence with its branch must be shorter than the NOPs of one
+/// handler in [`crate::guest`].
 const LEN_MAX: u64 = 8;
-/// Maximum number of draws for one instruction until a draw fits.
+/// Maximum number of attempts to draw one fitting instruction.
 const DRAWS: usize = 100;
 
-/// Instructions that follow one another in memory.
+/// Instructions that follow each other in memory.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// The whole sequence as one case, whose instruction is the first one.
+    /// The whole sequence as one case. Its instruction is the first one of the sequence.
     pub(crate) case: Case,
     pub(crate) instructions: Vec<Encoded>,
-    /// Flags that are undefined before each instruction, and after the last.
+    /// Flags that are undefined before each instruction. The last entry is for the end of the sequence.
     pub(crate) undefined: Vec<u64>,
 }
 
-/// Draws a sequence. Returns `None` if no fitting instruction was drawn.
+/// Draws a sequence. Returns `None` if all attempts to draw one of its instructions failed.
 pub(crate) fn draw(
     forms: &[Code],
     rip: u64,
@@ -60,8 +60,8 @@ pub(crate) fn draw(
     Some(Sequence { case: Case { encoded, state, writes: vec![] }, instructions, undefined })
 }
 
-/// True if an instruction can be part of a sequence: it accesses registers only, does not branch, reads no undefined
-/// flag, and is the same on all makes of processors.
+/// True if an instruction can be part of a sequence. It accesses registers only, does not branch, reads no flag in
+/// `tainted`, and behaves equally on the processors of all vendors.
 fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
@@ -70,14 +70,14 @@ fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool
         && factory.info(i).used_memory().is_empty()
         && flags(i.rflags_read()) & tainted == 0
         && !makes::TABLE.iter().any(|difference| (difference.concerns)(e))
-        // The result of a double shift may be undefined.
+        // A double shift may leave its result undefined.
         && !matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd)
 }
 
-/// Returns the flags that are undefined after an instruction.
+/// Returns the flags that are undefined after an instruction. `tainted` are those that are undefined before it.
 fn after(i: &Instruction, tainted: u64) -> u64 {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shr};
-    // With a count of zero these instructions change no flags.
+    // If the count is zero, these instructions change no flags.
     let writes = !matches!(i.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shr);
     let kept = if writes { tainted & !flags(i.rflags_modified()) } else { tainted };
     (0..=64).fold(kept, |flags, rcx| flags | undefined_flags(i, &Operands { rcx }))

@@ -1,9 +1,9 @@
-//! Input and outcome of an instruction, in the same form for host and guest.
+//! Input and outcome of an instruction, in one form for host and guest.
 
 pub(crate) use crate::flag;
 use everett_cpu::state::FpuState;
 
-/// Names of the general registers in the order of `State::gpr`.
+/// Names of the general registers, in the order of `State::gpr`.
 pub(crate) const GPR_NAMES: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15",
@@ -13,7 +13,7 @@ pub(crate) const RCX: usize = 1;
 /// Index of RSP in `State::gpr`.
 pub(crate) const RSP: usize = 4;
 
-/// Registers that a user program can access.
+/// Registers that user code can access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) gpr: [u64; 16],
@@ -22,43 +22,43 @@ pub(crate) struct State {
     pub(crate) fpu: FpuState,
 }
 
-/// End of an instruction.
+/// How an instruction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It retired.
+    /// The instruction retired.
     Retired,
-    /// It raised an exception.
+    /// The instruction raised an exception.
     Fault {
         vector: u8,
-        /// Error code; zero for vectors without one.
+        /// Error code, or zero if the vector has none.
         error: u32,
-        /// CR2, for page faults.
+        /// CR2 after a page fault, otherwise zero.
         address: u64,
     },
 }
 
-/// Amount of work to execute.
+/// Number of instructions or iterations to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// One instruction. A repeated string instruction is executed to its end, but for at most this many iterations.
+    /// One instruction. A repeated string instruction executes at most this many iterations.
     Iterations(u64),
     /// This many instructions.
     Instructions(u64),
 }
 
-/// Outcome of an execution.
+/// Outcome of the execution of one or several instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
     pub(crate) end: End,
-    /// Number of retired instructions; each iteration of a repeated string instruction counts.
+    /// Number of retired instructions. Each iteration of a repeated string instruction counts as one.
     pub(crate) retired: u64,
 }
 
 /// Size of the FXSAVE image in bytes (SDM vol. 1, 10.5.1).
 pub(crate) const FXSAVE_LEN: usize = 512;
 
-/// Writes a state into an FXSAVE64 image. Bytes that belong to no register are not changed.
+/// Writes x87 and SSE state into an FXSAVE64 image. Bytes that belong to no register keep their values.
 pub(crate) fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
     image[0..2].copy_from_slice(&fpu.fcw.to_le_bytes());
     image[2..4].copy_from_slice(&fpu.fsw.to_le_bytes());
@@ -81,7 +81,7 @@ pub(crate) fn to_fxsave(fpu: &FpuState, image: &mut [u8; FXSAVE_LEN]) {
     }
 }
 
-/// Reads a state from an FXSAVE64 image.
+/// Reads x87 and SSE state from an FXSAVE64 image.
 pub(crate) fn from_fxsave(image: &[u8; FXSAVE_LEN]) -> FpuState {
     let u16_at = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
     let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| image[at + i]));

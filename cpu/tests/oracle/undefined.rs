@@ -1,7 +1,7 @@
-//! Flags that the architecture leaves undefined: each mnemonic with its mask and the place in the SDM (Intel 64 and
-//! IA-32 Architectures Software Developer's Manual, volume 2, section "Flags Affected" of the entry).
+//! Flags that the manual leaves undefined. Each line has a mnemonic, the flags, and an entry in volume 2 of the SDM
+//! (Intel 64 and IA-32 Architectures Software Developer's Manual). The section "Flags Affected" of that entry says so.
 //!
-//! The tests of the KVM engine use this file, too, because the host may leave other values in these flags.
+//! The tests of the KVM engine use this file, too, because the host may set undefined flags to other values.
 
 use crate::flag::{AF, CF, OF, PF, SF, ZF};
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -10,15 +10,15 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 pub(crate) struct Undefined {
     /// The instruction.
     pub(crate) mnemonic: Mnemonic,
-    /// Condition on the operands under which the flags are undefined.
+    /// Condition on the operands. The flags are undefined if it is true.
     pub(crate) when: fn(&Instruction, &Operands) -> bool,
-    /// Flags that are undefined, as bits of RFLAGS.
+    /// Undefined flags, as bits of RFLAGS.
     pub(crate) flags: u64,
-    /// Part of volume 2 of the SDM, and its entry.
+    /// Part of SDM volume 2 (2A to 2D), and the name of the entry.
     pub(crate) section: &'static str,
 }
 
-/// Operands that the table's conditions depend on.
+/// Operand values that the conditions of the table depend on.
 pub(crate) struct Operands {
     /// RCX before the instruction.
     pub(crate) rcx: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Operands {
 fn always(_: &Instruction, _: &Operands) -> bool {
     true
 }
-/// Returns the shift's count after masking to 5 or 6 bits, and the operand's width in bits.
+/// Returns the count of a shift, masked to 5 or 6 bits, and the width of its operand in bits.
 fn count(i: &Instruction, o: &Operands) -> (u64, u64) {
     let last = i.op_count() - 1;
     let raw = match i.op_kind(last) {
@@ -61,7 +61,7 @@ macro_rules! table {
     };
 }
 
-/// Table of undefined flags.
+/// All undefined flags.
 pub(crate) const TABLE: &[Undefined] = table! {
     And, always, AF, "2A, AND";
     Or, always, AF, "2B, OR";
@@ -100,13 +100,13 @@ pub(crate) const TABLE: &[Undefined] = table! {
     Rcr, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
 };
 
-/// Returns the flags that need not agree after this instruction.
+/// Returns the flags that host and guest may leave different after this instruction.
 pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }
-/// True if the destination is undefined as well: after a double shift by more than the operand's width (2B, SHLD and
-/// SHRD). A bit scan of zero has an undefined destination, too (2A, BSF and BSR), but is compared, because every known
-/// processor keeps the destination.
+/// True if the manual leaves the destination undefined: after a double shift by more than the operand's width (2B, SHLD
+/// and SHRD). A bit scan of zero has an undefined destination, too (2A, BSF and BSR). Its destination is compared
+/// nevertheless, because every known processor leaves it unchanged.
 pub(crate) fn undefined_result(i: &Instruction, o: &Operands) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
 }

@@ -1,4 +1,4 @@
-//! Random values that are likely to find defects: ends of ranges, few bits, many bits, and every class of
+//! Random values that are likely to find defects: ends of ranges, few or many set bits, and every class of
 //! floating-point number.
 
 use everett_cpu::state::FpuState;
@@ -11,7 +11,7 @@ pub(crate) fn integer(rng: &mut Rng) -> u64 {
         0 => rng.below(4),
         1 => u64::MAX - rng.below(4),
         2 => {
-            // An end of a range of 8, 16, 32 or 64 bits.
+            // Close to the end of a range of 8, 16, 32 or 64 bits.
             let bits = rng.pick(&[7, 8, 15, 16, 31, 32, 63]);
             (1u64 << bits).wrapping_add(rng.below(3)).wrapping_sub(1)
         }
@@ -61,14 +61,15 @@ pub(crate) fn double(rng: &mut Rng) -> u64 {
         8 => (rng.below(1 << 54) as f64).to_bits(),
         9 => (rng.below(2000) as f64 / 4.0).to_bits(),
         10 => 0x3ff0_0000_0000_0000u64.wrapping_add(rng.below(64) << 50),
-        // Near the ends of single precision and of 32-bit integers, where conversions round, overflow and underflow.
+        // Close to the ends of single precision and of 32-bit integers, where conversions round, overflow and
+        // underflow.
         11 => ((0x36a0 + rng.below(32)) << 48) | fraction >> rng.below(52),
         12 => ((0x41d0 + rng.below(64)) << 48) | fraction >> rng.below(52),
         _ => rng.next() >> 1,
     }
 }
 
-/// Draws a number in the x87's format: significand, sign and exponent.
+/// Draws a number in the x87's extended format: the significand, and the word with sign and exponent.
 pub(crate) fn extended(rng: &mut Rng) -> (u64, u16) {
     const INTEGER: u64 = 1 << 63;
     let sign = (rng.next() as u16) & 0x8000;
@@ -89,7 +90,7 @@ pub(crate) fn extended(rng: &mut Rng) -> (u64, u16) {
             let (significand, exponent) = from_u64(rng.next() >> rng.below(64));
             (significand, exponent.saturating_sub(rng.below(70) as u16))
         }
-        // Near the ends of the ranges of double and single precision, and integers.
+        // Close to the ends of double and single precision, and to integers.
         12 => (INTEGER | fraction, 0x3fff - 1080 + rng.below(70) as u16),
         13 => (INTEGER | fraction, 0x3fff + rng.below(70) as u16),
         14 => (INTEGER | fraction, 0x3fff - 155 + rng.below(310) as u16),
@@ -103,7 +104,7 @@ fn from_u64(v: u64) -> (u64, u16) {
     if v == 0 { (0, 0) } else { (v << zeros, 0x3fff + 63 - zeros as u16) }
 }
 
-/// Type of the values in a vector register or memory operand.
+/// Type of the values in a vector register or a memory operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Integers,
@@ -112,13 +113,13 @@ pub(crate) enum Shape {
     Extended,
 }
 
-/// Draws sixteen bytes of a shape.
+/// Draws sixteen bytes with values of this type.
 pub(crate) fn vector(shape: Shape, rng: &mut Rng) -> u128 {
     let two = |a: u64, b: u64| u128::from(a) | u128::from(b) << 64;
     match shape {
         Shape::Integers => match rng.below(3) {
             0 => {
-                // Elements of a byte, a word or a doubleword, with small values.
+                // Bytes, words or doublewords with small values.
                 let element = rng.pick(&[8, 16, 32]);
                 (0..128 / element).fold(0, |v, i| v | u128::from(integer(rng) as u8) << (i * element))
             }
@@ -140,7 +141,7 @@ pub(crate) fn vector(shape: Shape, rng: &mut Rng) -> u128 {
     }
 }
 
-/// Draws x87 and SSE state. `shape` is the type that the instruction gives its operands.
+/// Draws x87 and SSE state. `shape` is the type of the values in XMM registers.
 pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     let masks = |rng: &mut Rng| if rng.one_in(3) { rng.next() as u16 & 0x3f } else { 0x3f };
     let fcw = 0x40 | masks(rng) | (rng.pick(&[0, 2, 3, 3]) << 8) | ((rng.below(4) as u16) << 10);
@@ -148,7 +149,7 @@ pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
     if rng.one_in(4) {
         fsw |= rng.next() as u16 & 0x7f;
     }
-    // A pending exception is rare, because it makes most x87 instructions raise #MF.
+    // A pending exception makes most x87 instructions raise #MF, so it is rare here.
     if fsw & !fcw & 0x3f != 0 && !rng.one_in(4) {
         fsw &= !0x3f | fcw;
     }
@@ -176,7 +177,7 @@ pub(crate) fn fpu(shape: Shape, rng: &mut Rng) -> FpuState {
         mxcsr: mxcsr_masks | flags | rounding | flush,
         xmm: std::array::from_fn(|_| vector(shape, rng)),
     };
-    // MMX instructions get integers instead of floating-point numbers.
+    // MMX registers get integers instead of floating-point numbers.
     if shape == Shape::Integers && rng.one_in(2) {
         for r in &mut state.r {
             *r = (vector(shape, rng) as u64, 0xffff);

@@ -1,4 +1,4 @@
-//! Code that the tests with random guest code share: selectors and their descriptors, and the answers of devices.
+//! Code that the tests with random guest code share: descriptors, answers of devices, and comparison of edges.
 
 use everett_cpu::state::Segment;
 use everett_cpu::{Edge, Request};
@@ -11,7 +11,7 @@ pub(crate) const USER_CS: u16 = 0x33;
 pub(crate) const USER_SS: u16 = 0x2b;
 pub(crate) const TSS_SELECTOR: u16 = 0x40;
 
-/// Returns the offsets of descriptors in the GDT and the descriptors, for a TSS at a linear address.
+/// Returns descriptors for the GDT, each with its offset. `tss` is the linear address of the TSS.
 pub(crate) fn descriptors(tss: u64) -> [(u64, u64); 6] {
     let low = 0x67 | (tss & 0xff_ffff) << 16 | 0x89 << 40 | (tss >> 24 & 0xff) << 56;
     [
@@ -30,7 +30,7 @@ pub(crate) fn user_segments() -> [Segment; 2] {
     [segment(USER_CS, 0xa0fb), segment(USER_SS, 0xc0f3)]
 }
 
-/// Returns a device's answer: arbitrary, but the same each time.
+/// Returns a device's answer to a request. It is arbitrary, but always the same for a request and instruction count.
 pub(crate) fn answer(request: Request, icount: u64) -> u64 {
     let at = match request {
         Request::MmioRead { gpa, .. } => gpa,
@@ -40,7 +40,7 @@ pub(crate) fn answer(request: Request, icount: u64) -> u64 {
     Rng::for_case(at, icount).next()
 }
 
-/// Describes the first edge in which two runs differ.
+/// Describes the first edge that differs between two runs.
 pub(crate) fn differing(a: &[Edge], b: &[Edge]) -> Option<String> {
     let n = (0..a.len().max(b.len())).find(|&n| a.get(n) != b.get(n))?;
     Some(format!("edge {n}: {:x?} and {:x?}", a.get(n), b.get(n)))

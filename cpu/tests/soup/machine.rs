@@ -1,4 +1,4 @@
-//! Runs of a soup.
+//! Runs of a guest of random bytes (a "soup") in one of several ways.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until};
@@ -7,33 +7,33 @@ use crate::ground::answer;
 use crate::rng::Rng;
 use crate::soup::{RAM_LEN, Soup, WINDOW, WINDOW_PAGES};
 
-/// Maximum number of instructions of a soup that are executed.
+/// Maximum number of instructions that a soup executes.
 pub(crate) const INSTRUCTIONS_MAX: u64 = 3000;
-/// Maximum number of exits of a soup.
+/// Maximum number of exits that a soup may cause.
 const EXITS_MAX: usize = 2000;
-/// Instructions between two external interrupts.
+/// Number of instructions between two external interrupts.
 const INTERRUPT_EVERY: u64 = 200;
-/// Maximum number of instructions between two flushes of [`Way::Flushes`].
+/// Maximum number of instructions between two flushes in [`Way::Flushes`].
 const FLUSH_EVERY_MAX: u64 = 50;
 
 /// A way to run a soup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// With caches of the usual size and without unnecessary stops.
+    /// With caches of 1024 entries, and without additional stops.
     Plain,
     /// With sixteen entries in each cache.
     TinyCaches,
-    /// With every block translated to host code at its first execution.
+    /// With every block translated to host code before its first execution.
     Translated,
-    /// As [`Way::Translated`], with sixteen entries in each cache, and blocks translated at their second execution.
+    /// With sixteen entries in each cache, and every block translated before its second execution.
     TranslatedTiny,
-    /// With all caches dropped at random instants.
+    /// With all caches dropped after random numbers of instructions.
     Flushes,
     /// With a stop after each instruction.
     SingleSteps,
     /// With breakpoints in the code.
     Breakpoints,
-    /// With the planted defect: stores to page tables do not invalidate the TLB.
+    /// With the planted defect: stores to page tables leave stale TLB entries.
     StaleTranslations,
 }
 
@@ -44,23 +44,23 @@ pub(crate) struct Trace {
     pub(crate) ram: Vec<u8>,
     pub(crate) dirty: Vec<u64>,
     pub(crate) edges: Vec<Edge>,
-    /// Number of retired conditional branches.
+    /// Number of conditional branches that retired.
     pub(crate) branches: u64,
     /// Exits that the guest caused, each with its instruction count.
     pub(crate) exits: Vec<(u64, Exit)>,
 }
 
-/// Runs a soup to its end: `instructions_max`, a halt without a pending interrupt, a shutdown, or an unsupported
-/// operation.
+/// Runs a soup until it has executed `instructions_max` instructions, halts with interrupts off, shuts down, or does
+/// something unsupported.
 pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
-    // RAM must be page-aligned.
+    // RAM must be aligned to a page.
     let layout = std::alloc::Layout::from_size_align(RAM_LEN, 4096).expect("constants");
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };
     assert!(!memory.is_null());
-    // SAFETY: both areas have `RAM_LEN` bytes.
+    // SAFETY: source and destination have `RAM_LEN` bytes and do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(soup.ram.as_ptr(), memory, RAM_LEN) };
-    // SAFETY: freed below, after the CPU is dropped. Nothing else accesses the memory until then.
+    // SAFETY: the memory is freed below, after the CPU is dropped. Until then only the CPU accesses it.
     let ram = unsafe { Ram::new(memory, RAM_LEN as u64) };
     let entries = if matches!(way, Way::TinyCaches | Way::TranslatedTiny) { 16 } else { 1024 };
     let translate_after = match way {
@@ -86,9 +86,9 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
     let edges = cpu.take_edges();
     let branches = cpu.branches();
     drop(cpu);
-    // SAFETY: initialised, and the CPU that wrote it is dropped.
+    // SAFETY: the memory is initialised, and the CPU that wrote to it is dropped.
     let ram = unsafe { std::slice::from_raw_parts(memory, RAM_LEN) }.to_vec();
-    // SAFETY: allocated above with this layout.
+    // SAFETY: the memory was allocated above with this layout.
     unsafe { std::alloc::dealloc(memory, layout) };
     Trace { state, ram, dirty, edges, branches, exits }
 }

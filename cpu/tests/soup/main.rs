@@ -1,11 +1,13 @@
-//! Byte soup: guests of random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
+//! Byte soup: guests with random code, page tables, descriptors and handlers, at CPL 0 and CPL 3.
 //!
-//! The CPU must not panic, and the result must not depend on how the guest is run: interpreted or translated, with
-//! caches of the usual size or of sixteen entries, with caches dropped at random instants, with a stop after each
-//! instruction, or with breakpoints throughout the code. Registers, RAM, the pages reported as written, and every exit
-//! with its instruction count must be equal.
+//! The CPU must not panic, and the result must not depend on the way in which the guest runs. The ways are: interpreted
+//! or translated, with large or tiny caches, with caches dropped at random times, with a stop after each instruction,
+//! and with breakpoints throughout the code. The test compares registers, RAM, the list of written pages, and every
+//! exit with its instruction count.
 //!
-//! - [`soup`]: content of memory; [`ground`]: descriptors and devices; [`rng`]: random numbers
+//! - [`soup`]: content of memory
+//! - [`ground`]: descriptors and devices
+//! - [`rng`]: random numbers
 //! - [`machine`]: runs in one of the ways
 //!
 //! `PROPTEST_CASES` sets the number of soups.
@@ -22,11 +24,11 @@ use machine::{INSTRUCTIONS_MAX, Trace, Way, run};
 use proptest::prelude::*;
 use soup::Soup;
 
-/// Ways to run a soup that are compared with [`Way::Plain`].
+/// Ways whose results must equal those of [`Way::Plain`].
 const WAYS: [Way; 6] =
     [Way::TinyCaches, Way::Translated, Way::TranslatedTiny, Way::Flushes, Way::SingleSteps, Way::Breakpoints];
 
-/// Describes the difference between two runs. Printing the whole states would fill pages.
+/// Describes the first difference between two runs. The complete states would fill pages.
 fn difference(a: &Trace, b: &Trace) -> Option<String> {
     let exits = a.exits.iter().zip(&b.exits).position(|(a, b)| a != b);
     if let Some(n) = exits {
@@ -54,8 +56,8 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     (a.dirty != b.dirty).then(|| format!("dirty pages: {:x?} and {:x?}", a.dirty, b.dirty))
 }
 
-/// Runs a soup in two ways. If the runs differ, describes the first instruction after which they do, and the state
-/// before it.
+/// Runs a soup in two ways. If the runs differ, describes the first instruction after which they differ, and the
+/// registers before it.
 fn disagreement(soup: &Soup, way: Way) -> Option<String> {
     let differ = |n| difference(&run(soup, Way::Plain, n), &run(soup, way, n));
     differ(INSTRUCTIONS_MAX)?;
@@ -76,7 +78,8 @@ fn disagreement(soup: &Soup, way: Way) -> Option<String> {
 }
 
 proptest! {
-    // A smaller seed does not give a smaller soup, so seeds are not shrunk; `disagreement` finds the first difference.
+    // A smaller seed does not give a smaller soup, so proptest must not shrink seeds. `disagreement` finds the first
+    // difference.
     #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
@@ -87,7 +90,7 @@ proptest! {
             prop_assert!(found.is_none(), "{}", found.unwrap_or_default());
         }
         let plain = run(&soup, Way::Plain, INSTRUCTIONS_MAX);
-        // Every changed page was reported.
+        // The CPU must have reported every changed page.
         let changed = soup.ram.chunks(4096).zip(plain.ram.chunks(4096)).enumerate().filter(|(_, (a, b))| a != b);
         for (page, _) in changed {
             prop_assert!(plain.dirty.contains(&(page as u64)), "page {page:#x} changed, but was not reported");
@@ -95,7 +98,7 @@ proptest! {
     }
 }
 
-/// The test above is only meaningful if soups run for long, reach devices and change page tables.
+/// The test above is useful only if soups run for long, reach devices, and change page tables.
 #[test]
 fn soups_are_rich() {
     let mut instructions = 0;

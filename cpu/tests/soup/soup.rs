@@ -1,5 +1,5 @@
-//! Content of memory: page tables that point anywhere, including at themselves; descriptors; handlers, some of which
-//! return and some of which are random code; and code made of typical pieces of kernels and programs, in random order.
+//! Content of memory. Page tables point anywhere, including at themselves. Some handlers return, and some are random
+//! code. The code is made of typical instructions of kernels and programs, in random order.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};
@@ -9,9 +9,9 @@ use crate::rng::Rng;
 
 /// Size of RAM in bytes. Addresses beyond it belong to a device.
 pub(crate) const RAM_LEN: usize = 0x5_0000;
-/// Linear address of the soup's pages.
+/// Linear address of the first page of the soup.
 pub(crate) const WINDOW: u64 = 0x40_0000;
-/// Number of the soup's pages.
+/// Number of pages of the soup in linear memory.
 pub(crate) const WINDOW_PAGES: u64 = 64;
 /// Linear address of a large page. It maps the beginning of RAM or, in some soups, addresses of a device.
 const LARGE: u64 = 0x80_0000;
@@ -19,11 +19,11 @@ const LARGE: u64 = 0x80_0000;
 const PML4: u64 = 0x1000;
 const PDPT: u64 = 0x2000;
 const PD: u64 = 0x3000;
-/// Maps `WINDOW`.
+/// Page table that maps `WINDOW`.
 const PT: u64 = 0x4000;
 const KERNEL_PDPT: u64 = 0x5000;
 const KERNEL_PD: u64 = 0x6000;
-/// Maps `KERNEL`.
+/// Page table that maps `KERNEL`.
 const KERNEL_PT: u64 = 0x7000;
 const GDT: u64 = 0x8000;
 const IDT: u64 = 0x9000;
@@ -31,11 +31,11 @@ const TSS: u64 = 0xa000;
 const HANDLERS: u64 = 0xb000;
 const STACKS: u64 = 0xd000;
 const KERNEL_END: u64 = 0x1_0000;
-/// Start of the range of RAM that can hold soup.
+/// Start of the range of RAM that holds random code.
 const SOUP: u64 = 0x1_0000;
 const SOUP_END: u64 = 0x5_0000;
 
-/// Linear address of the kernel's pages, which map RAM from zero on.
+/// Linear address at which the kernel sees RAM up to `KERNEL_END`.
 const KERNEL: u64 = 0xffff_ffff_8000_0000;
 
 const PRESENT: u64 = 1;
@@ -44,10 +44,10 @@ const USER: u64 = 4;
 const PAGE_SIZE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 
-/// Distance between two returning handlers, in bytes.
+/// Distance from one returning handler to the next, in bytes.
 const HANDLER_LEN: u64 = 32;
 
-/// A guest, ready to run.
+/// A guest with random code: its initial RAM and CPU state.
 #[derive(Debug)]
 pub(crate) struct Soup {
     pub(crate) seed: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Soup {
 }
 
 impl Soup {
-    /// Creates the soup of a seed.
+    /// Creates the soup of a seed. `user` is true if it starts at CPL 3.
     pub(crate) fn new(seed: u64, user: bool) -> Soup {
         let mut rng = Rng::for_case(seed, 0);
         let mut soup = Soup { seed, ram: vec![0; RAM_LEN], state: CpuState::default() };
@@ -73,7 +73,7 @@ impl Soup {
         soup.registers(&mut rng, user);
         soup
     }
-    /// True if the guest changed a page table, ignoring accessed and dirty bits.
+    /// True if the guest changed a page table. Changes of accessed and dirty bits do not count.
     pub(crate) fn changed_tables(&self, ram: &[u8]) -> bool {
         const NOTED_BY_WALKS: u8 = 0x60;
         let tables = PML4 as usize..GDT as usize;
@@ -122,7 +122,7 @@ impl Soup {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 to RSP2, a reserved word, and IST1 to IST6. Some of these stacks are in the soup.
+        // RSP0 to RSP2, a reserved word, and IST1 to IST6. Some of the stacks are in the soup.
         for n in 0..10 {
             let top =
                 if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };
@@ -144,8 +144,8 @@ impl Soup {
             self.put(IDT + vector * 16 + 8, to >> 32);
         }
     }
-    /// Writes handlers. They return to the interrupted address, or for exceptions one byte after it, or to another
-    /// address in the soup.
+    /// Writes the handlers. A handler returns to the interrupted address, to another address in the soup, or, for
+    /// exceptions, to the byte after the interrupted address.
     fn handlers(&mut self, rng: &mut Rng) {
         for vector in 0..256 {
             let mut code = vec![];
@@ -199,10 +199,10 @@ fn somewhere(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Returns one instruction, or bytes similar to one.
+/// Returns the bytes of one instruction, or random bytes.
 fn piece(rng: &mut Rng) -> Vec<u8> {
     let register = |rng: &mut Rng| rng.below(8) as u8;
-    // ModRM of a register operand, or of memory at a register with or without displacement.
+    // Emits ModRM for a register operand, or for memory at a register with or without a displacement.
     let modrm = |rng: &mut Rng, out: &mut Vec<u8>| {
         let mode = rng.below(4) as u8;
         let rm = [0, 1, 2, 3, 5, 6, 7][rng.below(7) as usize];
@@ -217,7 +217,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
     let mut out = vec![];
     match rng.below(32) {
         0 => out.push(rng.next() as u8),
-        // An address for a register.
+        // MOV of an address to a register.
         1..=3 => {
             out.push(0xb8 + register(rng));
             out.extend((somewhere(rng) as u32).to_le_bytes());
@@ -274,7 +274,7 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
             rng.pick(&[0x05, 0x07, 0x31, 0x32, 0x30, 0xa2, 0x06, 0x0b, 0x08, 0xa0, 0xa1, 0xa9]),
         ]),
         23 => {
-            // Control and debug registers, mostly reads.
+            // Accesses to control and debug registers, mostly reads.
             let to = rng.pick(&[0x20, 0x20, 0x21, 0x22, 0x23]);
             out.extend([0x0f, to, 0xc0 | rng.pick(&[0, 2, 3, 4, 7]) << 3 | register(rng)]);
         }
@@ -285,11 +285,11 @@ fn piece(rng: &mut Rng) -> Vec<u8> {
         }
         25 => out.extend([rng.pick(&[0xe4, 0xe5, 0xe6, 0xec, 0xee, 0x6c, 0x6e])]),
         26 => {
-            // STI or MOV SS, whose shadow covers the next instruction.
+            // STI or MOV SS. Its interrupt shadow covers the next instruction.
             out.extend(if rng.one_in(2) { vec![0xfb] } else { vec![0x8e, 0xd0 | register(rng)] });
         }
         27..=30 => {
-            // A new entry for a page of the window: another page, other rights, or not present.
+            // Store of a new paging entry for a page of the window: another page, other rights, or not present.
             out.extend([0x48, 0xc7, 0x04, 0x25]);
             out.extend(((LARGE + PT + rng.below(WINDOW_PAGES) * 8) as u32).to_le_bytes());
             let page = SOUP + rng.below((SOUP_END - SOUP) >> 12) * 4096;

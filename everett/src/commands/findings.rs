@@ -38,9 +38,9 @@ struct Record<'a> {
 }
 
 /// Number of findings that are listed unless all are wanted.
-const SHOWN: usize = 10;
+const FINDINGS_SHOWN_MAX: usize = 10;
 /// Maximum length of a story, in characters.
-const STORY_CHARS: usize = 600;
+const STORY_CHARS_MAX: usize = 600;
 
 /// `everett findings`.
 pub(super) fn list(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
@@ -57,7 +57,7 @@ pub(super) fn list(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
     let findings = run.merged.findings();
     // Programs that read JSON get all findings.
-    let shown = if all || ui.json { findings.len() } else { SHOWN.min(findings.len()) };
+    let shown = if all || ui.json { findings.len() } else { FINDINGS_SHOWN_MAX.min(findings.len()) };
     for finding in findings.iter().take(shown) {
         tell(ui, run.reading.header(), finding)?;
     }
@@ -92,8 +92,8 @@ pub(super) fn tell(ui: &Ui, header: &Header, finding: &Finding) -> anyhow::Resul
     let scene = Scene::of_hit(&header.nodes, hit);
     let violated = violation(&header.world, &hit.property);
     let mut told: String =
-        story(&hit.property, &violated, &hit.text, &scene.faults).chars().take(STORY_CHARS + 1).collect();
-    if told.chars().count() > STORY_CHARS {
+        story(&hit.property, &violated, &hit.text, &scene.faults).chars().take(STORY_CHARS_MAX + 1).collect();
+    if told.chars().count() > STORY_CHARS_MAX {
         told.pop();
         told.push('…');
     }

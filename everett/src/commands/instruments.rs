@@ -28,7 +28,7 @@ pub struct Instruments {
 }
 
 /// Number of programs that are listed for people.
-const PROGRAMS_SHOWN: usize = 10;
+const PROGRAMS_SHOWN_MAX: usize = 10;
 
 /// Checks that the requested nodes exist and the engine supports the instruments. Called before an image is built.
 pub(super) fn check(args: &Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
@@ -98,10 +98,10 @@ impl EdgeFile {
 
 fn tell(ui: &Ui, path: &Path, edges: usize, counts: &[Count]) -> anyhow::Result<()> {
     ui.say(format!("{edges} edges of code in {}", style::paint(style::HEAD, path.display())))?;
-    for Count { program, edges, places } in counts.iter().take(PROGRAMS_SHOWN) {
+    for Count { program, edges, places } in counts.iter().take(PROGRAMS_SHOWN_MAX) {
         ui.say(format!("{edges:>8} to {places:>7} places in {}", printable(program)))?;
     }
-    if let Some(more) = counts.get(PROGRAMS_SHOWN..).filter(|more| !more.is_empty()) {
+    if let Some(more) = counts.get(PROGRAMS_SHOWN_MAX..).filter(|more| !more.is_empty()) {
         let edges: u64 = more.iter().map(|count| count.edges).sum();
         ui.say(format!("{edges:>8} in {} other programs", more.len()))?;
     }

@@ -22,7 +22,7 @@ use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
 /// Number of console lines that are shown when a machine stops by itself.
-const CONSOLE_LINES: usize = 25;
+const CONSOLE_LINES_SHOWN_MAX: usize = 25;
 /// Maximum number of bytes kept of a console line.
 const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
@@ -161,7 +161,7 @@ impl Watch for Reporter<'_> {
                 Some(_) => {}
                 None => console.push_back(vec![byte]),
             }
-            if console.len() > CONSOLE_LINES {
+            if console.len() > CONSOLE_LINES_SHOWN_MAX {
                 console.pop_front();
             }
         }

@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Number of lines of evidence that are shown unless all are wanted.
-const LINES_SHOWN: usize = 16;
+const LINES_SHOWN_MAX: usize = 16;
 
 #[derive(Serialize)]
 struct Digest<'a> {
@@ -153,7 +153,7 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
 fn telling(ui: &Ui, run: &Run, finding: &Finding) -> anyhow::Result<()> {
     let scene = Scene::of_hit(&run.reading.header().nodes, &finding.hit);
     ui.say("")?;
-    for line in text::of_scene(&scene, LINES_SHOWN) {
+    for line in text::of_scene(&scene, LINES_SHOWN_MAX) {
         ui.say(match line.starts_with("  >") {
             true => style::paint(style::BAD, line),
             false => line,

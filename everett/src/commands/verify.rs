@@ -284,7 +284,7 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
 }
 
 /// Number of differences that are listed one by one.
-const DIFFERENCES_SHOWN: usize = 40;
+const DIFFERENCES_SHOWN_MAX: usize = 40;
 
 fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
     // A kernel that cannot be read gives no names; addresses are shown all the same.
@@ -320,11 +320,11 @@ fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Resul
         style::HEAD,
         format!("{} differences after it (first | second):", differences.len()),
     ))?;
-    for difference in differences.iter().take(DIFFERENCES_SHOWN) {
+    for difference in differences.iter().take(DIFFERENCES_SHOWN_MAX) {
         ui.say(format!("    {difference}"))?;
     }
-    if differences.len() > DIFFERENCES_SHOWN {
-        ui.say(format!("    and {} more", differences.len() - DIFFERENCES_SHOWN))?;
+    if differences.len() > DIFFERENCES_SHOWN_MAX {
+        ui.say(format!("    and {} more", differences.len() - DIFFERENCES_SHOWN_MAX))?;
     }
     ui.record(&Record::Divergence(DivergenceRecord {
         node,

@@ -249,7 +249,7 @@ fn left_s(budget_ns: u64, clock: &Stopwatch) -> u64 {
 }
 
 /// Longest line of output beside a bar, in characters.
-const NOTE_CHARACTERS_MAX: usize = 60;
+const NOTE_CHARS_MAX: usize = 60;
 
 /// Progress of building an image: downloads, unpacking, packing.
 pub struct StageBar(ProgressBar);
@@ -273,7 +273,7 @@ impl Display for StageBar {
 
     fn detail(&mut self, line: &str) {
         if !self.0.is_hidden() {
-            self.0.set_message(printable(line).chars().take(NOTE_CHARACTERS_MAX).collect::<String>());
+            self.0.set_message(printable(line).chars().take(NOTE_CHARS_MAX).collect::<String>());
         }
     }
 

@@ -1,11 +1,12 @@
-//! Vtimes at which a timeline can be cut, so that there is at most one step between two of them.
+//! Cuts: vtimes at which a timeline can be forked. At most one step lies between two neighbouring cuts. A step is an
+//! observed event, e.g. a message or a line of output.
 
-/// Maximum distance of two cuts, in nanoseconds, unless there would be more than [`CUTS_MAX`].
+/// Maximum distance of two cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`] cuts.
 ///
-/// A fork reaches a guest when its agent has reseeded the kernel, which takes a part of this time. Closer cuts would
-/// tell nothing about a guest's own random numbers.
+/// A fork changes a guest's own random numbers only after the guest's agent has reseeded the kernel, which takes part
+/// of a millisecond. A finer grid would therefore not narrow the result.
 pub const GRID_NS: u64 = 1_000_000;
-/// Maximum number of cuts that the grid adds.
+/// Maximum number of cuts that a regular grid adds to the cuts between steps.
 pub const CUTS_MAX: u64 = 1_000_000;
 
 /// Cuts of a timeline.
@@ -15,7 +16,8 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Returns the cuts between `from_ns` and `to_ns`, both included. Steps happen at the vtimes `steps`, in any order.
+    /// Returns the cuts from `from_ns` to `to_ns`, including both ends. `steps` has the vtimes of the steps, in any
+    /// order.
     #[must_use]
     pub fn new(from_ns: u64, to_ns: u64, mut steps: Vec<u64>) -> Cuts {
         let to_ns = to_ns.max(from_ns);
@@ -24,7 +26,7 @@ impl Cuts {
         steps.dedup();
         let grid_ns = GRID_NS.max((to_ns - from_ns) / CUTS_MAX);
         let mut all = vec![from_ns];
-        // Between two steps lies at least one cut: in the middle, so that both have room.
+        // Place at least one cut in the middle between two steps, at the same distance from each step.
         let mut before = from_ns;
         for at in steps {
             let cuts = (at - before) / grid_ns + 1;
@@ -42,25 +44,25 @@ impl Cuts {
         Cuts { all }
     }
 
-    /// Returns the cuts, ascending. There is at least one.
+    /// Returns the cuts, in ascending order. There is at least one.
     #[must_use]
     pub fn all(&self) -> &[u64] {
         &self.all
     }
 
-    /// Returns the number of the last cut.
+    /// Returns the index of the last cut.
     #[must_use]
     pub fn last(&self) -> usize {
         self.all.len() - 1
     }
 
-    /// Returns the vtime of a cut, in nanoseconds; that of the last one for a larger number.
+    /// Returns the vtime of a cut, in nanoseconds. An index that is too large returns the vtime of the last cut.
     #[must_use]
     pub fn at(&self, cut: usize) -> u64 {
         self.all.get(cut).or(self.all.last()).copied().unwrap_or(0)
     }
 
-    /// Returns the number of the cut that is nearest to a vtime.
+    /// Returns the index of the cut that is nearest to a vtime.
     #[must_use]
     pub fn nearest(&self, vtime_ns: u64) -> usize {
         let after = self.all.partition_point(|at| *at < vtime_ns).min(self.last());

@@ -1,18 +1,18 @@
-//! The evidence that counts of hits give for one rate, and for a change of the rate.
+//! Bayesian evidence of hit counts, for one constant rate of hits and for a rise of the rate.
 //!
-//! A rate is unknown, so the evidence of *k* hits in *n* futures is averaged over all rates with Jeffreys' prior, a Beta
-//! distribution with parameters 1/2: B(k + 1/2, n - k + 1/2) / B(1/2, 1/2). Two such averages are comparable, whatever
-//! led to the numbers of futures: the order of results and the rule to stop do not matter.
+//! The rate is unknown, so the evidence of *k* hits in *n* futures is averaged over all rates. The weight is Jeffreys'
+//! prior, a Beta distribution with parameters 1/2: B(k + 1/2, n - k + 1/2) / B(1/2, 1/2). The evidence does not depend
+//! on the order of results, or on the rule that decided how many futures to run.
 
 use super::log2::log2;
 use super::result::Count;
 
-/// Evidence of counts, as logarithms to the base 2 in fixed point.
+/// Evidence of counts, as base-2 logarithms in fixed point.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// Sums of the logarithms of the first odd numbers: entry *n* is about *n* of them.
+    /// Sums of logarithms of odd numbers: entry *n* is the sum over the first *n* odd numbers.
     odd: Vec<i64>,
-    /// The same for even numbers from 2 on.
+    /// Sums of logarithms of even numbers: entry *n* is the sum over the first *n* even numbers, from 2 on.
     even: Vec<i64>,
 }
 
@@ -26,8 +26,9 @@ impl Evidence {
         odd(shown) + odd(futures.saturating_sub(shown)) - even(futures)
     }
 
-    /// Returns the logarithm of the evidence for a rise between two counts, over that for one common rate. Negative if
-    /// one rate explains both better, or if the first share is not the smaller one.
+    /// Returns the logarithm of a Bayes factor: the evidence for two different rates, divided by the evidence for one
+    /// common rate. The result is negative if one rate explains both counts better, or if the share of hits does not
+    /// rise.
     pub fn of_rise(&mut self, before: Count, after: Count) -> i64 {
         let apart = self.of(before) + self.of(after) - self.of(before + after);
         if rises(before, after) { apart } else { apart.min(0) }
@@ -47,7 +48,7 @@ impl Evidence {
     }
 }
 
-/// Returns true if the second share of hits is larger than the first.
+/// Returns true if the share of hits in `after` is larger than the share in `before`.
 pub(super) fn rises(before: Count, after: Count) -> bool {
     u128::from(before.shown) * u128::from(after.futures)
         < u128::from(after.shown) * u128::from(before.futures)

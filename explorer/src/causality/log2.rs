@@ -1,14 +1,14 @@
-//! Logarithms to the base 2 in fixed point, computed with integers only: decisions must be the same on every host.
+//! Base-2 logarithms in fixed point, computed only with integers because decisions must be the same on every host.
 
-/// Number of bits after the point.
+/// Number of bits after the binary point.
 pub(super) const BITS: u32 = 32;
 /// The number 1.
 pub(super) const ONE: i64 = 1 << BITS;
 
-/// Returns the logarithm of a number from 1 on; of 0 it returns 0. The error is below 2^-31.
+/// Returns the base-2 logarithm of a number, and 0 for the number 0. The error is below 2^-31.
 pub(super) fn log2(n: u64) -> i64 {
     let whole = n.max(1).ilog2();
-    // The mantissa, from 1 to 2, with 63 bits after the point.
+    // The mantissa lies between 1 and 2 and has 63 bits after the binary point.
     let mut mantissa = u128::from(n.max(1)) << (63 - whole);
     let mut part = 0i64;
     for bit in (0..BITS).rev() {
@@ -21,7 +21,8 @@ pub(super) fn log2(n: u64) -> i64 {
     (i64::from(whole) << BITS) | part
 }
 
-/// Returns 2 to the power of a number that is 0 or less, in parts of 2^`BITS`. Powers below -`BITS` give 0.
+/// Returns 2 to the given power, which is at most 0, with `BITS` bits after the binary point. Powers below -`BITS` give
+/// 0.
 pub(super) fn exp2(power: i64) -> u64 {
     if power >= 0 {
         return ONE as u64;
@@ -31,7 +32,8 @@ pub(super) fn exp2(power: i64) -> u64 {
     if whole > i64::from(BITS) {
         return 0;
     }
-    // Roots of 1/2: the factor of bit i is 2^-(2^(i-32)), with 62 bits after the point.
+    // Bit i of the fraction contributes the factor 2^-(2^(i-32)), a repeated square root of 1/2. Each factor has 62
+    // bits after the binary point.
     let mut result = 1u128 << 62;
     let mut factor = 1u128 << 61;
     for bit in (0..BITS).rev() {

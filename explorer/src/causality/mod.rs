@@ -1,18 +1,20 @@
-//! Causality of a finding: the step of its timeline at which the finding became likely.
+//! Causality of a finding: the step of the finding's timeline at which the finding became likely.
 //!
-//! The likelihood at a vtime is the share of *futures* that show the finding. A future is a timeline that has the
-//! finding's past up to that vtime, and then random streams, and faults, of its own. Along the timeline the likelihood
-//! rises from the base rate at the root moment to 1 at the finding. It jumps where the finding was decided.
+//! A *future* is a timeline that follows the finding's timeline up to some vtime, and then draws its own random streams
+//! and faults. The likelihood at a vtime is the share of futures from there that show the finding. Along the timeline
+//! the likelihood rises from the base rate at the root moment to 1 at the finding. It jumps at the step that decided
+//! the finding.
 //!
-//! - [`likelihood`]: the evidence of counts, in integers; `log2`: logarithms
+//! - [`likelihood`]: Bayesian evidence of counts, in integer arithmetic
+//! - `log2`: logarithms in integer arithmetic
 //! - [`search`]: the choice of the vtimes from which futures start, and the step where the likelihood jumps
-//! - [`cuts`]: the vtimes at which a timeline can be cut
-//! - [`result`](mod@result): the result, as it is kept in the run directory
+//! - [`cuts`]: the vtimes at which a timeline can be forked
+//! - [`result`](mod@result): the result, in the form that the run directory stores
 //!
-//! Not here: running futures (`everett-session`), and how the result is shown (`everett-report`).
+//! Not here: the execution of futures (`everett-session`), and the display of the result (`everett-report`).
 //!
-//! **Invariant.** The choices are a function of the cuts, the limits and the results of earlier batches. Host time only
-//! decides after which future the search ends.
+//! **Invariant.** The choices are a function of the cuts, the limits and the results of earlier batches. Host time can
+//! only end the search early.
 
 pub mod cuts;
 pub mod likelihood;

@@ -1,51 +1,51 @@
-//! The causality of a finding, as it is kept in the run directory: `causality-ID.json`.
+//! The causality of a finding, as the run directory stores it in `causality-ID.json`.
 
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the format. Other versions are refused.
+/// Version of the file format. Files with another version are refused.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Maximum size of a file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum number of vtimes from which futures started.
+/// Maximum number of vtimes from which futures start.
 pub const POINTS_MAX: usize = 100_000;
-/// Maximum number of steps that are named in one place.
+/// Maximum number of steps in each list of steps.
 pub const STEPS_MAX: usize = 40;
-/// Maximum number of functions that are named.
+/// Maximum number of functions in a [`Jump`].
 pub const CODE_MAX: usize = 40;
-/// Maximum length of a text, in bytes.
+/// Maximum length of a text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
 /// Parts of a timeline that each future draws for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
-    /// Random streams and faults, drawn as an exploration draws them.
+    /// Random streams and faults. Each future draws its faults as a branch of an exploration does.
     #[default]
     All,
-    /// Random streams only: all futures have the faults of the finding.
+    /// Random streams only. All futures have the faults of the finding's timeline.
     Streams,
 }
 
-/// Number of futures, and of those that showed the finding.
+/// Counts of the futures from one vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// Number of futures.
     pub futures: u64,
-    /// Number of those that showed the finding.
+    /// Number of futures that showed the finding.
     pub shown: u64,
 }
 
 impl Count {
-    /// Returns the share of futures that showed the finding; 0 without futures.
+    /// Returns the share of futures that showed the finding, or 0 if no futures were run.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.shown as f64 / self.futures.max(1) as f64
     }
 
-    /// Returns the bounds of the likelihood that hold with a confidence of 95 % (Wilson's score interval).
+    /// Returns the bounds of the likelihood at a confidence of 95 % (Wilson's score interval).
     #[must_use]
     pub fn between(&self) -> (f64, f64) {
         const Z: f64 = 1.959_963_985;
@@ -71,13 +71,13 @@ impl Add for Count {
     }
 }
 
-/// Vtime from which futures started.
+/// Vtime from which futures started, with their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
     /// The vtime, in nanoseconds.
     pub vtime_ns: u64,
-    /// Their number.
+    /// Number of futures, and how many of them showed the finding.
     pub count: Count,
 }
 
@@ -97,19 +97,19 @@ pub enum StepKind {
     Line,
 }
 
-/// Step of a timeline.
+/// Step of a timeline: one observed event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// The vtime, in nanoseconds.
+    /// Vtime of the step, in nanoseconds.
     pub vtime_ns: u64,
-    /// Its kind.
+    /// Kind of the step.
     pub kind: StepKind,
-    /// Description, in the form of evidence.
+    /// Description of the step, in the same form as in a finding's evidence.
     pub text: String,
 }
 
-/// Function that was executed.
+/// Function that a node executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
@@ -117,9 +117,9 @@ pub struct Code {
     pub node: String,
     /// Path of the program in the image, or `kernel`.
     pub program: String,
-    /// Name of the function, or a place in the program.
+    /// Name of the function, or the address in the program if no name is known.
     pub place: String,
-    /// Number of edges of code that were executed there.
+    /// Number of distinct control-flow edges that were executed in the function.
     pub edges: u64,
 }
 
@@ -131,27 +131,27 @@ pub struct Jump {
     pub from_ns: u64,
     /// End, in nanoseconds of vtime.
     pub to_ns: u64,
-    /// Futures from the beginning.
+    /// Results of the futures from the beginning of the interval.
     pub before: Count,
-    /// Futures from the end; `None` if the end is the finding itself.
+    /// Results of the futures from the end of the interval. `None` if the interval ends at the finding itself.
     pub after: Option<Count>,
-    /// Probability that the likelihood jumps within this interval, in parts of a million, if it jumps once.
+    /// Probability that the likelihood jumps within this interval, in parts of a million, assuming that it jumps once.
     pub probability_ppm: u32,
-    /// True if the interval cannot be narrowed: at most one step lies in it.
+    /// True if at most one step lies in the interval, so that no search can narrow it.
     pub is_narrowest: bool,
-    /// Steps within the interval, the last ones.
+    /// Steps within the interval. If there are too many, the last ones.
     pub steps: Vec<Step>,
     /// Number of all steps within the interval.
     pub steps_count: u64,
     /// Last steps before the interval.
     pub steps_before: Vec<Step>,
-    /// First steps after it.
+    /// First steps after the interval.
     pub steps_after: Vec<Step>,
-    /// Faults and lines of output around a message in the interval, on its nodes, in the order of vtime. Empty if the
-    /// interval has no message, or if nothing of that kind is near.
+    /// Faults and output lines near a message in the interval, on the message's nodes, in the order of vtime. Empty if
+    /// the interval has no message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Step>,
-    /// Functions that were executed within the interval. Empty if they are unknown.
+    /// Functions that were executed within the interval. Empty if the functions are unknown.
     pub code: Vec<Code>,
 }
 
@@ -159,7 +159,7 @@ pub struct Jump {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The step is named with the stated error.
+    /// The search found the decisive step, within the allowed error.
     Named,
     /// No step is decisive: the finding is as likely at the root moment as later.
     Flat,
@@ -167,11 +167,11 @@ pub enum Why {
     Futures,
     /// The budget of host time was used up.
     Budget,
-    /// The interrupt was raised.
+    /// The operator interrupted the search.
     Interrupted,
     /// The host or the engine failed.
     Failed,
-    /// The search goes on: this result is from its middle.
+    /// The search is still running. The file has an intermediate result.
     Running,
 }
 
@@ -191,11 +191,11 @@ impl Why {
     }
 }
 
-/// Causality of a finding.
+/// Causality of a finding, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Causality {
-    /// Version of the format: [`SCHEMA_VERSION`].
+    /// Version of the format; must equal [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Name of the finding's timeline.
     pub timeline: String,
@@ -207,31 +207,31 @@ pub struct Causality {
     pub found_ns: u64,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// End of the timeline without its checks, in nanoseconds of vtime.
+    /// Vtime at which the timeline ends, before any checks, in nanoseconds.
     pub end_ns: u64,
     /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,
-    /// Largest probability that a named step is the wrong one, in parts of a million.
+    /// Maximum allowed probability that the named step is wrong, in parts of a million.
     pub error_ppm: u32,
-    /// Reason for the end.
+    /// Reason why the search ended.
     pub why: Why,
-    /// Number of all futures.
+    /// Total number of futures that were run.
     pub futures: u64,
-    /// Vtimes from which they started, ascending.
+    /// Vtimes from which futures started, in ascending order.
     pub points: Vec<Point>,
-    /// Interval in which the likelihood jumps; `None` if no jump is established.
+    /// Interval in which the likelihood jumps. `None` if the search established no jump.
     pub jump: Option<Jump>,
-    /// Digest of everything that does not depend on the host, in hexadecimal digits.
+    /// Digest of all data that does not depend on the host, in hexadecimal digits.
     pub digest: String,
 }
 
-/// Reason why a file has no causality.
+/// Reason why a causality file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CausalityError {
-    /// It is no JSON of this form.
+    /// The file is not JSON, or its JSON has another form.
     #[error("{0}")]
     Json(String),
-    /// It is of another format version.
+    /// The file has another format version.
     #[error("format version {0}; this Everett reads format version {SCHEMA_VERSION}")]
     Version(u64),
     /// A value is out of its bounds.
@@ -240,10 +240,10 @@ pub enum CausalityError {
 }
 
 impl Causality {
-    /// Reads the contents of a file.
+    /// Parses the contents of a causality file.
     ///
     /// # Errors
-    /// Returns an error if the text is no causality, of another format version, or beyond its bounds.
+    /// Returns an error if the text has another form or version, or if a value is out of bounds.
     pub fn parse(text: &str) -> Result<Causality, CausalityError> {
         let json = |error: serde_json::Error| CausalityError::Json(error.to_string());
         let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
@@ -258,10 +258,10 @@ impl Causality {
         Ok(causality)
     }
 
-    /// Returns the contents of a file.
+    /// Serializes the causality to the contents of a file.
     ///
     /// # Errors
-    /// Returns an error if serialization fails. No causality is known to cause this.
+    /// Returns an error if serialization fails. No value is known to cause this.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -286,13 +286,13 @@ impl Causality {
         Ok(())
     }
 
-    /// Returns the count at the root moment, if futures started there.
+    /// Returns the counts at the root moment, or `None` if no futures started there.
     #[must_use]
     pub fn at_root(&self) -> Option<Count> {
         self.points.first().filter(|point| point.vtime_ns <= self.root_ns).map(|point| point.count)
     }
 
-    /// Returns the digest of everything that does not depend on the host: the futures and their results, in order.
+    /// Computes a digest of the futures and their results, in order. The digest does not depend on the host.
     #[must_use]
     pub fn digest_of(&self) -> String {
         let mut hasher = blake3::Hasher::new_derive_key("everett causality of a finding");

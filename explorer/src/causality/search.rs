@@ -1,15 +1,17 @@
-//! The choice of the vtimes from which futures start.
+//! The search for the vtime at which the likelihood jumps: it chooses the vtimes from which futures start.
 //!
-//! The search is a bisection whose answers are noisy, because a future shows the finding only with some probability. It
-//! keeps a posterior over the places of one jump (Horstein, 1963, for a known noise; Waeber, Frazier and Henderson,
-//! 2013): all futures before a place have one unknown rate, all after it another. Both rates are averaged over Jeffreys'
-//! prior ([`super::likelihood`]), and the prior of a place is uniform over the steps. One half of the prior is for no
-//! jump at all. Each batch starts futures at quantiles of the posterior, so that runs are spent where the jump may be.
+//! The search is a bisection with noisy answers, because a future shows the finding only with some probability. It
+//! keeps a posterior over the position of a single jump (Horstein, 1963, for known noise; Waeber, Frazier and
+//! Henderson, 2013). The model: futures from before the jump have one unknown rate, and futures from after it have
+//! another. Both rates are averaged over Jeffreys' prior ([`super::likelihood`]). Half of the prior probability stands
+//! for no jump at all. The other half is uniform over the steps. Each batch starts futures at quantiles of the
+//! posterior, which puts most futures where the jump is likely.
 //!
-//! The finding itself is known, so it counts as [`ANCHOR`] futures that showed it.
+//! The finding's own timeline is known to show the finding. It counts as [`ANCHOR`] futures that showed it.
 //!
-//! **Stated error.** A posterior stays valid wherever one stops. If the search ends with [`Why::Named`], the probability
-//! that a single jump lies elsewhere is below the error, averaged over the prior. Tests hold that against simulations.
+//! **Stated error.** A posterior stays valid wherever the search stops. If the search ends with [`Why::Named`], the
+//! probability that a single jump lies elsewhere is below [`Limits::error_ppm`], averaged over the prior. Tests compare
+//! this bound with simulations.
 //!
 //! **Invariant.** A batch depends only on the cuts, the limits and the results of earlier batches.
 
@@ -22,53 +24,54 @@ use super::result::{Count, Why};
 
 /// Maximum number of futures of a search.
 pub const FUTURES_MAX: u64 = 100_000;
-/// Number of vtimes of the first batch, evenly from the first cut to the last.
+/// Number of vtimes in the first batch (the survey), evenly spaced from the first cut to the last.
 const SURVEY: u64 = 9;
-/// Maximum number of futures from each of them.
+/// Maximum number of futures from each vtime of the survey.
 const SURVEY_EACH: u64 = 8;
-/// Number of quantiles of a later batch.
+/// Number of quantiles of the posterior in each later batch.
 const LEVELS: u64 = 8;
-/// Number of futures for each of them.
+/// Number of futures at each quantile.
 const EACH: usize = 4;
-/// Number of futures for which the finding itself counts.
+/// Weight of the finding's own timeline, as a number of futures that showed the finding.
 const ANCHOR: Count = Count { futures: 8, shown: 8 };
-/// Number of futures that both ends of a named step have at least.
+/// Minimum number of futures at each end of a named step.
 const ENDS_MIN: u64 = 16;
-/// Number of futures from the root moment of which nine tenths end the search if they show the finding.
+/// Minimum number of futures from the root moment before the search may end with [`Why::Flat`] because nine tenths of
+/// them show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;
 
-/// Bounds of a search.
+/// Limits that end a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of futures after which it ends, at most [`FUTURES_MAX`].
+    /// Number of futures after which the search ends, at most [`FUTURES_MAX`].
     pub futures: u64,
-    /// Largest probability that the named step is the wrong one, in parts of a million.
+    /// Maximum allowed probability that the named step is wrong, in parts of a million.
     pub error_ppm: u32,
 }
 
 /// Future to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ask {
-    /// Number of the cut from which it starts.
+    /// Index of the cut from which the future starts.
     pub cut: usize,
-    /// Its number among the futures from this cut, from 0.
+    /// Number of the future among the futures from this cut, from 0.
     pub number: u64,
 }
 
-/// Futures that do not depend on each other's results.
+/// Futures to run next. They do not depend on each other's results, so they can run in parallel.
 pub type Batch = Vec<Ask>;
 
 /// Interval in which the jump lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JumpInterval {
-    /// Cut at its beginning.
+    /// Index of the cut at the interval's beginning.
     pub from: usize,
-    /// Cut at its end; `None` if the end is the finding.
+    /// Index of the cut at the interval's end. `None` if the interval ends at the finding.
     pub to: Option<usize>,
-    /// Its probability, in parts of a million.
+    /// Probability that the jump lies in the interval, in parts of a million.
     pub probability_ppm: u32,
-    /// True if no cut lies within it.
+    /// True if no cut lies inside the interval.
     pub is_narrowest: bool,
 }
 
@@ -84,7 +87,7 @@ pub struct Search {
     evidence: Evidence,
 }
 
-/// Place of the jump: between a cut with futures and the next such cut, or the finding.
+/// Interval in which the jump may lie: from a cut with futures to the next cut with futures, or to the finding.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: usize,
@@ -98,7 +101,7 @@ impl Gap {
     }
 }
 
-/// Posterior: masses of the gaps, and of no jump at all.
+/// Posterior: the probability mass of each gap, and of no jump at all.
 struct Posterior {
     gaps: Vec<Gap>,
     none: u64,
@@ -115,7 +118,7 @@ impl Posterior {
 }
 
 impl Search {
-    /// Creates the search on a timeline with these cuts.
+    /// Creates a search on the timeline that has these cuts.
     #[must_use]
     pub fn new(cuts: &Cuts, limits: Limits) -> Search {
         let (from, to) = (cuts.at(0), cuts.at(cuts.last()));
@@ -134,7 +137,7 @@ impl Search {
         }
     }
 
-    /// Returns the next batch. Empty at the end of the search.
+    /// Returns the next batch. The batch is empty at the end of the search.
     pub fn batch(&mut self) -> Batch {
         self.asked = match self.over() {
             Some(_) => Batch::new(),
@@ -146,8 +149,8 @@ impl Search {
         self.asked.clone()
     }
 
-    /// Takes the results of the first futures of the last batch: whether each showed the finding. If there are fewer
-    /// results than futures, the search can only end.
+    /// Takes the results of the last batch: for each future, true if it showed the finding. If an interrupt leaves
+    /// fewer results than futures, the caller must end the search.
     pub fn tell(&mut self, shown: &[bool]) {
         for (ask, &shown) in std::mem::take(&mut self.asked).iter().zip(shown) {
             let count = self.counts.entry(ask.cut).or_default();
@@ -156,24 +159,24 @@ impl Search {
         }
     }
 
-    /// Returns the counts of all cuts with futures.
+    /// Returns the index and counts of each cut from which futures were run.
     pub fn counts(&self) -> impl Iterator<Item = (usize, Count)> {
         self.counts.iter().map(|(cut, count)| (*cut, *count))
     }
 
-    /// Returns the count of a cut.
+    /// Returns the counts of a cut, which are 0 if no futures were run from it.
     #[must_use]
     pub fn count(&self, cut: usize) -> Count {
         self.counts.get(&cut).copied().unwrap_or_default()
     }
 
-    /// Returns the number of futures so far.
+    /// Returns the number of futures with results.
     #[must_use]
     pub fn futures(&self) -> u64 {
         self.futures
     }
 
-    /// Returns the reason for the end, if the search has ended by itself.
+    /// Returns the reason for the end if the search has ended by itself, otherwise `None`.
     pub fn over(&mut self) -> Option<Why> {
         if self.futures >= self.limits.futures {
             return Some(Why::Futures);
@@ -198,8 +201,8 @@ impl Search {
         named.then_some(Why::Named)
     }
 
-    /// Returns the smallest interval that contains the jump with the wanted probability. `None` if it is not certain
-    /// enough that there is a jump.
+    /// Returns the smallest interval that contains the jump with the requested probability. Returns `None` if the
+    /// search is not certain enough that a jump exists.
     pub fn found(&mut self) -> Option<JumpInterval> {
         if self.over() == Some(Why::Flat) {
             return None;
@@ -233,7 +236,7 @@ impl Search {
 
     fn first(&self) -> Batch {
         let each = (self.limits.futures / (4 * SURVEY)).clamp(1, SURVEY_EACH);
-        // One future from each vtime, then the next ones, so that a search that ends early knows all of them.
+        // The first futures start once at each vtime, so a search that ends early has results from all of them.
         (0..each).flat_map(|number| self.survey.iter().map(move |&cut| Ask { cut, number })).collect()
     }
 
@@ -242,7 +245,8 @@ impl Search {
         let total = posterior.jump().max(1);
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
-        // If the finding is likely from the root moment on, that is soon certain.
+        // Run more futures from the root moment if the finding seems likely from there. A few more soon settle the
+        // question.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

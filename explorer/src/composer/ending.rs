@@ -1,4 +1,4 @@
-//! The end of a timeline after its workload: waiting for commands, killing them, and running the last commands.
+//! The phases of a timeline after its workload: waiting for commands, killing them, and running the last commands.
 
 use chacha20::ChaCha20Rng;
 
@@ -20,8 +20,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Enters the phases of an `eventually_` command if the template has one and there was a workload. Otherwise ends
-    /// the timeline.
+    /// Enters the phases of the `eventually_` command if the template has one and a workload ran. Otherwise ends the
+    /// timeline.
     fn end_without_finally(&mut self) {
         self.state.phase = if self.state.worked && self.template.has(Prefix::Eventually) {
             Phase::Killing { until_ns: self.in_ns(KILL_NS_MAX), told: false }
@@ -34,8 +34,8 @@ impl Composer<'_> {
         self.state.now_ns.saturating_add(ns)
     }
 
-    /// Returns the vtime of the next step after the workload's end. `None` before that end, and after [`Act::Over`] was
-    /// returned.
+    /// Returns the vtime of the next step, in nanoseconds. Returns `None` before the workload's end, and after the
+    /// composer returned [`Act::Over`].
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {
@@ -54,7 +54,7 @@ impl Composer<'_> {
         Some(if at_once { self.state.now_ns } else { until_ns })
     }
 
-    /// Performs the step that is due.
+    /// Performs the step that is due now.
     pub(super) fn ending_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Act> {
         let idle = self.state.runs.is_empty();
         let last_ns = self.in_ns(LAST_NS_MAX);
@@ -88,7 +88,7 @@ impl Composer<'_> {
                 self.state.phase = Phase::Finally { until_ns, started: started + 1 };
                 self.start(command, rng).map(Act::Start)
             }
-            // The last command has ended, or the time of the phase is over.
+            // All commands of the phase have ended, or the phase has reached its time limit.
             Phase::Killing { .. } | Phase::Eventually { .. } | Phase::Finally { .. } => {
                 self.state.phase = Phase::Over { told: false };
                 None
@@ -101,7 +101,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the `finally_` command with this index among the `finally_` commands.
+    /// Returns the number of the `finally_` command that runs after `started` other `finally_` commands.
     fn finally(&self, started: usize) -> Option<usize> {
         self.template.with(|prefix| prefix == Prefix::Finally).nth(started)
     }

@@ -1,33 +1,38 @@
-//! The composer: the schedule of a test template's commands. A template has the format of Antithesis: a folder of
-//! executables whose names begin with their type.
+//! The composer: decides when the commands of a test template start. A template is a folder of executables whose names
+//! begin with their type, in the format of Antithesis.
 //!
 //! - `limits`: bounds
-//! - `prefix`: types of commands; `template`: the commands of a folder, on all nodes
-//! - `state`: the state of a timeline's composer; `validate`: validation of stored states
-//! - `timeline`: the interface to the caller; `start`: the choice of commands to start; `ending`: the phases after the
-//!   workload
+//! - `prefix`: types of commands
+//! - `template`: the commands of a template, on all nodes
+//! - `state`: the composer's state on a timeline
+//! - `validate`: validation of stored states
+//! - `timeline`: the interface to the caller
+//! - `start`: the choice of the next command
+//! - `ending`: the phases after the workload
 //! - `tally`: counts of commands and their results
 //!
-//! Not here: finding templates, running and killing commands, the end of the workload, and stopping faults.
+//! Not here: finding templates, running and killing commands, the decision to end the workload, and stopping faults.
 //!
 //! Phases of a timeline, in order:
 //!
 //! | phase | runs | ends when |
 //! |---|---|---|
-//! | first | one `first_` command, if there is any | it has ended, with any result |
+//! | first | one `first_` command, if the template has any | the command has ended, with any result |
 //! | driving | drivers and `anytime_` commands | the caller stops the workload |
-//! | finishing, before `finally_` | no new commands | all have ended; if one is killed or too slow, killing follows |
-//! | killing, before `eventually_` | no new commands; those that run are killed | no command runs |
-//! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or their time is over |
+//! | finishing | no new commands, so that `finally_` commands can follow | all commands have ended |
+//! | killing | no new commands; the running ones are killed | no command runs |
+//! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or time is up |
+//!
+//! The phase "finishing" exists only if `finally_` commands are planned. If a command is killed or too slow in this
+//! phase, no `finally_` command runs. An `eventually_` command runs instead, after "killing", if the template has one.
 //!
 //! **Invariants.**
-//! - The composer's actions are a function of the template, the composer's initial state, the calls and the random
-//!   stream.
-//! - No other driver runs beside a serial or singleton driver, and a singleton starts at most once. No command runs
-//!   beside a `first_`, `eventually_` or `finally_` command. `finally_` commands run only if all commands before them
+//! - The composer's actions are a function of the template, the initial state, the calls and the random stream.
+//! - While a serial or singleton driver runs, no other driver runs. A singleton driver starts at most once.
+//! - A `first_`, `eventually_` or `finally_` command runs alone. `finally_` commands run only if all earlier commands
 //!   ended by themselves.
-//! - After the workload is stopped, the timeline ends within the sum of [`limits::FINISH_NS_MAX`],
-//!   [`limits::KILL_NS_MAX`] and [`limits::LAST_NS_MAX`], whatever commands do.
+//! - After the caller stops the workload, the timeline ends within the sum of [`limits::FINISH_NS_MAX`],
+//!   [`limits::KILL_NS_MAX`] and [`limits::LAST_NS_MAX`], even if commands hang.
 
 mod ending;
 pub mod limits;

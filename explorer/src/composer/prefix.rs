@@ -1,25 +1,27 @@
-//! Prefixes of test commands' names. They say when a command runs.
+//! Prefixes of test commands' names. The prefix determines when a command may run.
 
 use std::fmt;
 
 /// Prefix of a test command's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Prefix {
-    /// Exactly one of these runs, before all others, alone and without faults.
+    /// Exactly one `first_` command runs, before all other commands and without faults.
     First,
-    /// Runs repeatedly, beside parallel drivers, including other runs of itself.
+    /// Runs repeatedly, in parallel with other parallel drivers and with other runs of the same command.
     ParallelDriver,
-    /// Runs repeatedly, as the only driver at the time.
+    /// Runs repeatedly. No other driver runs at the same time.
     SerialDriver,
-    /// Runs once, as the only driver at the time.
+    /// Runs once. No other driver runs at the same time.
     SingletonDriver,
-    /// Runs repeatedly, beside any drivers.
+    /// Runs repeatedly, in parallel with any drivers.
     Anytime,
-    /// One of these runs after the workload, once all other commands were killed. Then the timeline ends.
+    /// Exactly one `eventually_` command runs after the workload, once all other commands were killed. Then the
+    /// timeline ends.
     Eventually,
-    /// All of these run after the workload, in turn, if all other commands ended by themselves. Then the timeline ends.
+    /// All `finally_` commands run after the workload, one after the other, if all other commands ended by themselves.
+    /// Then the timeline ends.
     Finally,
-    /// Not a command, but a file that commands use.
+    /// A file that commands use, and not a command.
     Helper,
 }
 
@@ -36,7 +38,7 @@ impl Prefix {
         Prefix::Helper,
     ];
 
-    /// Returns the prefix of a file name. `None` if the name has no known prefix, or consists only of one.
+    /// Returns the prefix of a file name. Returns `None` if the name has no known prefix, or nothing after the prefix.
     #[must_use]
     pub fn of(file_name: &str) -> Option<Prefix> {
         let is = |prefix: &Prefix| {
@@ -45,7 +47,7 @@ impl Prefix {
         Prefix::ALL.into_iter().find(is)
     }
 
-    /// Returns the prefix as it is written, with its underscore.
+    /// Returns the prefix with its final underscore, as it appears in file names.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,13 +62,13 @@ impl Prefix {
         }
     }
 
-    /// Returns true for the three types of drivers.
+    /// Returns true for parallel, serial and singleton drivers.
     #[must_use]
     pub fn is_driver(self) -> bool {
         self == Prefix::ParallelDriver || self.is_alone()
     }
 
-    /// Returns true for drivers beside which no other driver runs.
+    /// Returns true for drivers that run while no other driver runs.
     pub(super) fn is_alone(self) -> bool {
         matches!(self, Prefix::SerialDriver | Prefix::SingletonDriver)
     }

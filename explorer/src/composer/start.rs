@@ -1,4 +1,4 @@
-//! The choice of commands to start, up to the workload's end.
+//! The choice of the commands that start before the workload's end.
 
 use chacha20::ChaCha20Rng;
 
@@ -9,7 +9,8 @@ use super::timeline::Composer;
 use crate::plan::draw::numbers::below;
 
 impl Composer<'_> {
-    /// Returns the vtime of the next draw or start before the workload's end.
+    /// Returns the vtime at which the composer next draws or starts a command, in nanoseconds, before the workload's
+    /// end.
     pub(super) fn start_due(&self) -> Option<u64> {
         match self.state.phase {
             Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),
@@ -18,7 +19,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Draws or starts the command that is due.
+    /// Draws or starts the command that is due now.
     pub(super) fn start_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Start> {
         if let Phase::First { started } = &mut self.state.phase {
             *started = true;
@@ -38,7 +39,7 @@ impl Composer<'_> {
         };
         let mut command = next.command;
         if !self.may_start(track, command) {
-            // The drawn command has waited for `PATIENCE_NS`. Starts a command that can start now instead.
+            // The drawn command has waited for `PATIENCE_NS`. Start a command that can start now instead.
             let commands: Vec<usize> = self.startable(track).collect();
             command = one(&commands, rng)?;
         }
@@ -46,7 +47,7 @@ impl Composer<'_> {
         self.start(command, rng)
     }
 
-    /// Returns the vtime of the next draw or start on a track.
+    /// Returns the vtime at which a track next draws or starts a command, in nanoseconds.
     fn track_due(&self, track: Track) -> Option<u64> {
         match self.state.next(track) {
             None => self.candidates(track).next().map(|_| self.state.now_ns),
@@ -58,7 +59,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the commands of a track that have a node that is up, without singleton drivers that were started.
+    /// Returns the commands of a track that have a node that is up, without the singleton drivers that were already
+    /// started.
     fn candidates(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
@@ -69,7 +71,8 @@ impl Composer<'_> {
         self.candidates(track).filter(move |command| self.may_start(track, *command))
     }
 
-    /// Returns true if a command of a track can start now: one of its nodes is up, and the running commands permit it.
+    /// Returns true if a command of a track can start now: one of its nodes is up, and the running commands allow the
+    /// start.
     pub(super) fn may_start(&self, track: Track, command: usize) -> bool {
         let Some(prefix) = self.template.prefix(command).filter(|prefix| track.has(*prefix)) else {
             return false;
@@ -91,19 +94,19 @@ impl Composer<'_> {
         room && self.is_up(command)
     }
 
-    /// Returns the commands with this prefix that have a node which is up.
+    /// Returns the commands with this prefix that have a node that is up.
     pub(super) fn has_node(&self, prefix: Prefix) -> impl Iterator<Item = usize> {
         self.template.with(move |other| other == prefix).filter(|command| self.is_up(*command))
     }
 
-    /// Returns true if a command has a node which is up.
+    /// Returns true if one of the command's nodes is up.
     pub(super) fn is_up(&self, command: usize) -> bool {
         self.template
             .command(command)
             .is_some_and(|command| command.nodes().iter().any(|node| !self.state.down.contains(node)))
     }
 
-    /// Starts a command on one of its nodes that are up.
+    /// Starts a command on one of its nodes that are up, drawn at random.
     pub(super) fn start(&mut self, number: usize, rng: &mut ChaCha20Rng) -> Option<Start> {
         let command = self.template.command(number)?;
         let nodes: Vec<u16> = command.nodes().difference(&self.state.down).copied().collect();
@@ -122,7 +125,7 @@ impl Composer<'_> {
     }
 }
 
-/// Returns one of the elements, all equally likely.
+/// Draws one of the elements, with equal probabilities. Returns `None` if there are no elements.
 pub(super) fn one<T: Copy>(of: &[T], rng: &mut ChaCha20Rng) -> Option<T> {
     of.get(below(rng, of.len() as u64) as usize).copied()
 }

@@ -1,4 +1,4 @@
-//! The state of a timeline's composer, as plain data. It does not include the template.
+//! The composer's state on a timeline, as plain data without the template.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use super::prefix::Prefix;
 use super::template::Template;
 
-/// Run of a command that is to be started, or is running.
+/// Run of a command, either running or about to be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Number of the run. Numbers increase along a timeline.
+    /// Number of the run. Later runs of a timeline have higher numbers.
     pub run: u64,
-    /// Number of the command in its template.
+    /// Number of the command in the template.
     pub command: usize,
-    /// Number of the node that runs it.
+    /// Number of the node that runs the command.
     pub node: u16,
 }
 
 /// Planned end of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stopping {
-    /// All `finally_` commands run, once the running commands have ended.
+    /// All `finally_` commands run, after the running commands have ended.
     Finally,
-    /// An `eventually_` command runs, once the running commands were killed.
+    /// An `eventually_` command runs, after the running commands were killed.
     Eventually,
-    /// The timeline ends with its workload.
+    /// The timeline ends with its workload. No further command runs.
     Nothing,
 }
 
-/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends. `told` is true if the phase's action
-/// was returned to the caller.
+/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends, in nanoseconds. `told` is true if the
+/// composer has already returned the phase's action to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     First { started: bool },
@@ -43,7 +43,7 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Sequence of starts. Drivers and `anytime_` commands are scheduled independently.
+/// Independent sequence of starts: one for drivers, one for `anytime_` commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,
@@ -62,26 +62,25 @@ impl Track {
     }
 }
 
-/// Command that was drawn to start next on a track.
+/// Drawn command that starts next on a track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Next {
     pub(super) command: usize,
-    /// Earliest vtime of the start.
+    /// Earliest vtime of the start, in nanoseconds.
     pub(super) at_ns: u64,
-    /// Pause before the start. It is repeated after a wait for other commands or for a node.
+    /// Pause before the start, in nanoseconds. The command pauses again after a wait for other commands or for a node.
     pub(super) pause_ns: u64,
 }
 
-/// State of a timeline's composer. A stored state is valid only for the template that it was made for: see
-/// [`ComposerState::is_sound`].
+/// State of the composer on a timeline. A stored state is valid only for its template: see [`ComposerState::is_sound`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComposerState {
     /// Latest vtime that the caller reported, in nanoseconds.
     pub(super) now_ns: u64,
     pub(super) phase: Phase,
-    /// Maximum number of parallel drivers at a time, drawn for this timeline.
+    /// Maximum number of parallel drivers that run at a time, drawn for this timeline.
     pub(super) parallel: u8,
     /// Planned end, drawn for this timeline.
     pub(super) ending: Stopping,
@@ -90,13 +89,13 @@ pub struct ComposerState {
     /// Running commands, sorted by the number of the run.
     pub(super) runs: Vec<Start>,
     pub(super) next_run: u64,
-    /// Singleton drivers that were started.
+    /// Numbers of the singleton drivers that were started.
     pub(super) spent: BTreeSet<usize>,
-    /// Nodes on which commands cannot be started.
+    /// Numbers of the nodes on which commands cannot be started.
     pub(super) down: BTreeSet<u16>,
-    /// True if a driver was started, or an `anytime_` command in a template without drivers.
+    /// True if a driver was started. In a template without drivers, true if an `anytime_` command was started.
     pub(super) worked: bool,
-    /// True if a command did not end by itself.
+    /// True if a command was killed or lost with its node.
     pub(super) killed: bool,
 }
 

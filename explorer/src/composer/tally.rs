@@ -1,5 +1,5 @@
-//! Counts of commands and their results, for the properties of every test template: each command succeeds at least
-//! once, and none ever fails.
+//! Counts of commands and their results. Two built-in properties use them: each command succeeds at least once, and no
+//! command ever fails.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::limits::COMMANDS_MAX;
 use super::prefix::Prefix;
 use super::template::{Command, Template, TemplateError, prefix_of};
 
-/// Number of starts of a command, and of its ends by result. A command that was killed or lost with its node counts as
-/// started only.
+/// Counts of one command: its starts, and its ends by result. A command that was killed or lost with its node counts
+/// only as started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
@@ -22,9 +22,10 @@ pub struct Counts {
     pub failed: u64,
 }
 
-/// Counts for each command of a template, including those that never started.
+/// Counts for each command of a template, including commands that never started.
 ///
-/// Each piece of a timeline has its own tally. A command may end in another piece than the one in which it was started.
+/// A timeline that is stored and continued consists of pieces, and each piece has its own tally. A command may start in
+/// one piece and end in a later one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Counts>")]
 pub struct Tally(BTreeMap<String, Counts>);
@@ -37,8 +38,8 @@ impl Tally {
         Tally(names.map(|name| (name.to_owned(), Counts::default())).collect())
     }
 
-    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order. Names
-    /// beyond the maximum number of commands are ignored.
+    /// Adds the counts of another piece or timeline of the same template. The sums do not depend on the order of the
+    /// calls. Names beyond the maximum number of commands are ignored.
     pub fn merge(&mut self, other: &Tally) {
         for (name, more) in &other.0 {
             if self.0.len() < COMMANDS_MAX || self.0.contains_key(name) {
@@ -50,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// Returns the counts since an earlier point of the same timeline.
+    /// Subtracts the counts of an earlier point of the same timeline.
     #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         let since = |(name, counts): (&String, &Counts)| {
@@ -65,7 +66,7 @@ impl Tally {
         Tally(self.0.iter().map(since).collect())
     }
 
-    /// Returns the counts of a command, or `None` if the template does not have it.
+    /// Returns the counts of a command, or `None` if the template lacks the command.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Counts> {
         self.0.get(name).copied()

@@ -1,4 +1,4 @@
-//! Test templates: the commands of a folder, on all nodes that have them.
+//! Test templates: the commands of a folder that one or more nodes have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use everett_input::text::quoted;
 use super::limits::{COMMANDS_MAX, NAME_BYTES_MAX, NODES_MAX};
 use super::prefix::Prefix;
 
-/// Test command. The same name on several nodes is one command.
+/// Test command. Files with the same name on several nodes are one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     name: String,
@@ -22,26 +22,26 @@ impl Command {
         &self.name
     }
 
-    /// Returns the prefix of the name; never [`Prefix::Helper`].
+    /// Returns the prefix of the name. Never returns [`Prefix::Helper`].
     #[must_use]
     pub fn prefix(&self) -> Prefix {
         self.prefix
     }
 
-    /// Returns the nodes that have the command; at least one.
+    /// Returns the numbers of the nodes that have the command. There is at least one.
     #[must_use]
     pub fn nodes(&self) -> &BTreeSet<u16> {
         &self.nodes
     }
 }
 
-/// Commands of a test template, sorted by name. A command's index is its number.
+/// Commands of a test template, sorted by name. A command's number is its index in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     commands: Vec<Command>,
 }
 
-/// Reason why files are not a test template.
+/// Reason why a folder's files are not a test template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// A string cannot be a file name.
@@ -50,13 +50,13 @@ pub enum TemplateError {
     /// A file is neither a command nor a helper.
     #[error("{} is not a test command: its name must start with one of {} and have at least one more character", quoted(.0), prefixes())]
     NoPrefix(String),
-    /// A name is too long.
+    /// A name is longer than [`NAME_BYTES_MAX`] bytes.
     #[error("the name {} has more than {NAME_BYTES_MAX} bytes", quoted(.0))]
     NameTooLong(String),
     /// The template has more than [`COMMANDS_MAX`] commands.
     #[error("a test template has at most {COMMANDS_MAX} commands, and {} is one more", quoted(.0))]
     TooManyCommands(String),
-    /// A node's number is not below [`NODES_MAX`].
+    /// A node's number is [`NODES_MAX`] or higher.
     #[error("{} is on node number {node}, and a world has at most {NODES_MAX} nodes", quoted(.name))]
     NoNode {
         /// Name of the file.
@@ -64,7 +64,7 @@ pub enum TemplateError {
         /// Number of the node, from 0.
         node: u16,
     },
-    /// No command is a driver or an `anytime_` command.
+    /// The template has neither a driver nor an `anytime_` command.
     #[error(
         "there is no driver: a test template needs a parallel_driver_, serial_driver_, singleton_driver_ or anytime_ command"
     )]
@@ -87,12 +87,12 @@ pub(super) fn prefix_of(name: &str) -> Result<Prefix, TemplateError> {
 }
 
 impl Template {
-    /// Creates a template from executables, each with the number of a node that has it, in any order. Helpers are
-    /// ignored.
+    /// Creates a template from executables, in any order. Each executable comes with the number of a node that has it.
+    /// Helpers are ignored.
     ///
     /// # Errors
-    /// Returns an error for the first invalid name or node number, if there are too many commands, or if no command is
-    /// a driver or `anytime_` command.
+    /// Returns an error for the first invalid name or node number, if there are too many commands, or if the template
+    /// has neither a driver nor an `anytime_` command.
     pub fn new(files: impl IntoIterator<Item = (u16, String)>) -> Result<Template, TemplateError> {
         let mut commands: BTreeMap<String, Command> = BTreeMap::new();
         for (node, name) in files {
@@ -117,13 +117,13 @@ impl Template {
         Ok(template)
     }
 
-    /// Returns the commands in the order of their numbers.
+    /// Returns the commands, sorted by name.
     #[must_use]
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Returns the command with this number.
+    /// Returns the command with this number, or `None` if the number is too high.
     #[must_use]
     pub fn command(&self, number: usize) -> Option<&Command> {
         self.commands.get(number)
@@ -140,12 +140,12 @@ impl Template {
         matching.map(|(number, _)| number)
     }
 
-    /// Returns true if there is a command with this prefix.
+    /// Returns true if the template has a command with this prefix.
     pub(super) fn has(&self, prefix: Prefix) -> bool {
         self.with(|other| other == prefix).next().is_some()
     }
 
-    /// Returns true if a node has any of the commands.
+    /// Returns true if a node has at least one of the commands.
     pub(super) fn uses(&self, node: u16) -> bool {
         self.commands.iter().any(|command| command.nodes.contains(&node))
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nodes list their files in any order.
+        /// The order in which nodes list their files has no effect.
         #[test]
         fn order_does_not_matter(
             files in prop::collection::vec((0u16..4, "(first|anytime|finally|helper)_[ab]"), 1..20)

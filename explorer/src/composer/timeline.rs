@@ -1,4 +1,4 @@
-//! The interface to the caller: reports of events, the time of the next call, and the actions to perform.
+//! The composer's interface: the caller reports events, asks when to call next, and receives the actions to perform.
 
 use chacha20::ChaCha20Rng;
 
@@ -15,17 +15,17 @@ use crate::plan::draw::numbers::below;
 pub enum Act {
     /// Start a command.
     Start(Start),
-    /// Kill all running commands, and report the end of each.
+    /// Kill all running commands, and report the end of each command.
     KillAll,
-    /// No action: the timeline is over. Some commands may still run, because no other command follows or because they
-    /// cannot be killed. They are left to the caller.
+    /// The timeline is over. Commands may still run, because no other command follows or because they cannot be killed.
+    /// The caller decides what happens to them.
     Over,
 }
 
-/// Composer of a timeline. See the module's documentation.
+/// Composer of a timeline. The [module](super) documents its rules.
 ///
-/// The caller calls [`due`](Composer::due) after every report, and calls [`act`](Composer::act) at that time. A vtime
-/// that is earlier than the last one counts as the last one.
+/// After every report, the caller calls [`due`](Composer::due), and at the returned vtime it calls
+/// [`act`](Composer::act). A vtime that is earlier than the last reported vtime is treated as equal to it.
 #[derive(Debug)]
 pub struct Composer<'t> {
     pub(super) template: &'t Template,
@@ -34,7 +34,7 @@ pub struct Composer<'t> {
 }
 
 impl<'t> Composer<'t> {
-    /// Starts a timeline, with all nodes up.
+    /// Starts a timeline on which all nodes are up.
     #[must_use]
     pub fn begin(template: &'t Template, now_ns: u64, rng: &mut ChaCha20Rng) -> Composer<'t> {
         let phase =
@@ -61,7 +61,7 @@ impl<'t> Composer<'t> {
     /// Continues a timeline from a state. The tally starts at 0.
     ///
     /// # Errors
-    /// Returns an error if no timeline of this template can be in this state.
+    /// Returns an error if no timeline of this template can reach the state.
     pub fn go_on(template: &'t Template, state: ComposerState) -> Result<Composer<'t>, UnreachableState> {
         if !state.is_sound(template) {
             return Err(UnreachableState);
@@ -69,8 +69,8 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// Draws the maximum number of parallel drivers again and, before the workload's end, the planned end. Otherwise
-    /// all timelines that continue from one moment would have the same values.
+    /// Draws the maximum number of parallel drivers again. Before the workload's end, also draws the planned end again.
+    /// Otherwise all timelines that continue from one moment would have the same values.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -85,7 +85,7 @@ impl<'t> Composer<'t> {
         };
     }
 
-    /// Returns the state to be stored, and the counts of this piece of the timeline.
+    /// Returns the state to store, and the counts of this piece of the timeline.
     #[must_use]
     pub fn finish(self) -> (ComposerState, Tally) {
         (self.state, self.tally)
@@ -97,32 +97,32 @@ impl<'t> Composer<'t> {
         &self.state
     }
 
-    /// Returns the counts so far in this piece of the timeline.
+    /// Returns the counts since [`begin`](Composer::begin) or [`go_on`](Composer::go_on).
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Returns true if faults may be injected, which is the case only while drivers run.
+    /// Returns true if faults may be injected, i.e. in the phase that runs drivers.
     #[must_use]
     pub fn faults_allowed(&self) -> bool {
         self.state.phase == Phase::Driving
     }
 
-    /// Returns true if the workload was stopped.
+    /// Returns true if the caller has stopped the workload.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         !matches!(self.state.phase, Phase::First { .. } | Phase::Driving)
     }
 
-    /// Returns true if [`Act::Over`] was returned.
+    /// Returns true if [`act`](Composer::act) has returned [`Act::Over`].
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state.phase == Phase::Over { told: true }
     }
 
-    /// Returns the vtime at which [`act`](Composer::act) is to be called next, in nanoseconds. If it has passed, `act`
-    /// is due at once. `None` if nothing is due before the next report.
+    /// Returns the vtime of the next call of [`act`](Composer::act), in nanoseconds. Returns `None` if nothing is due
+    /// before the next report.
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         let due_ns = match self.state.phase {
@@ -132,12 +132,13 @@ impl<'t> Composer<'t> {
         due_ns.map(|due_ns| due_ns.max(self.state.now_ns))
     }
 
-    /// Returns the actions that the caller has to perform at this vtime, in this order. Returns no actions if called
+    /// Returns the actions that the caller must perform at this vtime, in this order. Returns no actions if the call is
     /// too early.
     pub fn act(&mut self, now_ns: u64, rng: &mut ChaCha20Rng) -> Vec<Act> {
         self.pass(now_ns);
         let mut acts = Vec::new();
-        // The loop ends: the number of running commands is bounded, no run ends meanwhile, and phases only go forward.
+        // The loop terminates: the number of running commands is bounded, no run ends inside the loop, and phases never
+        // go back.
         while self.due().is_some_and(|due_ns| due_ns <= self.state.now_ns) {
             match self.state.phase {
                 Phase::First { .. } | Phase::Driving => acts.extend(self.start_step(rng).map(Act::Start)),
@@ -147,10 +148,10 @@ impl<'t> Composer<'t> {
         acts
     }
 
-    /// Notes that a run has ended. Unknown runs, such as those lost with their node, are ignored.
+    /// Records that a run has ended. Unknown runs are ignored, e.g. runs that were lost with their node.
     ///
-    /// A run that was killed neither succeeded nor failed. The same holds for a run that fails while all runs are being
-    /// killed, because its failure may be a reaction to the kill.
+    /// A killed run counts neither as succeeded nor as failed. The same holds for a run that fails while all runs are
+    /// being killed, because the failure may be a reaction to the kill.
     pub fn ended(&mut self, run: u64, now_ns: u64, exit_success: bool, killed: bool) {
         self.pass(now_ns);
         let killed = killed || !exit_success && matches!(self.state.phase, Phase::Killing { .. });
@@ -162,29 +163,30 @@ impl<'t> Composer<'t> {
         self.remove(|other| other.run == run, killed);
     }
 
-    /// Notes that a node has lost power, and all of its runs with it. It is down until [`up`](Composer::up).
+    /// Records that a node has lost power, and with it all runs on the node. The node is down until
+    /// [`up`](Composer::up).
     pub fn lost(&mut self, node: u16, now_ns: u64) {
         self.pass(now_ns);
         self.down(node);
         self.remove(|run| run.node == node, true);
     }
 
-    /// Notes that no commands can be started on a node. Commands that run there continue.
+    /// Records that no commands can be started on a node. Commands that already run there continue.
     pub fn down(&mut self, node: u16) {
         if self.template.uses(node) {
             self.state.down.insert(node);
         }
     }
 
-    /// Notes that commands can be started on a node again.
+    /// Records that commands can be started on a node again.
     pub fn up(&mut self, node: u16) {
         self.unblock(|state| {
             state.down.remove(&node);
         });
     }
 
-    /// Stops the workload: no driver starts from here on. Returns the planned end of the timeline, from which the
-    /// actual end differs if commands do not end by themselves. A stopped timeline stays stopped.
+    /// Stops the workload: no driver starts after this call. Returns the planned end of the timeline. The actual end
+    /// differs from the plan if commands do not end by themselves.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {
@@ -203,7 +205,7 @@ impl<'t> Composer<'t> {
         self.state.now_ns = self.state.now_ns.max(now_ns);
     }
 
-    /// Removes runs. `killed` is true if they did not end by themselves.
+    /// Removes the matching runs. `killed` is true if they did not end by themselves.
     fn remove(&mut self, which: impl Fn(&Start) -> bool, killed: bool) {
         self.unblock(|state| {
             let before = state.runs.len();
@@ -218,8 +220,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Applies a change that may allow a waiting command to start. The command does not start at once, but after its
-    /// pause, so that timelines also differ in what follows the end of a run.
+    /// Applies a change that may allow a waiting command to start. The command then starts after its pause, and not at
+    /// once. Otherwise a run's end would always be followed by a start at the same vtime.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

@@ -1,4 +1,4 @@
-//! Validation of composer states that come from storage.
+//! Validation of stored composer states.
 
 use super::limits::{
     ANYTIME_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX, PARALLEL_MAX, PAUSE_NS_MAX, RUN_MAX,
@@ -13,8 +13,7 @@ use super::template::Template;
 pub struct UnreachableState;
 
 impl ComposerState {
-    /// Returns true if a timeline of this template can be in this state, even if the state was stored for another
-    /// template.
+    /// Returns true if a timeline of this template can be in this state. A state of another template may pass, too.
     #[must_use]
     pub fn is_sound(&self, template: &Template) -> bool {
         self.is_drawn_soundly(template) && self.runs_exist(template) && self.phase_is_sound(template)
@@ -98,17 +97,17 @@ impl ComposerState {
         }
     }
 
-    /// Returns true if exactly one command runs, and it has this prefix.
+    /// Returns true if exactly one command runs, and the command has this prefix.
     fn is_alone(&self, template: &Template, prefix: Prefix) -> bool {
         self.runs.len() == 1 && self.count(template, |other| other == prefix) == 1
     }
 
-    /// Returns true if the running commands can be those that ran at the workload's end.
+    /// Returns true if these commands can have been running when the workload ended.
     fn is_before_last(&self, template: &Template) -> bool {
         self.is_workload(template) || self.is_alone(template, Prefix::First)
     }
 
-    /// Returns true if the running commands may run side by side in a workload.
+    /// Returns true if the running commands may run at the same time in a workload.
     fn is_workload(&self, template: &Template) -> bool {
         let parallel = self.count(template, |prefix| prefix == Prefix::ParallelDriver);
         let alone = self.count(template, Prefix::is_alone);

@@ -10,63 +10,63 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached, each with its first place and its number of branches. Branches are merged
-/// in the order of choices.
+/// All points that the exploration reached. Each has the place where it was first reached, and the number of branches
+/// that reached it. Branches are merged in the order of choices.
 ///
-/// The time to merge a branch grows with the number of its points, not with the number of all points.
+/// The time to merge a branch grows with the number of its own points, and does not depend on the number of all points.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     dictionary: Dictionary,
-    /// Point's hits and kind, by the point's number.
+    /// Hits and kind of each point, indexed by the point's number.
     cells: Vec<Cell>,
-    /// First place where the point was reached, by its number.
+    /// Place where each point was first reached, indexed by the point's number.
     first: Vec<ReachedAt>,
-    /// Points that have no number in the dictionary.
+    /// Reached points that have no number in the dictionary.
     unnumbered: BTreeMap<PointId, Covered>,
-    /// Number of points that were reached.
+    /// Number of reached points.
     count: usize,
     overflow: u64,
     branches: u64,
     last: Option<u64>,
     growth: Growth,
-    /// Spread of points over branches for each kind, in the order of [`Kind::ALL`].
+    /// Spread of each kind's points over branches, in the order of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
     /// Rank of the best number of each guidance.
     best: BTreeMap<String, i64>,
 }
 
-/// Hits and kind of a point with a number. Each merged branch reads and writes the cells of its points.
+/// Hits and kind of a numbered point. A merge reads and writes the cells of the branch's points.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
-    /// Number of branches that reached the point; 0 if none did.
+    /// Number of branches that reached the point.
     hits: u64,
     kind: Kind,
 }
 
-/// A point that was reached.
+/// Point that was reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     /// The point itself.
     pub point: Arc<Point>,
-    /// First place where it was reached.
+    /// Place where the point was first reached.
     pub first: ReachedAt,
-    /// Number of branches that reached it.
+    /// Number of branches that reached the point.
     pub hits: u64,
 }
 
-/// A place in an exploration.
+/// Branch and vtime at which a point was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReachedAt {
-    /// The choice that led to the branch.
+    /// Number of the choice that created the branch.
     pub choice: u64,
-    /// Time since the branch's start, in nanoseconds of vtime.
+    /// Vtime since the branch's start, in nanoseconds.
     pub vtime_ns: u64,
 }
 
 /// Points that a branch added to the coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reward {
-    /// Points that no earlier branch reached, in the order of ids.
+    /// Ids of the points that no earlier branch reached, in ascending order.
     pub new: Vec<PointId>,
     /// Number of new points of each kind.
     pub by_kind: BTreeMap<Kind, u64>,
@@ -78,9 +78,9 @@ pub enum CoverError {
     /// A branch with the same or a later choice was already merged.
     #[error("choice {choice} cannot be merged after choice {last}")]
     OutOfOrder {
-        /// Choice of the rejected branch.
+        /// Number of the rejected branch's choice.
         choice: u64,
-        /// Choice of the last branch that was merged.
+        /// Number of the last merged branch's choice.
         last: u64,
     },
     /// A point has an id that belongs to another point.
@@ -88,14 +88,14 @@ pub enum CoverError {
     Id(#[from] WrongId),
 }
 
-/// Point that the merged branch may have reached first.
+/// Point that no earlier branch reached.
 enum Candidate<'n> {
     Number(u32),
     Unnumbered(&'n Unnumbered),
 }
 
 impl Coverage {
-    /// Returns an empty coverage whose points have the numbers of `dictionary`.
+    /// Returns an empty coverage that takes its point numbers from `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Coverage {
         Coverage { dictionary, ..Coverage::default() }
@@ -107,11 +107,11 @@ impl Coverage {
         &self.dictionary
     }
 
-    /// Adds the points that a branch reached. The result depends on the order of choices alone, so branches must come
-    /// in that order.
+    /// Adds the points that a branch reached. Branches must be merged in the order of choices, so that the result
+    /// depends on nothing else.
     ///
     /// # Errors
-    /// Returns an error, and adds nothing, if the same or a later choice was already merged, or if a point has a wrong
+    /// Returns an error and adds nothing if the same or a later choice was already merged, or if a point has a wrong
     /// id.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
@@ -122,7 +122,7 @@ impl Coverage {
     /// Adds the points that a branch reached, given by their numbers in this coverage's dictionary.
     ///
     /// # Errors
-    /// Returns an error, and adds nothing, if the same or a later choice was already merged.
+    /// Returns an error and adds nothing if the same or a later choice was already merged.
     pub fn merge_numbers(&mut self, choice: u64, numbers: &Numbers) -> Result<Reward, CoverError> {
         self.check(choice)?;
         self.last = Some(choice);
@@ -130,7 +130,7 @@ impl Coverage {
         let dictionary = self.dictionary.clone();
         let entries = dictionary.read();
         let mut new = Vec::new();
-        // For each kind, the number of points of this branch that at least three earlier branches reached.
+        // For each kind, the number of this branch's points that at least three earlier branches reached.
         let mut often = [0; Kind::ALL.len()];
         self.grow(numbers.end(), &entries);
         for (vtime_ns, numbers) in numbers.steps() {
@@ -165,8 +165,8 @@ impl Coverage {
         Ok(reward)
     }
 
-    /// Adds points that no earlier branch reached, up to [`POINTS_MAX`] in all. Points with the least ids come first,
-    /// whatever their numbers are.
+    /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, the points
+    /// with the lowest ids are added, so that numbers have no influence.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {
@@ -213,8 +213,8 @@ impl Coverage {
         reward
     }
 
-    /// Returns for each point whether it counts. A number of guidance counts if it is better than those of all earlier
-    /// branches, and the best of its branch. All other points count.
+    /// Returns, for each point, true if the point is admitted. A number of a guidance is admitted only if it beats all
+    /// earlier branches and is the best of its branch. All other points are admitted.
     fn better_guidance<'p>(&mut self, points: impl Iterator<Item = &'p Point>) -> Vec<bool> {
         let ranked: Vec<Option<(&str, i64)>> = points
             .map(|point| match point {
@@ -236,7 +236,7 @@ impl Coverage {
         counts
     }
 
-    /// Extends the tables to hold all numbers below `end`.
+    /// Extends the tables so that they cover all numbers below `end`.
     fn grow(&mut self, end: u32, entries: &Entries) {
         for number in self.cells.len()..end as usize {
             let entry = u32::try_from(number).ok().and_then(|number| entries.get(number));
@@ -252,7 +252,7 @@ impl Coverage {
         }
     }
 
-    /// Returns all reached points in the order of ids. Each call sorts them.
+    /// Returns all reached points, sorted by id. Each call sorts them again.
     #[must_use]
     pub fn points(&self) -> Vec<(PointId, Covered)> {
         let entries = self.dictionary.read();
@@ -268,7 +268,7 @@ impl Coverage {
         points
     }
 
-    /// Returns the point with this id, or `None` if it was not reached.
+    /// Returns the point with this id, or `None` if no branch reached it.
     #[must_use]
     pub fn get(&self, id: PointId) -> Option<Covered> {
         let entries = self.dictionary.read();
@@ -281,7 +281,7 @@ impl Coverage {
         numbered.or_else(|| self.unnumbered.get(&id).cloned())
     }
 
-    /// Returns the number of points that were reached.
+    /// Returns the number of reached points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -299,8 +299,8 @@ impl Coverage {
         self.branches
     }
 
-    /// Returns the number of times that a new point was dropped because [`POINTS_MAX`] was reached. If it is not 0, all
-    /// counts of points are lower bounds.
+    /// Returns how often a new point was dropped because [`POINTS_MAX`] was reached. If the result is not 0, all counts
+    /// of points are lower bounds.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
@@ -312,13 +312,13 @@ impl Coverage {
         self.incidence[kind as usize]
     }
 
-    /// Returns the growth of coverage with the number of branches.
+    /// Returns the growth of the number of points with the number of branches.
     #[must_use]
     pub fn growth(&self) -> &Growth {
         &self.growth
     }
 
-    /// Returns a hash of the whole coverage.
+    /// Returns a hash of the whole coverage. The numbers of points have no influence on it.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
@@ -332,7 +332,7 @@ impl Coverage {
         number(self.last.unwrap_or(0));
         number(self.count as u64);
         for (id, covered) in self.points() {
-            // The id is a hash of the point's texts.
+            // The id hashes all texts of the point, so the digest needs only the id.
             id.0.to_le_bytes().chunks_exact(8).for_each(|half| {
                 number(half.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)));
             });
@@ -345,7 +345,7 @@ impl Coverage {
     }
 }
 
-/// Compares the contents. The numbers of points in the dictionaries do not matter.
+/// Compares the contents. The numbers that dictionaries assign to points have no influence.
 impl PartialEq for Coverage {
     fn eq(&self, other: &Coverage) -> bool {
         (self.branches, self.overflow, self.last, &self.growth, self.incidence)

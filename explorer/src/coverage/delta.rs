@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::DELTA_POINTS_MAX;
 use super::point::{Point, PointId};
 
-/// Points that a branch reached, each with the time when the branch first reached it.
+/// Points that a branch reached, each with the vtime at which the branch first reached it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
@@ -17,29 +17,29 @@ pub struct Delta {
     strange: u64,
 }
 
-/// A point that was reached.
+/// Point that was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reached {
     /// The point itself.
     pub point: Point,
-    /// Time of the first visit in the branch, in nanoseconds of vtime.
+    /// Vtime at which the branch first reached the point, in nanoseconds.
     pub vtime_ns: u64,
 }
 
 impl Delta {
-    /// Returns the points in the order of ids.
+    /// Returns the points, sorted by id.
     pub fn points(&self) -> impl Iterator<Item = (PointId, &Reached)> {
         self.points.iter().map(|(id, reached)| (*id, reached))
     }
 
-    /// Returns the number of times that a new point was dropped because [`DELTA_POINTS_MAX`] was reached.
+    /// Returns how often a new point was dropped because [`DELTA_POINTS_MAX`] was reached.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// Returns the number of events that named a node that the world does not have. These events were ignored.
+    /// Returns the number of ignored events. An event is ignored if it names a node that the world lacks.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -49,7 +49,7 @@ impl Delta {
         Delta { points, overflow, strange }
     }
 
-    /// Returns the union of the points of two consecutive pieces of one timeline.
+    /// Merges the points of two consecutive pieces of one timeline.
     #[must_use]
     pub fn with(mut self, later: Delta) -> Delta {
         for reached in later.points.into_values() {
@@ -60,7 +60,7 @@ impl Delta {
         self
     }
 
-    /// Adds a point, or moves its first visit to an earlier time.
+    /// Adds a point. If the point is already known, keeps the earlier vtime.
     pub(super) fn reach(&mut self, point: Point, vtime_ns: u64) {
         let full = self.points.len() >= DELTA_POINTS_MAX;
         match self.points.entry(point.id()) {
@@ -81,7 +81,7 @@ impl Delta {
     }
 }
 
-/// Collects points by id. If two have the same id, the later one is kept.
+/// Collects points by id. If two points have the same id, keeps the later one in the iteration.
 impl FromIterator<(PointId, Reached)> for Delta {
     fn from_iter<I: IntoIterator<Item = (PointId, Reached)>>(points: I) -> Delta {
         Delta { points: points.into_iter().collect(), overflow: 0, strange: 0 }

@@ -1,7 +1,7 @@
-//! Numbers of coverage points: a point is written out once, and referred to by its number from then on.
+//! Numbers of coverage points. A point is written out once, and later references use its number.
 //!
-//! Numbers are assigned in the order in which results arrive, not in the order of choices. Therefore digests, which are
-//! compared between explorations, are computed from ids and never from numbers.
+//! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
+//! comparable between explorations, so they are computed from the points' ids and never from their numbers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,11 +11,11 @@ use super::limits::{DICTIONARY_BYTES_MAX, DICTIONARY_MAX};
 use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 
-/// Coverage points by number. Clones share one table.
+/// Coverage points by number. All clones share one table.
 #[derive(Debug, Clone, Default)]
 pub struct Dictionary(Arc<RwLock<Entries>>);
 
-/// A point with a number.
+/// Point that has a number.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) id: PointId,
@@ -29,7 +29,7 @@ pub(crate) struct Entries {
     entries: Vec<Entry>,
     numbers: BTreeMap<PointId, u32>,
     states: u64,
-    /// Number of bytes that the texts of further points may have.
+    /// Number of bytes that are left for the texts of further points.
     bytes_left: usize,
 }
 
@@ -39,17 +39,17 @@ impl Default for Entries {
     }
 }
 
-/// Error for a point that is stored under another point's id. It is a defect of the code that made the delta.
+/// Error for a point that is stored under another point's id. The code that made the delta is defective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("point {0} is not the one with that id")]
 pub struct WrongId(pub PointId);
 
 impl Dictionary {
-    /// Returns the numbers of the points in `delta`. New points get a number while the dictionary has room. These
-    /// numbers are at least the [`Dictionary::len`] before the call.
+    /// Returns the numbers of the points in `delta`. New points get the next free numbers while the dictionary has
+    /// room.
     ///
     /// # Errors
-    /// Returns an error, and assigns no numbers, if `delta` has a new point under another point's id.
+    /// Returns an error and assigns no numbers if a new point in `delta` has another point's id.
     pub fn number(&self, delta: &Delta) -> Result<Numbers, WrongId> {
         let mut entries = self.write();
         let before = entries.entries.len();
@@ -60,7 +60,7 @@ impl Dictionary {
         numbered
     }
 
-    /// Returns the points of `numbers`, with their texts; `None` if a number has no point.
+    /// Returns the points of `numbers`, with their texts. Returns `None` if a number has no point.
     #[must_use]
     pub fn delta(&self, numbers: &Numbers) -> Option<Delta> {
         let entries = self.read();
@@ -105,22 +105,23 @@ impl Dictionary {
 }
 
 impl Entries {
-    /// Returns the point of a number.
+    /// Returns the point with this number.
     pub(crate) fn get(&self, number: u32) -> Option<&Entry> {
         self.entries.get(number as usize)
     }
 
-    /// Returns the number of a point, if it has one.
+    /// Returns the number of a point, or `None` if it has none.
     pub(crate) fn find(&self, id: PointId) -> Option<u32> {
         self.numbers.get(&id).copied()
     }
 
-    /// Returns the points from a number on, in the order of numbers.
+    /// Returns the points with this number and higher ones, in the order of numbers.
     pub(crate) fn from(&self, number: usize) -> impl Iterator<Item = &Arc<Point>> {
         self.entries.iter().skip(number).map(|entry| &entry.point)
     }
 
-    /// Assigns the next number to a new point. Returns `None` if the point has a number, or if the dictionary is full.
+    /// Assigns the next number to a point. Returns `None` if the point already has a number, or if the dictionary is
+    /// full.
     pub(crate) fn add(&mut self, point: Arc<Point>) -> Option<u32> {
         let (id, kind) = (point.id(), point.kind());
         if self.entries.len() >= DICTIONARY_MAX || self.numbers.contains_key(&id) {
@@ -134,7 +135,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Removes all points from a number on, because they could not be recorded.
+    /// Removes the points with this number and higher ones, because recording them failed.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);
@@ -153,7 +154,7 @@ impl Entries {
                 None => fresh.push((reached, id)),
             }
         }
-        // Points that are reached together, or look alike, get consecutive numbers, so that runs are long.
+        // Points that are reached together or look alike get consecutive numbers, so that packed runs are long.
         fresh.sort_unstable_by(|(a, _), (b, _)| (a.vtime_ns, alike(a)).cmp(&(b.vtime_ns, alike(b))));
         for (Reached { point, vtime_ns }, id) in fresh {
             let point = Arc::new(point.clone());
@@ -167,7 +168,7 @@ impl Entries {
     }
 }
 
-/// Returns a sort key that puts the points that one event reaches next to each other.
+/// Returns a sort key that puts points of the same event next to each other.
 fn alike(reached: &Reached) -> (Option<(&str, bool)>, &Point) {
     let order = match &reached.point {
         Point::Order { then, across, .. } => Some((then.as_str(), *across)),
@@ -180,7 +181,7 @@ fn alike(reached: &Reached) -> (Option<(&str, bool)>, &Point) {
 mod tests {
     use super::*;
 
-    /// A point without room is no obstacle for a shorter one, and points that are removed make room.
+    /// A point that is too long does not block a shorter one, and removed points make room.
     #[test]
     fn texts_of_numbered_points_are_bounded() {
         let point = |text: &str| Arc::new(Point::Fault { fault: text.to_owned(), phase: "phase".to_owned() });

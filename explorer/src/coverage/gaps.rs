@@ -1,4 +1,4 @@
-//! Points that were not covered although they could have been: candidates for further exploration.
+//! Gaps: points that no branch reached, although they seem reachable. They suggest what to explore further.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,60 +9,60 @@ use super::cover::Coverage;
 use super::limits::GAPS_MAX;
 use super::point::Point;
 
-/// All gaps. Each list has at most [`GAPS_MAX`] items.
+/// All gaps, as three lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Gaps {
-    /// Faults that never began in a reached phase. Sorted by the number of branches that reached the phase (most
-    /// first), then by name.
+    /// Faults that never began in some reached phase. Sorted by the number of branches that reached the phase, highest
+    /// first, then by name.
     pub faults: Listed<FaultGap>,
-    /// Orders that were never seen although their reverse was. Sorted by the number of branches that saw the reverse
-    /// (most first), then by name.
+    /// Orders of events that never occurred, although the reverse order did. Sorted by the number of branches with the
+    /// reverse order, highest first, then by name.
     pub orders: Listed<OrderGap>,
     /// Declared values that no variable ever had, in the order of rules.
     pub values: Listed<ValueGap>,
 }
 
-/// The first items of a list, with the length of the whole list.
+/// First items of a list, with the length of the whole list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed<T> {
-    /// The first items, at most [`GAPS_MAX`].
+    /// First items, at most [`GAPS_MAX`].
     pub first: Vec<T>,
     /// Number of all items.
     pub count: u64,
 }
 
-/// A fault that never began in a phase.
+/// Fault that never began in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultGap {
     /// Kind of the fault.
     pub fault: String,
-    /// Phase in which it never began.
+    /// Phase in which the fault never began.
     pub phase: String,
     /// Number of branches in which a node entered the phase.
     pub seen: u64,
 }
 
-/// An order that was not seen.
+/// Order of two types of events that never occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderGap {
-    /// Event type that never came before `then`.
+    /// Event type that never occurred before `then`.
     pub first: String,
-    /// Event type that was seen only before `first`.
+    /// Event type that occurred only before `first`.
     pub then: String,
-    /// True if the two events are on different nodes.
+    /// True if the two events happen on different nodes.
     pub across: bool,
-    /// Number of branches that saw the reverse order.
+    /// Number of branches with the reverse order.
     pub reversed: u64,
 }
 
-/// A value that was not seen.
+/// Declared value that no variable ever had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueGap {
     /// Rule that declares the value.
     pub rule: String,
     /// Variable that never had the value.
     pub variable: String,
-    /// Value that was not seen, as declared.
+    /// The value, as declared.
     pub value: String,
 }
 
@@ -86,7 +86,7 @@ impl<T> Listed<T> {
 }
 
 impl Gaps {
-    /// Returns the gaps in `coverage`; `enabled` holds the kinds of faults that the exploration may inject.
+    /// Returns the gaps in `coverage`. `enabled` lists the kinds of faults that the exploration may inject.
     #[must_use]
     pub fn of(coverage: &Coverage, abstraction: &Abstraction, enabled: &BTreeSet<String>) -> Gaps {
         let mut phases = Vec::new();
@@ -147,13 +147,13 @@ fn one_way(orders: &BTreeMap<(&str, &str, bool), u64>) -> Listed<OrderGap> {
             reversed: *hits,
         })
         .collect();
-    // The sort is stable, so gaps with equal counts stay in the order of names.
+    // The sort is stable, so gaps with equal counts stay sorted by name.
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.reversed));
     Listed::of(gaps.into_iter())
 }
 
-/// Returns the declared values that were not seen. They are compared in the form that points have, with the names of
-/// nodes masked.
+/// Returns the declared values that never occurred. Declared values are compared in the form of points, in which names
+/// of nodes are masked.
 fn unseen(abstraction: &Abstraction, values: &BTreeSet<(&str, String)>) -> Listed<ValueGap> {
     let world = abstraction.world();
     let declared = abstraction.rules().iter().flat_map(|rule| {

@@ -1,62 +1,62 @@
 //! Bounds of coverage.
 
-/// Maximum number of nodes of a world. Events of other nodes are counted and otherwise ignored.
+/// Maximum number of nodes in a world. Events of further nodes are counted, and otherwise ignored.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
-/// Maximum number of other names of a node, such as its addresses.
+/// Maximum number of other names of a node, such as addresses.
 pub const ALIASES_MAX: usize = 16;
-/// Maximum number of bytes of a line that are read.
+/// Maximum number of bytes that coverage reads of a line.
 pub use everett_log_template::TEMPLATE_LINE_BYTES_MAX;
-/// Maximum length of the name of a unit or a kind of fault, in bytes; longer names are clipped.
+/// Maximum length of the name of a unit or a kind of fault, in bytes. Longer names are clipped.
 pub const NAME_BYTES_MAX: usize = 64;
 
 /// Maximum number of declared rules.
 pub const RULES_MAX: usize = 64;
-/// Bounds of a rule's expression.
+/// Bounds of a rule's regular expression.
 pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
 /// Maximum number of variables of a rule.
 pub const VARIABLES_MAX: usize = 16;
 /// Maximum number of values that a rule may declare for a variable.
 pub const VALUES_DECLARED_MAX: usize = 64;
-/// Maximum length of a variable's value, in bytes; longer values are clipped.
+/// Maximum length of a variable's value, in bytes. Longer values are clipped.
 pub const VALUE_BYTES_MAX: usize = 64;
-/// Maximum number of distinct values of a variable in a timeline; later values count as `other`.
+/// Maximum number of distinct values of a variable in a timeline. Later values become `other`.
 pub const VALUES_MAX: usize = 64;
-/// Maximum number of template classes of a unit that a world file can request.
+/// Maximum number of a unit's distinguished templates that a world file can request.
 pub const VOCABULARY_MAX: usize = 256;
-/// Maximum number of units and variables with a vocabulary of their own.
+/// Maximum number of units and variables whose distinct words are tracked.
 pub const FAMILIES_MAX: usize = 256;
-/// Maximum number of units in the state of a node.
+/// Maximum number of units in a node's state.
 pub const UNITS_MAX: usize = 16;
-/// Maximum number of kinds of faults in the state of a node; further kinds are left out.
+/// Maximum number of kinds of faults in a node's state. Further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of orders of nodes that are compared to find the least text. A single group of up to six nodes is
-/// always exact: 6! = 720.
+/// Maximum number of node orders that are tried to find the canonical text. Six nodes in one group have 6! = 720
+/// orders, so their result is always exact.
 pub const PERMUTATIONS_MAX: usize = 720;
-/// Maximum length of the state of a node as text, in bytes; a longer text ends in its hash.
+/// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
-/// Maximum length of the state of a world as text, in bytes; a longer text ends in its hash.
+/// Maximum length of a world's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const STATE_BYTES_MAX: usize = 1024;
 
-/// Maximum number of types of events that are ordered. A timeline's first types count.
+/// Maximum number of types of events in a timeline whose orders are tracked. Later types are ignored.
 pub const TYPES_MAX: usize = 64;
-/// Number of a node's latest typed events that are compared for orders.
+/// Number of each node's latest typed events that a new event is compared with.
 pub const WINDOW: usize = 64;
-/// Maximum number of sent messages that are remembered; those with the lowest numbers are forgotten first.
+/// Maximum number of sent messages that are remembered. The messages with the lowest numbers are forgotten first.
 pub const SENDS_MAX: usize = 1024;
 
-/// Maximum number of points that one branch can reach; further points are only counted.
+/// Maximum number of points that one branch can reach. Further points are only counted.
 pub const DELTA_POINTS_MAX: usize = 1 << 16;
-/// Maximum number of points of an exploration; further points are only counted.
+/// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
-/// Maximum number of points that have a number. A numbered point is sent once; a point without a number is sent by each
-/// branch that reaches it. It is twice [`POINTS_MAX`], because numbers are assigned in the order of results, but points
-/// are kept in the order of choices.
+/// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
+/// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because numbers are assigned in the
+/// order of results, while coverage admits points in the order of choices.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
-/// Maximum length of the texts of the points that have a number, in bytes. In a file, points share texts; in memory, each
-/// has a copy.
+/// Maximum total length of the texts of numbered points, in bytes. Points share texts in a file, but each point has its
+/// own copy in memory.
 pub const DICTIONARY_BYTES_MAX: usize = 1 << 29;
-/// Maximum number of samples of the growth curve.
+/// Maximum number of samples on the growth curve.
 pub const GROWTH_MAX: usize = 512;
-/// Maximum number of gaps of each kind that are listed; all are counted.
+/// Maximum number of listed gaps of each kind. Further gaps are only counted.
 pub const GAPS_MAX: usize = 1000;

@@ -1,33 +1,39 @@
-//! Coverage: abstract states, faults and orders of events that an exploration reached, and those that it did not reach.
+//! Coverage: the abstract states, faults and orders of events that an exploration reached or failed to reach.
 //!
-//! The events of a branch, in the order of vtime, become points of coverage. One table holds the points of all
-//! branches.
+//! Each event of a branch can reach points of coverage. One table holds the points of all branches.
 //!
 //! - `limits`: bounds
-//! - `observed`: observed events; `world`: the nodes, and the groups of interchangeable ones
-//! - `vocabulary`: the bound on distinct templates of lines (`everett-log-template`) and on values
-//! - [`abstraction`]: the rules that define the abstract state; `value`, `node`, `state`: the states; `symmetry`: their
-//!   canonical form
-//! - `types` and `order`: types of events, and happens-before
-//! - `sdk`: assertions, guidance and edges that programs report
-//! - `point`: kinds of points; `observer` and `delta`: the points of one branch; `cover`: the points of all branches
-//! - `dictionary`: numbers of points; `numbers`: the points of a branch, by number
-//! - [`statistics`]: estimates of what was not seen; `gaps`: known points that were not reached
+//! - `observed`: observed events
+//! - `world`: the nodes, and the groups of interchangeable nodes
+//! - `vocabulary`: the bound on distinct log templates (`everett-log-template`) and distinct values
+//! - [`abstraction`]: the rules that define the abstract state
+//! - `value`, `node`, `abstract_state`: the abstract states
+//! - `symmetry`: the canonical form of abstract states
+//! - `types` and `order`: types of events, and the happens-before relation
+//! - `sdk`: assertions, guidance and code edges that programs report
+//! - `point`: kinds of points
+//! - `observer` and `delta`: the points of one branch
+//! - `cover`: the points of all branches
+//! - `dictionary`: numbers of points
+//! - `numbers`: the points of a branch, by number
+//! - [`statistics`]: estimates of unseen points and bugs
+//! - `gaps`: known points that no branch reached
 //!
 //! Not here: the choice of the next branch (strategies read rewards and statistics), the storage of deltas, and the
 //! collection of events from a world.
 //!
 //! **Invariants.**
-//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] it started from and its
-//!   events. They do not depend on other branches, so [`Delta`]s can be computed anywhere and in any order.
-//! - A timeline that is cut in pieces, each started from the state of the previous one, reaches the same points as in
-//!   one piece, unless a bound on points is reached.
+//! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] at its start and its events.
+//!   They do not depend on other branches, so [`Delta`]s can be computed in any order and in parallel.
+//! - A timeline can be cut into pieces, each of which starts from the observer state of the piece before. The pieces
+//!   together reach the same points as the whole timeline, unless a bound on points is reached.
 //! - [`Coverage`] is a function of the deltas in the order of choices. Different coverages have different
 //!   [`Coverage::digest`]s.
 //! - A state is the same for all orders of interchangeable nodes, within the limits that `symmetry` states.
-//! - Texts from a world may have any content and length, and never cause a failure. A text beyond a bound is clipped or
-//!   folded, always in the same way; points beyond a bound are counted.
+//! - Texts from a world may have any content and length, and never cause a failure. Texts beyond a bound are shortened
+//!   or replaced, always in the same way. Points beyond a bound are counted.
 
+mod abstract_state;
 pub mod abstraction;
 mod cover;
 mod delta;
@@ -41,7 +47,6 @@ mod observer;
 mod order;
 mod point;
 mod sdk;
-mod state;
 pub mod statistics;
 mod symmetry;
 mod types;

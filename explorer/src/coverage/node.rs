@@ -1,4 +1,4 @@
-//! The state of one node.
+//! The tracked state of one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::text::quoted;
 const OFF: &str = "power_loss";
 /// Kind of fault that pauses a node.
 const PAUSED: &str = "pause";
-/// Kinds of faults after which a node starts again without its memory.
+/// Kinds of faults after which a node restarts with empty memory.
 const RESTARTS: [&str; 2] = [OFF, "reset"];
 
-/// A variable's value and the rule that set it.
+/// Value of a variable, and the rule that set it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Set {
     pub(super) value: Value,
@@ -29,17 +29,18 @@ pub(super) struct Set {
 pub(super) struct NodeState {
     /// Variables that rules set.
     pub(super) variables: BTreeMap<String, Set>,
-    /// Last distinct template classes of each unit, oldest first.
+    /// Latest distinct template classes of each unit, oldest first. A class is a template, or `other` for all further
+    /// templates.
     classes: BTreeMap<String, Vec<String>>,
-    /// Units that failed and have not started again.
+    /// Units that failed and were not started again.
     failed: BTreeSet<String>,
     /// Number of active faults of each kind.
     faults: BTreeMap<String, u32>,
 }
 
 impl NodeState {
-    /// Enters the class of a unit's line, and keeps the last `keep` distinct classes. Returns true if the state
-    /// changed.
+    /// Records the template class of a unit's line, and keeps the last `keep` distinct classes. Returns true if the
+    /// state changed.
     pub(super) fn logged(&mut self, unit: &str, class: &str, keep: usize) -> bool {
         let full = self.classes.len() >= UNITS_MAX && !self.classes.contains_key(unit);
         let unit = if full { OTHER } else { unit };
@@ -67,7 +68,7 @@ impl NodeState {
         }
     }
 
-    /// Enters the start of a fault. Returns true if the node loses its memory.
+    /// Records the start of a fault. Returns true if the node loses its memory.
     pub(super) fn fault_begins(&mut self, kind: &str) -> bool {
         if self.faults.len() < KINDS_MAX || self.faults.contains_key(kind) {
             let count = self.faults.entry(kind.to_owned()).or_default();
@@ -81,7 +82,7 @@ impl NodeState {
         restarts
     }
 
-    /// Enters the end of a fault. Ignores it if the fault did not begin.
+    /// Records the end of a fault. Ignores a fault that did not begin.
     pub(super) fn fault_ends(&mut self, kind: &str) {
         if let Some(count) = self.faults.get_mut(kind) {
             *count = count.saturating_sub(1);
@@ -96,13 +97,13 @@ impl NodeState {
         self.faults.keys().map(String::as_str)
     }
 
-    /// Returns the values of variables.
+    /// Returns the variables with their values.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.variables.iter().map(|(name, set)| (name.as_str(), &set.value))
     }
 
-    /// Returns the state as text. It says whether the node is up, paused or down, and leaves out the active faults,
-    /// which are part of the world's state.
+    /// Prints the state as text. The text says whether the node is up, paused or down. The active faults are omitted,
+    /// because they are part of the world's state.
     pub(super) fn write(&self, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let running = [(OFF, "down"), (PAUSED, "paused")];
         let running = running.iter().find(|(kind, _)| self.faults.contains_key(*kind));
@@ -111,7 +112,7 @@ impl NodeState {
             text += &format!(" {name}={}", quoted(&value.write(name, names, ranks)));
         }
         for (unit, classes) in &self.classes {
-            // The order of the last classes is not part of the state.
+            // The order of the latest classes is not part of the state.
             let mut classes: Vec<String> = classes.iter().map(|class| quoted(class)).collect();
             classes.sort_unstable();
             text += &format!(" {}:[{}]", quoted(unit), classes.join(", "));

@@ -1,7 +1,7 @@
-//! Coverage of one branch, with points named by their numbers in a [`Dictionary`](super::Dictionary).
+//! Points of one branch, by their numbers in a [`Dictionary`](super::Dictionary).
 //!
-//! Most branches reach points that other branches reached, in runs of consecutive numbers. Packed, a thousand points
-//! take less than a kilobyte.
+//! Most points of a branch were reached by earlier branches, and their numbers form runs of consecutive numbers. A
+//! thousand points therefore take less than a kilobyte when packed.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use super::point::{Point, PointId};
 /// Points that one branch reached, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Numbers {
-    /// Points with numbers, in the order of vtime and then of numbers.
+    /// Numbers of points, sorted by vtime and then by number.
     numbers: Vec<u32>,
-    /// Points of `numbers` that were first reached at one vtime.
+    /// One step for each vtime at which points were first reached.
     steps: Vec<Step>,
-    /// Points without numbers, in the order of ids.
+    /// Points without a number, sorted by id.
     unnumbered: Vec<Unnumbered>,
     overflow: u64,
     strange: u64,
 }
 
-/// Points that were first reached at one vtime. They follow those of the step before.
+/// Points that were first reached at one vtime. In `numbers`, they follow the points of the previous step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
-    /// Time of the first visit, in nanoseconds of vtime.
+    /// Vtime at which the points were first reached, in nanoseconds.
     vtime_ns: u64,
-    /// Index in `numbers` of the first point after them.
+    /// Index in `numbers` just after the step's last point.
     end: usize,
 }
 
-/// A point for which the dictionary had no room.
+/// Point for which the dictionary had no room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unnumbered {
     pub(crate) id: PointId,
@@ -38,7 +38,7 @@ pub(crate) struct Unnumbered {
     pub(crate) vtime_ns: u64,
 }
 
-/// Error for packed numbers that are malformed.
+/// Error for malformed packed numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it has points that no earlier record introduced")]
 pub struct BadNumbers;
@@ -66,7 +66,7 @@ impl Numbers {
         Numbers::new(Vec::new(), vec![point], 0, 0)
     }
 
-    /// Returns the points with numbers: the vtime of each first visit, in nanoseconds, with its points.
+    /// Returns each vtime at which points were first reached, in nanoseconds, with the points' numbers.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (u64, &[u32])> {
         let mut begin = 0;
         self.steps.iter().map(move |Step { vtime_ns, end }| {
@@ -75,7 +75,7 @@ impl Numbers {
         })
     }
 
-    /// Returns the number after the largest one; 0 if there is none.
+    /// Returns one more than the largest number, or 0 without numbers.
     pub(crate) fn end(&self) -> u32 {
         self.numbers.iter().max().map_or(0, |number| number + 1)
     }
@@ -84,13 +84,13 @@ impl Numbers {
         &self.unnumbered
     }
 
-    /// Returns the number of times that the branch reached a point that was dropped because the delta was full.
+    /// Returns how often the branch reached a point that was dropped because the delta was full.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// Returns the number of events that named a node that the world does not have.
+    /// Returns the number of events that named a node that the world lacks.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange
@@ -108,9 +108,11 @@ impl Numbers {
         self.numbers.is_empty() && self.unnumbered.is_empty()
     }
 
-    /// Packs runs of consecutive numbers as integers of variable length. Each vtime is written as its difference from the
-    /// previous one, followed by the number of its runs. Each run is written as the gap before it and its length minus one. Both
-    /// share one integer if the run is short.
+    /// Packs runs of consecutive numbers as integers of variable length.
+    ///
+    /// Each vtime is written as its difference from the previous vtime, followed by the number of its runs. Each run is
+    /// written as the gap before it and its length minus one. If the run is short, one integer has both the gap and the
+    /// length.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = Vec::with_capacity(self.numbers.len() * 2);
         let mut before_ns = 0;
@@ -133,11 +135,11 @@ impl Numbers {
         packed
     }
 
-    /// Unpacks the bytes that [`Numbers::pack`] returns. All numbers must be below `known`, the number of points in the
-    /// dictionary.
+    /// Unpacks the bytes that [`Numbers::pack`] returns. `known` is the number of points in the dictionary, and all
+    /// numbers must be below it.
     ///
     /// # Errors
-    /// Returns an error if `packed` is malformed, if it has more than [`DELTA_POINTS_MAX`] points, or if a number is
+    /// Returns an error if `packed` is malformed, has more than [`DELTA_POINTS_MAX`] points, or has a number that is
     /// not below `known`.
     pub(crate) fn unpack(
         packed: &[u8],
@@ -146,7 +148,7 @@ impl Numbers {
         overflow: u64,
         strange: u64,
     ) -> Result<Numbers, BadNumbers> {
-        // A run takes at least a byte and has at least one point, and usually fewer than two.
+        // A run takes at least one byte, and usually has one point.
         let mut numbers = Vec::with_capacity((2 * packed.len()).min(DELTA_POINTS_MAX));
         let mut steps = Vec::new();
         let (mut rest, mut vtime_ns, room) =
@@ -177,14 +179,14 @@ impl Numbers {
     }
 }
 
-/// Number of low bits of a run's first integer that hold the run's length minus one. If all are set, the rest of the
-/// length follows as an integer of its own.
+/// Number of low bits in a run's first integer that hold the run's length minus one. If all these bits are set, another
+/// integer follows with the remaining length.
 const MORE_BITS: u32 = 2;
-/// Value of these bits if all are set.
+/// Value of the low bits if all of them are set.
 const MORE_MAX: u64 = (1 << MORE_BITS) - 1;
 
-/// Appends a number, seven bits to a byte, the least significant first. All bytes except the last have the highest bit
-/// set.
+/// Appends a number with seven bits in each byte, the least significant bits first. All bytes except the last have the
+/// highest bit set.
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);
@@ -193,7 +195,7 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Reads the gap before a run, and its length minus one.
+/// Reads the gap before a run, and the run's length minus one.
 #[inline]
 fn run(bytes: &mut &[u8]) -> Result<(u64, u64), BadNumbers> {
     let code = take(bytes)?;
@@ -207,7 +209,7 @@ fn run(bytes: &mut &[u8]) -> Result<(u64, u64), BadNumbers> {
 /// Reads a number that [`put`] wrote.
 #[inline]
 fn take(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
-    // Nearly all numbers have one byte or two. Which of both is hard to predict, so no branch depends on it.
+    // Nearly all numbers have one or two bytes, and the length is hard to predict. The code avoids a branch on it.
     if let [low, high, ..] = *bytes
         && (low & high) < 0x80
     {
@@ -239,7 +241,7 @@ fn take_long(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
 mod tests {
     use super::*;
 
-    /// A vtime without runs takes two bytes, and no memory.
+    /// A vtime without runs takes two bytes in the packed form, and no memory after unpacking.
     #[test]
     fn memory_is_reserved_for_points_and_not_for_bytes() {
         let numbers = Numbers::unpack(&vec![0; 1 << 20], 0, Vec::new(), 0, 0).unwrap();

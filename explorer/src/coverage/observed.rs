@@ -1,18 +1,18 @@
-//! Events of a branch from which coverage is computed.
+//! Events from which a branch's coverage is computed.
 //!
 //! Not here: the sources of events. The caller converts the reports of the engine, the wire and the agents.
 
 use super::point::Outcome;
 use crate::sdk::{AssertionKind, Guidance};
 
-/// An observed event. Events come in the order of vtime; events with the same time come in the order in which they
+/// Observed event. Events arrive in the order of vtime. Events with the same vtime arrive in the order in which they
 /// happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Time of the event, in nanoseconds of vtime.
+    /// Vtime of the event, in nanoseconds.
     pub vtime_ns: u64,
-    /// Index of the node in the [`World`](super::World), if the event has one node. Wire and fault events name their
-    /// nodes in `what`.
+    /// Index of the event's node in the [`World`](super::World). `None` for events without a single node. Wire and
+    /// fault events name their nodes in `what`.
     pub node: Option<u16>,
     /// Content of the event.
     pub what: What,
@@ -23,67 +23,67 @@ pub struct Observed {
 pub enum What {
     /// A line of a program's log.
     LogLine {
-        /// The program's name.
+        /// Name of the unit, i.e. of the service or driver.
         unit: String,
-        /// The line, without its end.
+        /// Text of the line, without its line feed.
         text: String,
     },
-    /// A line of the kernel log. Rules see it as a line of the unit `kernel`.
+    /// A line of the kernel log. Rules read it as a line of the unit `kernel`.
     Console(String),
-    /// A step of the wire.
+    /// A message was sent, arrived or was lost.
     Wire {
-        /// Kind of step.
+        /// What happened to the message.
         kind: WireKind,
-        /// The sender.
+        /// Index of the sending node.
         from: u16,
-        /// The receiver.
+        /// Index of the receiving node.
         to: u16,
-        /// Number of the message. Each sent message has a higher number than the previous one. `None` if the caller
-        /// does not know it: then a delivery counts as sent at the moment when it arrives.
+        /// Number of the message, which increases with each sent message. If the caller does not know it, the number is
+        /// `None`, and the message is treated as sent at its arrival.
         message: Option<u64>,
         /// Short description of the message.
         summary: String,
     },
     /// A program started or ended.
     Process {
-        /// The program's name.
+        /// Name of the program's unit.
         unit: String,
-        /// The change: a start or an exit.
+        /// Start or exit of the program.
         change: ProcessChange,
     },
-    /// An event of a node's disks.
+    /// An event on a node's disk.
     Disk(DiskEvent),
     /// A fault begins or ends. An instantaneous fault ends right after it begins.
     Fault {
         /// Kind of the fault as in a fault plan: `power_loss`, `partition`, ….
         kind: String,
-        /// The nodes that it affects.
+        /// Indices of the nodes that the fault affects.
         targets: Vec<u16>,
         /// True if the fault begins, false if it ends.
         begins: bool,
     },
-    /// A program reported an event through the SDK. Rules see it as a line of the unit `sdk`: the name, a space, the
+    /// A program reported an event through the SDK. Rules read it as a line of the unit `sdk`: the name, a space, the
     /// details.
     Sdk {
-        /// The event's name.
+        /// Name of the event.
         name: String,
-        /// Its details, as JSON.
+        /// Details of the event, as JSON.
         details: String,
     },
     /// A program registered or evaluated an assertion.
     Assertion {
-        /// Its name.
+        /// Name of the assertion.
         name: String,
-        /// Its kind.
+        /// Kind of the assertion.
         kind: AssertionKind,
-        /// Its outcome.
+        /// Outcome of the assertion.
         outcome: Outcome,
     },
     /// A program reported a value of guidance.
     Guidance(Guidance),
-    /// A program reached an edge of its code.
+    /// A program reached an edge of its control-flow graph.
     Edge {
-        /// The program or its module.
+        /// Name of the program or of its module.
         module: String,
         /// Number of the edge in the module.
         edge: u32,
@@ -99,34 +99,34 @@ pub enum What {
     },
 }
 
-/// Steps of the wire.
+/// What happened to a message on the wire, i.e. on the simulated network between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireKind {
-    /// The sender gives a message to the wire.
+    /// The sender gave a message to the wire.
     Send,
-    /// The message arrives at the receiver.
+    /// The message arrived at the receiver.
     Deliver,
-    /// A copy of the message arrives at the receiver.
+    /// A copy of the message arrived at the receiver.
     Duplicate,
-    /// The message is lost, and no node notices.
+    /// The wire dropped the message, and no node noticed.
     Drop,
-    /// The sender gives up on the message.
+    /// The sender gave up on the message.
     Timeout,
 }
 
-/// Change of a program's state.
+/// Start or exit of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessChange {
     /// The program started.
     Started,
     /// The program ended.
     Exited {
-        /// True if it ended successfully.
+        /// True if the program ended successfully.
         success: bool,
     },
 }
 
-/// Event of a node's disk.
+/// Event on a node's disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskEvent {
     /// The guest flushed its writes to stable storage.

@@ -1,10 +1,11 @@
-//! The observer of one branch: turns its events, one after the other, into points of coverage.
+//! The observer of one branch: turns the branch's events, one after the other, into points of coverage.
 
 use std::collections::BTreeSet;
 
 use everett_log_template::template;
 use serde::{Deserialize, Serialize};
 
+use super::abstract_state::WorldState;
 use super::abstraction::{Abstraction, Reset, RuleMatch};
 use super::delta::Delta;
 use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX, VALUES_MAX};
@@ -13,21 +14,19 @@ use super::observed::{Observed, ProcessChange, What, WireKind};
 use super::order::{Before, Orders, Timelines};
 use super::point::Point;
 use super::sdk::Reported;
-use super::state::WorldState;
 use super::types::{self, Types};
 use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 use crate::text::{clip, head};
 
-/// Summary of the earlier events on which a branch's coverage depends. A child branch starts from the last state of its
-/// parent.
+/// Summary of all earlier events that affect a branch's coverage. A child branch starts from its parent's last state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {
     world: WorldState,
-    /// Phases of the nodes, as last computed.
+    /// Latest phase of each node, i.e. the node's abstract state as text.
     phases: Vec<String>,
-    /// State of the world, computed together with `phases`.
+    /// State of the world, computed at the same time as `phases`.
     state: String,
     vocabulary: Vocabulary,
     types: Types,
@@ -35,20 +34,20 @@ pub struct ObserverState {
     reported: Reported,
 }
 
-/// Error for a state that belongs to a world with other nodes.
+/// Error for a stored state of a world with other nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the observer's state belongs to a world with other nodes")]
 pub struct OtherWorld;
 
-/// Reduces the events of one branch to points of coverage.
+/// Observer of one branch.
 #[derive(Debug)]
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
-    /// Points that this branch has reached because its ancestors did, until the first event.
+    /// Points of the branch's ancestors that this branch also reaches. The first event adds them to the delta.
     inherited: Vec<Point>,
     delta: Delta,
-    /// Orders that the branch already reached.
+    /// Orders that the branch has reached.
     orders: Orders,
     /// True if the world's state may have changed since it was last computed.
     changed: bool,
@@ -70,13 +69,13 @@ impl ObserverState {
         }
     }
 
-    /// Returns the state of the world as text, in canonical form; empty before the first event.
+    /// Returns the state of the world as text, in canonical form. Empty before the first event.
     #[must_use]
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// Returns the phase of a node as text; empty before the first event, and for a node that does not exist.
+    /// Returns the phase of a node as text. Empty before the first event, and for an unknown node.
     #[must_use]
     pub fn phase(&self, node: u16) -> &str {
         self.phases.get(usize::from(node)).map_or("", String::as_str)
@@ -94,7 +93,7 @@ impl<'a> Observer<'a> {
         if !fits || !state.timelines.fit(nodes) {
             return Err(OtherWorld);
         }
-        // Before the first event the state is the empty text, and has to be computed.
+        // Before the first event, the state is an empty text and must be computed.
         let changed = state.state.is_empty();
         let inherited: Vec<Point> = state.reported.points().collect();
         Ok(Observer {
@@ -149,7 +148,7 @@ impl<'a> Observer<'a> {
         self.reached(now);
     }
 
-    /// Ends the branch. Returns the points that it reached, and the state from which its children start.
+    /// Ends the branch. Returns the points that the branch reached, and the state from which its children start.
     #[must_use]
     pub fn finish(self) -> (Delta, ObserverState) {
         (self.delta, self.state)
@@ -177,7 +176,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Enters a log line as a typed event, and returns its template class.
+    /// Records a log line as a typed event. Returns the line's template, or `other` if the vocabulary is full.
     fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
         let class = template(&self.abstraction.world().mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
         let family = format!("line {unit}");
@@ -185,7 +184,7 @@ impl<'a> Observer<'a> {
             self.local(now, node, Some(types::line(unit, &class)));
             class
         } else {
-            // A class that is folded with others has no type, because an order with it would mean nothing.
+            // Many different lines share the class `other`, so an order between such lines would mean nothing.
             self.local(now, node, None);
             OTHER.to_owned()
         }
@@ -206,7 +205,7 @@ impl<'a> Observer<'a> {
         let variables = match node {
             Some(node) => &mut node.variables,
             None if global => &mut self.state.world.globals,
-            // A rule about nodes matched a line that belongs to no node.
+            // A rule about nodes matched a line without a node.
             None => return,
         };
         if matches!(value, Value::Text(_)) {
@@ -224,7 +223,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Forgets the variables of a node whose rules reset on `reset`. With `unit`, only rules about this unit count.
+    /// Clears the variables of a node whose rules reset on `reset`. If `unit` is given, only rules about this unit
+    /// apply.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
@@ -255,7 +255,7 @@ impl<'a> Observer<'a> {
     fn fault(&mut self, now: u64, kind: &str, targets: &[u16], begins: bool) {
         let kind = clip(kind, NAME_BYTES_MAX);
         self.changed = true;
-        // A target that is listed twice counts once.
+        // A target that is listed twice is affected once.
         for target in targets.iter().copied().collect::<BTreeSet<u16>>() {
             let index = usize::from(target);
             let Some(node) = self.state.world.nodes.get_mut(index) else {
@@ -267,7 +267,7 @@ impl<'a> Observer<'a> {
                 if node.fault_begins(&kind) {
                     self.reset(target, Reset::PowerLoss, None);
                 }
-                // Before the very first event, the phase is that of a node without any observation.
+                // Before the first event, the phase is that of a node without observations.
                 let fresh = || WorldState::new(1).phases().concat();
                 let phase = before.unwrap_or_else(fresh);
                 self.delta.reach(Point::Fault { fault: kind.clone(), phase: phase.clone() }, now);
@@ -308,7 +308,7 @@ impl<'a> Observer<'a> {
         self.order(now, before, number);
     }
 
-    /// Enters an event of one node.
+    /// Records an event of one node.
     fn local(&mut self, now: u64, node: Option<u16>, name: Option<String>) {
         let Some(node) = node else { return };
         let number = name.and_then(|name| self.state.types.number(name));

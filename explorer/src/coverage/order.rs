@@ -1,12 +1,14 @@
-//! Happens-before between the nodes' events: vector clocks, and the order of event types.
+//! The happens-before relation between events of nodes, by vector clocks, and the orders of event types.
 //!
-//! An event is before another if it is earlier on the same node, or if messages lead from it to the other. The clock of
-//! a node counts, for each node, how many of its events are before the node's next event. Only the last [`WINDOW`]
-//! typed events of each node are compared, so an order over a longer distance does not count. Otherwise every type of
-//! event would in the end come before every other type.
+//! An event happens before another if it is earlier on the same node, or if messages lead from it to the other event.
+//! The clock of a node counts, for each node, how many of that node's events happen before the next event here.
 //!
-//! A delivery is matched with its send by the message's number. A number that is unknown or forgotten gives no order. A
-//! message without a number counts as sent when it arrives, so only for such messages can a reported order be wrong.
+//! A typed event is an event whose type is tracked. Only the last [`WINDOW`] typed events of each node are compared, so
+//! orders over a longer distance are ignored. Otherwise every type of event would eventually happen before every other
+//! type.
+//!
+//! A delivery is matched with its send by the message's number. An unknown or forgotten number gives no order. A
+//! message without a number is treated as sent at its arrival. Only orders from messages without numbers can be wrong.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,21 +16,21 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{SENDS_MAX, TYPES_MAX, WINDOW};
 
-/// Event that happened before another.
+/// Event that happened before another event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
     /// Number of the event's type.
     pub(super) kind: u32,
-    /// True if the event is on another node.
+    /// True if the event happened on another node.
     pub(super) across: bool,
 }
 
-/// Orders of types that a branch has reached. Each later type has two sets of earlier types: those on the same node, and
-/// those on other nodes.
+/// Orders of event types that a branch has reached. For each later type, one set has the earlier types on the same
+/// node, and one set has the earlier types on other nodes.
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
-// An event is compared with hundreds of earlier ones, so each set of types is one word.
+// An event is compared with hundreds of earlier events, so each set of types fits in one machine word.
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
 impl Orders {
@@ -37,8 +39,8 @@ impl Orders {
         Orders([[0; 2]; TYPES_MAX])
     }
 
-    /// Adds an order. Returns true if it is new. An order with a type number of [`TYPES_MAX`] or more is ignored: only a
-    /// damaged state has one.
+    /// Adds an order. Returns true if the order is new. Ignores type numbers of [`TYPES_MAX`] or more, which only a
+    /// damaged state has.
     pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {
         let sets = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
         let (Some([own, other]), Some(bit)) = (sets, 1_u64.checked_shl(first.kind)) else { return false };
@@ -49,18 +51,18 @@ impl Orders {
     }
 }
 
-/// Timelines of all nodes.
+/// Vector clocks and latest events of all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Timelines {
     nodes: Vec<Timeline>,
-    /// Vector clocks of sends, by message number.
+    /// Vector clocks of sent messages, by message number.
     sends: BTreeMap<u64, Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Timeline {
     clock: Vec<u64>,
-    /// Latest typed events: their numbers on this node, and their types.
+    /// Latest typed events: number of the event on this node, and number of its type.
     recent: VecDeque<(u64, u32)>,
 }
 
@@ -72,14 +74,14 @@ impl Timelines {
         }
     }
 
-    /// True if this belongs to a world with `nodes` nodes.
+    /// True if the clocks are those of a world with `nodes` nodes.
     pub(super) fn fit(&self, nodes: usize) -> bool {
         self.nodes.len() == nodes
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Enters an event of a node. Returns the typed events that happened before it, or nothing if the event has no
-    /// type.
+    /// Records an event of a node. Returns the typed events that happened before it, or no events if the new event has
+    /// no type.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
@@ -98,7 +100,7 @@ impl Timelines {
         before
     }
 
-    /// Enters a send.
+    /// Records that a message was sent.
     pub(super) fn send(&mut self, from: u16, message: Option<u64>, kind: Option<u32>) -> Vec<Before> {
         let before = self.local(from, kind);
         if let (Some(message), Some(timeline)) = (message, self.nodes.get(usize::from(from))) {
@@ -110,7 +112,7 @@ impl Timelines {
         before
     }
 
-    /// Enters the arrival of a message.
+    /// Records that a message arrived.
     pub(super) fn receive(
         &mut self,
         from: u16,
@@ -127,12 +129,12 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// Returns the events before the loss of a message. The loss comes after the send, and before no event.
+    /// Returns the events before the loss of a message. The loss happens after the send, and before no other event.
     pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
         self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
     }
 
-    /// Returns the clock at which a message was sent.
+    /// Returns the vector clock at which a message was sent, or `None` if it is unknown.
     fn sent(&self, from: u16, message: Option<u64>) -> Option<Vec<u64>> {
         match message {
             Some(message) => self.sends.get(&message).cloned(),
@@ -140,7 +142,7 @@ impl Timelines {
         }
     }
 
-    /// Returns all remembered events before an event of `node` with this clock.
+    /// Returns all remembered events that happened before an event of `node` with this clock.
     fn before(&self, node: u16, clock: &[u64]) -> Vec<Before> {
         let mut before = Vec::new();
         for (index, (timeline, known)) in self.nodes.iter().zip(clock).enumerate() {

@@ -11,23 +11,23 @@ use crate::sdk::AssertionKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A state of the whole world.
+    /// Abstract state of the whole world.
     State,
-    /// A phase: a state of one node.
+    /// Phase, i.e. abstract state of one node.
     Phase,
-    /// A fault begins in a phase of the node that it hits.
+    /// A fault began while its target node was in some phase.
     Fault,
-    /// Two kinds of faults are active on a node in a phase.
+    /// Two kinds of faults were active at once on a node in some phase.
     FaultPair,
-    /// A type of events happens before another.
+    /// An event of one type happened before an event of another type.
     Order,
-    /// A value of a declared variable.
+    /// Value of a declared variable.
     Value,
-    /// An assertion was registered, held, or did not hold.
+    /// An assertion was registered, held or failed.
     Assertion,
-    /// A value of guidance.
+    /// Value that a program reported as guidance.
     Guidance,
-    /// An edge of code that an instrumented program reports.
+    /// Control-flow edge that an instrumented program reported.
     Edge,
 }
 
@@ -45,7 +45,7 @@ impl Kind {
         Kind::Edge,
     ];
 
-    /// Number of kinds, at the start of [`Kind::ALL`], that every world has. The others come from the SDK.
+    /// Number of kinds, at the start of [`Kind::ALL`], that do not need the SDK.
     pub const OF_EVERY_WORLD: usize = 6;
 
     /// True if only worlds with the SDK reach points of this kind.
@@ -71,32 +71,32 @@ impl Kind {
     }
 }
 
-/// Something that a branch can reach. Texts in it are bounded; a long one ends in its hash.
+/// Coverage point: something that a branch can reach. Its texts are bounded. A text that is too long ends in its hash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
-    /// A state of the whole world, in canonical form.
+    /// Abstract state of the whole world.
     State {
-        /// The state.
+        /// Canonical text of the state.
         state: String,
     },
-    /// A state of a node.
+    /// Phase, i.e. abstract state of one node.
     Phase {
-        /// The state.
+        /// Canonical text of the phase.
         phase: String,
     },
-    /// A fault begins.
+    /// A fault began on a node.
     Fault {
-        /// Its kind.
+        /// Kind of the fault.
         fault: String,
-        /// The phase that the node was in just before.
+        /// Phase of the node just before the fault.
         phase: String,
     },
-    /// Two kinds of faults are active on a node.
+    /// Two kinds of faults were active at once on a node.
     FaultPair {
-        /// Their kinds, in the order of names.
+        /// Kinds of the faults, in the order of names.
         faults: [String; 2],
-        /// The node's phase.
+        /// Phase of the node.
         phase: String,
     },
     /// An event of one type happens before an event of another type.
@@ -105,38 +105,39 @@ pub enum Point {
         first: String,
         /// Type of the second event.
         then: String,
-        /// True if the events are on two nodes, and messages lead from the first to the second. False if both are on
-        /// one node.
+        /// True if the events happened on two nodes and messages led from the first event to the second. False if both
+        /// events happened on one node.
         across: bool,
     },
-    /// A value of a variable.
+    /// Value of a variable.
     Value {
-        /// The variable.
+        /// Name of the variable.
         variable: String,
-        /// The value; a node in it is `<node>`.
+        /// Value of the variable. A node's name in the value is replaced by `<node>`.
         value: String,
     },
     /// An assertion of a program.
     Assertion {
-        /// Its name.
+        /// Name of the assertion.
         name: String,
-        /// Its kind.
+        /// Kind of the assertion.
         kind: AssertionKind,
-        /// Its outcome.
+        /// Outcome of the assertion.
         outcome: Outcome,
     },
-    /// A value of guidance.
+    /// Value that a program reported as guidance.
     Guidance {
-        /// The guidance.
+        /// Name of the guidance.
         name: String,
-        /// The value as text.
+        /// Value as text.
         value: String,
-        /// Rank of a number among the values of this guidance: a higher one is better. `None` if values have no order.
+        /// Rank of a number among the values of this guidance; a higher rank is better. `None` if the values have no
+        /// order.
         rank: Option<i64>,
     },
-    /// An edge of code that an instrumented program reports.
+    /// Control-flow edge that an instrumented program reported.
     Edge {
-        /// The program or its module.
+        /// Name of the program or of its module.
         module: String,
         /// Number of the edge in the module, from 0.
         edge: u32,
@@ -147,11 +148,11 @@ pub enum Point {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A program that has it started.
+    /// A program that contains the assertion started.
     Registered,
-    /// It was reached, and its condition held.
+    /// The assertion was reached, and its condition held.
     Held,
-    /// It was reached, and its condition did not hold.
+    /// The assertion was reached, and its condition did not hold.
     Failed,
 }
 
@@ -194,7 +195,8 @@ impl Point {
         self.lengths().iter().sum()
     }
 
-    /// Returns the lengths of the point's texts, in bytes, and 0 for each text that it does not have.
+    /// Returns the lengths of the point's texts, in bytes. A point has at most three texts; missing texts have length
+    /// 0.
     fn lengths(&self) -> [usize; 3] {
         match self {
             Point::State { state } => [state.len(), 0, 0],
@@ -209,7 +211,7 @@ impl Point {
         }
     }
 
-    /// Returns the point's id: the first half of a hash of its kind and its texts with their lengths.
+    /// Returns the point's id: the first half of a hash of the point's kind and its texts with their lengths.
     #[must_use]
     pub fn id(&self) -> PointId {
         let mut hasher = blake3::Hasher::new();
@@ -249,7 +251,7 @@ impl Point {
     }
 }
 
-/// Readable form, for reports.
+/// Formats the point for reports.
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -271,7 +273,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// A point's id. As text, 32 hexadecimal digits.
+/// Id of a point. Its text form has 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PointId(pub u128);
 

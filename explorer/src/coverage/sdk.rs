@@ -1,4 +1,4 @@
-//! Assertions, guidance and edges that programs report through the SDK.
+//! Assertions, guidance and code edges that programs report through the SDK.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::point::{Outcome, Point};
 use crate::sdk::limits::{ASSERTIONS_MAX, GUIDANCES_MAX};
 use crate::sdk::{AssertionKind, Guidance, Value};
 
-/// What programs of a timeline have reported so far.
+/// Reports of a timeline's programs so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Reported {
     /// Outcomes of each assertion.
@@ -18,8 +18,8 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// Returns the points of all assertions of the timeline so far. A branch reaches those of its ancestors, too:
-    /// programs register and evaluate an assertion only once.
+    /// Returns the points of all assertions of the timeline so far. A branch also reaches the points of its ancestors,
+    /// because a program may register and evaluate an assertion only once.
     pub(super) fn points(&self) -> impl Iterator<Item = Point> {
         self.assertions.iter().flat_map(|((name, kind), outcomes)| {
             let point =
@@ -28,7 +28,7 @@ impl Reported {
         })
     }
 
-    /// Enters an outcome of an assertion. Returns its point if it is new on this timeline.
+    /// Records an outcome of an assertion. Returns its point if the outcome is new on this timeline.
     pub(super) fn assertion(&mut self, name: &str, kind: AssertionKind, outcome: Outcome) -> Option<Point> {
         let full = self.assertions.len() >= ASSERTIONS_MAX;
         let key = (name.to_owned(), kind);
@@ -43,8 +43,8 @@ impl Reported {
         Some(Point::Assertion { name: name.to_owned(), kind, outcome })
     }
 
-    /// Enters a value of guidance. Returns its point unless it is a number that is not better than an earlier one of
-    /// this timeline.
+    /// Records a value of a guidance, and returns its point. Returns `None` for a number that is not better than an
+    /// earlier number of this timeline.
     pub(super) fn guidance(&mut self, guidance: &Guidance) -> Option<Point> {
         let name = guidance.name.clone();
         match &guidance.value {

@@ -1,14 +1,15 @@
-//! Interchangeable nodes: one canonical form for all of their orders.
+//! Interchangeable nodes: a canonical form that is the same for all orders of the nodes.
 //!
-//! Nodes of a group are first sorted by a key that does not depend on their order: their own state, with the node
-//! itself called `^self` and members of groups called by their group. Only nodes with equal keys can still be
-//! exchanged, and this matters only if a value names a node. In that case the text is written for all orders of nodes
-//! with equal keys, and the least text is the canonical form. The result is exact: it equals the least text of all
-//! permutations.
+//! First, the nodes of a group are sorted by a key that does not depend on their order. The key is the node's own
+//! state, in which the node itself is called `^self`, and members of groups are called by their group.
 //!
-//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. This
-//! takes more than six nodes with equal keys, or several sets of such nodes. Two equivalent states may then count as
-//! two, but two different states never count as one.
+//! Nodes with equal keys can still be exchanged. The exchange matters only if a value names a node. In that case the
+//! text is printed for all orders of nodes with equal keys, and the lexicographically least text is the canonical form.
+//! The result is exact: it equals the least text over all permutations.
+//!
+//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. So
+//! many orders need more than six nodes with equal keys, or several sets of nodes with equal keys. Two equivalent
+//! states may then have two texts, but two different states never have the same text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,8 +33,8 @@ pub(super) fn slot_name(world: &World, slot: u16) -> String {
     }
 }
 
-/// Returns the least of the texts that `write` produces for all permitted assignments of nodes to slots. `keys` holds
-/// the nodes' states written with [`invariant_name`]; `named` holds all nodes that values name.
+/// Returns the least text that `write` produces over all permitted assignments of nodes to slots. `keys` has the nodes'
+/// states, printed with [`invariant_name`]. `named` has all nodes that occur in values.
 pub(super) fn least(
     world: &World,
     keys: &[String],
@@ -47,7 +48,7 @@ pub(super) fn least(
             groups.entry(group).or_default().push(*node);
         }
     }
-    // Nodes of one group with equal keys, and the slots that they share.
+    // Nodes of one group with equal keys, and the slots that these nodes share.
     let mut ties: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
     for places in groups.into_values() {
         let key = |node: &u16| keys.get(usize::from(*node));
@@ -85,7 +86,7 @@ fn put(slots: &mut [u16], members: &[u16], places: &[u16]) {
     }
 }
 
-/// Visits all permutations of all ties.
+/// Calls `visit` for all permutations of all ties.
 fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn FnMut(&[u16])) {
     let Some(((members, places), others)) = ties.split_first() else { return visit(slots) };
     orders(&mut places.clone(), 0, &mut |places| {
@@ -94,7 +95,7 @@ fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn Fn
     });
 }
 
-/// Visits all orders of the items from index `fixed` on.
+/// Calls `visit` for all orders of the items from index `fixed` on.
 fn orders(items: &mut Vec<u16>, fixed: usize, visit: &mut dyn FnMut(&[u16])) {
     if fixed >= items.len() {
         return visit(items);

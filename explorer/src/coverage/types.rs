@@ -1,4 +1,4 @@
-//! Types of events for happens-before: the parts of an event that do not vary.
+//! Types of events for the happens-before relation. A type consists of the parts of an event that do not vary.
 
 use everett_log_template::template;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,15 @@ use super::limits::{NAME_BYTES_MAX, TYPES_MAX};
 use super::observed::{DiskEvent, ProcessChange, WireKind};
 use crate::text::clip;
 
-/// Types of events that a timeline has had, in the order of their first events. Types beyond [`TYPES_MAX`] have no
-/// order.
+/// Types of events that occurred on a timeline, in the order of their first events. Types beyond [`TYPES_MAX`] have no
+/// number, and no orders.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Types {
     names: Vec<String>,
 }
 
 impl Types {
-    /// Returns the number of a type, adding it if needed. `None` if the table is full.
+    /// Returns the number of a type, and adds the type if needed. Returns `None` if the table is full.
     pub(super) fn number(&mut self, name: String) -> Option<u32> {
         let index = self.names.iter().position(|known| *known == name).unwrap_or(self.names.len());
         if index >= TYPES_MAX {
@@ -27,7 +27,7 @@ impl Types {
         u32::try_from(index).ok()
     }
 
-    /// Returns the name of a type; empty if there is no such number.
+    /// Returns the name of a type, or an empty text for an unknown number.
     pub(super) fn name(&self, number: u32) -> &str {
         usize::try_from(number).ok().and_then(|index| self.names.get(index)).map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The value of a state variable, in a form in which nodes can still be permuted.
+//! The value of a state variable, in a form that allows permutation of nodes.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::text::clip;
 /// Value of a state variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Value {
-    /// A text in which names of nodes are replaced by the nodes themselves.
+    /// Text in which nodes are referred to by index instead of by name.
     Text(Vec<Part>),
-    /// A number. Only its rank among the nodes' numbers counts.
+    /// Number. Only its rank among the numbers of all nodes is part of the state.
     Ranked(u64),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Part {
 }
 
 impl Value {
-    /// Returns a captured text, clipped, as a value.
+    /// Clips a captured text and splits it into names of nodes and other text.
     pub(super) fn text(text: &str, world: &World) -> Value {
         let part = |piece| match piece {
             Piece::Text(text) => Part::Text(text.to_owned()),
@@ -35,15 +35,15 @@ impl Value {
         Value::Text(world.pieces(&clip(text, VALUE_BYTES_MAX)).into_iter().map(part).collect())
     }
 
-    /// Returns the value that stands for all values beyond a vocabulary's bound.
+    /// Returns the value that replaces all values beyond a vocabulary's bound.
     pub(super) fn other() -> Value {
         Value::Text(vec![Part::Text(OTHER.to_owned())])
     }
 
-    /// Returns the value as text; `names` gives the names of nodes.
+    /// Prints the value as text. `names` returns the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // `^` marks a slot or a rank. It is doubled in texts, so that no text looks like a mark.
+            // `^` marks a slot or a rank. A `^` in a captured text is doubled, so that no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// Returns the nodes that the value names.
+    /// Returns the nodes that occur in the value.
     pub(super) fn nodes(&self) -> impl Iterator<Item = u16> {
         let parts = match self {
             Value::Text(parts) => parts.as_slice(),
@@ -66,14 +66,14 @@ impl Value {
     }
 }
 
-/// Distinct numbers that the nodes have, by variable, in rising order.
+/// Distinct numbers of all nodes, by variable, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     numbers: BTreeMap<String, Vec<u64>>,
 }
 
 impl Ranks {
-    /// Returns the ranks among these values.
+    /// Collects the numbers among these values.
     pub(super) fn among<'v>(values: impl Iterator<Item = (&'v str, &'v Value)>) -> Ranks {
         let mut ranks = Ranks::default();
         for (variable, value) in values {

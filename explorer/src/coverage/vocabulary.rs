@@ -1,7 +1,8 @@
-//! Bounded vocabularies: the first words of a family in a timeline are distinguished; all later words count as `other`.
+//! Bounded vocabularies: in each family, the first words of a timeline are distinguished, and all later words become
+//! `other`.
 //!
-//! A family is a unit with its templates, or a variable with its values. The first words depend on the timeline alone,
-//! so a branch's points do not depend on which other branches ran. Two timelines may fold different words.
+//! A family is a unit with its templates, or a variable with its values. The first words depend only on the timeline,
+//! so a branch's points do not depend on other branches. Two timelines may distinguish different words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::FAMILIES_MAX;
 
-/// Name for all words beyond the bound.
+/// Replacement for all words beyond the bound.
 pub(super) const OTHER: &str = "other";
 
-/// Words that were seen, by family.
+/// Distinguished words, by family.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Vocabulary {
     families: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Vocabulary {
-    /// True if a word is distinguished from others. Adds it if the family has fewer than `most` words.
+    /// True if the word is distinguished. A new word is added if the family has fewer than `most` words.
     pub(super) fn admits(&mut self, family: &str, word: &str, most: usize) -> bool {
         if !self.families.contains_key(family) {
             if self.families.len() >= FAMILIES_MAX {

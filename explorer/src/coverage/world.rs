@@ -1,4 +1,4 @@
-//! Nodes of a world as coverage sees them: their names, and their groups of interchangeable nodes.
+//! Nodes of a world as coverage uses them: their names, and their groups of interchangeable nodes.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use super::limits::{ALIASES_MAX, NODES_MAX};
 /// Names of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeNames {
-    /// Name in the world.
+    /// Name of the node in the world.
     pub name: String,
-    /// Other names in values that rules capture, e.g. addresses.
+    /// Other names of the node in captured values, e.g. addresses.
     pub aliases: Vec<String>,
 }
 
@@ -17,19 +17,19 @@ pub struct NodeNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct World {
     nodes: Vec<NodeNames>,
-    /// Group of each node, if it has one.
+    /// Index of each node's group, or `None` if the node is not interchangeable.
     groups: Vec<Option<usize>>,
-    /// All names with their nodes, the longest name first, because a name may be the beginning of another.
+    /// All names with their nodes. The longest names come first, because a name may be a prefix of another.
     names: Vec<(String, u16)>,
 }
 
-/// Problem with the nodes of a world.
+/// Error in the declaration of a world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
     /// The world has more than [`NODES_MAX`] nodes.
     #[error("coverage supports at most {NODES_MAX} nodes")]
     TooManyNodes,
-    /// The node has more than [`ALIASES_MAX`] aliases.
+    /// A node has more than [`ALIASES_MAX`] aliases.
     #[error("node {0:?} has more than {ALIASES_MAX} aliases")]
     TooManyAliases(String),
     /// A name or alias is empty.
@@ -38,10 +38,10 @@ pub enum WorldError {
     /// Two nodes have the same name or alias.
     #[error("{0:?} names two nodes")]
     NameTwice(String),
-    /// A group has a member that does not exist.
+    /// A group has a member that is not a node of the world.
     #[error("interchangeable: there is no node {0:?}")]
     NoNode(String),
-    /// A node is in two groups, or twice in one.
+    /// A node is in two groups, or twice in one group.
     #[error("interchangeable: node {0:?} is given twice")]
     MemberTwice(String),
 }
@@ -54,10 +54,10 @@ pub(super) enum Piece<'t> {
 }
 
 impl World {
-    /// Returns a world with these nodes. Each list of `interchangeable` is a group of nodes, by name.
+    /// Creates a world with these nodes. Each list in `interchangeable` is a group of nodes, by name.
     ///
     /// # Errors
-    /// Returns an error for the first problem in the order of nodes and groups.
+    /// Returns an error for the first problem, in the order of nodes and groups.
     pub fn new(nodes: Vec<NodeNames>, interchangeable: &[Vec<String>]) -> Result<World, WorldError> {
         if nodes.len() > NODES_MAX {
             return Err(WorldError::TooManyNodes);
@@ -105,12 +105,12 @@ impl World {
         self.nodes.is_empty()
     }
 
-    /// Returns a node's name; empty if there is no such node.
+    /// Returns a node's name, or an empty text for an unknown node.
     pub(super) fn name(&self, node: u16) -> &str {
         self.nodes.get(usize::from(node)).map_or("", |node| &node.name)
     }
 
-    /// Returns a node's group of interchangeable nodes.
+    /// Returns the index of a node's group, or `None` if the node is not interchangeable.
     pub(super) fn group(&self, node: u16) -> Option<usize> {
         self.groups.get(usize::from(node)).copied().flatten()
     }
@@ -137,7 +137,7 @@ impl World {
         pieces
     }
 
-    /// Returns a text with each node's name replaced by `<node>`.
+    /// Returns a text in which each node's name is replaced by `<node>`.
     pub(crate) fn mask(&self, text: &str) -> String {
         let piece = |piece| match piece {
             Piece::Text(text) => text,
@@ -146,7 +146,7 @@ impl World {
         self.pieces(text).into_iter().map(piece).collect()
     }
 
-    /// Returns the length and the node of the name that a text starts with, unless a longer word continues after it.
+    /// Returns the length and the node of the name at the start of a text. The name must end at a word boundary.
     fn name_at(&self, text: &str) -> Option<(usize, u16)> {
         let ends = |rest: &str| {
             let mut chars = rest.chars();
@@ -161,7 +161,7 @@ impl World {
     }
 }
 
-/// True if a character can continue a node's name.
+/// True if a character can be part of a node's name.
 fn in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }

@@ -1,11 +1,11 @@
-//! Checks of a single entry against a world, independent of the other entries.
+//! Checks of a single plan entry against the world's names and the bounds of faults.
 
 use everett_fault::{Fault, Group, GuestFault};
 
+use super::error::Problem;
 use super::limits::{AT_NS_MAX, FOR_NS_MAX};
 use super::line::Faulty;
 use super::names::Names;
-use super::problem::Problem;
 use super::{Entry, What};
 
 /// Reports the errors of an entry. Fields that already have an error are skipped.
@@ -63,7 +63,7 @@ fn targets(fault: &Fault, names: &Names, found: &mut Vec<(&'static str, Problem)
             }
             found.extend(nodes.iter().filter_map(|node| Some((field, names.check_node(node).err()?))));
         }
-        // A link joins two different nodes. There is none if both groups consist of the same single node, or if the
+        // A link joins two different nodes. The groups have no link if both consist of the same single node, or if the
         // world has no nodes.
         let first_two = |group: &Group| match group {
             Group::All => names.nodes().take(2).map(str::to_owned).collect::<Vec<_>>(),

@@ -1,9 +1,9 @@
-//! Checks that faults do not conflict: the resources that each fault needs or holds.
+//! Checks that faults do not conflict: each fault needs and holds resources.
 //!
 //! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need
-//! the agent need a running node. Each setting of a node (its speed, its clock, a disk's latency, …) can be held by one
-//! fault at a time. Network faults combine freely, with two exceptions: a card can be clogged only once at a time, and
-//! the number of network faults at a time is bounded.
+//! the agent need a running node. Each setting of a node can be held by only one fault at a time, for example its
+//! speed, its clock or a disk's latency. Network faults combine freely, with two exceptions: a card can be clogged by
+//! only one fault at a time, and the number of simultaneous network faults is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use everett_fault::{
 use everett_input::text::quoted;
 
 use super::Entry;
+use super::error::Problem;
 use super::limits::NETWORK_FAULTS_MAX;
 use super::names::{Names, NodeNames};
-use super::problem::Problem;
 use super::quiet_periods::QuietPeriods;
 
 /// Resource that only one fault at a time can hold. The first field is the index of the node among the world's names.
-/// The second is the index of a unit among the node's units, or the number of a disk.
+/// The second field is the index of a unit among the node's units, or the number of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Resource {
     Running(usize),
@@ -37,24 +37,25 @@ enum Resource {
 struct Hold {
     line: usize,
     kind: FaultKind,
-    /// Virtual time at which the fault ends; `None` if it lasts to the end of the run.
+    /// Vtime at which the fault ends, in nanoseconds. `None` if the fault lasts to the end of the run.
     end_ns: Option<u64>,
 }
 
-/// Resources that the entered faults hold.
+/// Resources that the admitted faults hold.
 #[derive(Debug, Default)]
 pub(super) struct HeldResources {
     held: BTreeMap<Resource, Hold>,
-    /// End and line of each network fault.
+    /// Vtime of the end, and line, of each network fault.
     network: BTreeSet<(u64, usize)>,
 }
 
 impl HeldResources {
-    /// Enters a fault. It must not start before any fault that was entered earlier.
+    /// Admits a fault. Faults must be admitted in order of their start.
     ///
     /// # Errors
-    /// Returns the field and the problem, and enters nothing, if the fault conflicts with an entered one, exceeds the
-    /// maximum number of network faults, starts in a quiet period, or lasts beyond the next heal or quiet period.
+    /// Returns the field and the problem if the fault conflicts with an admitted fault, exceeds the maximum number of
+    /// network faults, starts in a quiet period, or lasts beyond the next heal or quiet period. The fault is then not
+    /// admitted.
     pub(super) fn admit(
         &mut self,
         line: usize,
@@ -76,7 +77,7 @@ impl HeldResources {
         }
         let is_of_network = matches!(fault, Fault::Network(_));
         if is_of_network {
-            // Faults that end now no longer count.
+            // Forget the network faults that end at this time or earlier.
             self.network = self.network.split_off(&(at_ns.saturating_add(1), 0));
             if self.network.len() >= NETWORK_FAULTS_MAX {
                 let since = self.network.iter().map(|&(_, line)| line).min().unwrap_or(line);
@@ -116,8 +117,8 @@ fn busy(resource: Resource, hold: &Hold, fault: &Fault) -> (&'static str, Proble
     }
 }
 
-/// Returns the resource that a fault needs to be free when it starts, and those that it holds while it lasts. `None` if
-/// it neither needs nor holds any.
+/// Returns the resource that must be free when a fault starts, and the resources that the fault holds until it ends.
+/// Returns `None` if the fault has no node, or names an unknown node or unit.
 fn resources(fault: &Fault, names: &Names) -> Option<(Option<Resource>, Vec<Resource>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;
@@ -167,7 +168,7 @@ fn of_node(fault: &NodeFault, node: usize) -> (Option<Resource>, Vec<Resource>) 
     }
 }
 
-/// Returns what a fault of a running guest holds. `None` if the node has no unit of that name.
+/// Returns the resources that a fault of a running guest holds. Returns `None` if the node has no unit of that name.
 fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Resource>> {
     match fault {
         GuestFault::Priorities { unit, .. } => {

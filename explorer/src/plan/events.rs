@@ -1,4 +1,5 @@
-//! Events of a plan: starts, ends and heals in the order of execution, and a cursor that moments store.
+//! Events of a plan in the order of execution, and a cursor that stored moments keep. An event is a start, an end or a
+//! heal.
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
@@ -9,27 +10,28 @@ use super::{Entry, What};
 /// Start or end of a fault, or a heal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Virtual time, in nanoseconds after *ready*.
+    /// Vtime of the event, in nanoseconds after *ready*.
     pub at_ns: u64,
     /// Index of the event's entry in the plan. A start and its end have the same index.
     pub id: u32,
-    /// Kind of event.
+    /// What happens.
     pub what: Happening,
 }
 
 /// Kind of event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Happening {
-    /// A fault starts. Faults that do not last have no end event.
+    /// A fault starts. Instantaneous faults have no end event.
     Start(Fault),
     /// The fault of this entry ends.
     End,
-    /// The world heals: all faults that can end have ended. The length of a quiet period is in the plan's entry.
+    /// The world heals: all faults end, except permanent power losses. The plan's entry has the length of a quiet
+    /// period.
     HealAll,
 }
 
 impl Happening {
-    /// Order of events at one time: faults end, then the world heals, then faults start.
+    /// Returns the order of simultaneous events: faults end, then the world heals, then faults start.
     fn rank(&self) -> u8 {
         match self {
             Happening::End => 0,
@@ -70,7 +72,7 @@ impl Events {
         Events { list }
     }
 
-    /// Returns all events. An event's index is its sequence number.
+    /// Returns all events. An event's index is the cursor position before it.
     #[must_use]
     pub fn all(&self) -> &[Event] {
         &self.list
@@ -86,14 +88,14 @@ impl Events {
         }
     }
 
-    /// Returns the next event.
+    /// Returns the event at the cursor, or `None` after the last event.
     #[must_use]
     pub fn next(&self, cursor: &Cursor) -> Option<&Event> {
         self.list.get(usize::try_from(cursor.happened).ok()?)
     }
 
-    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past it.
-    /// Call this until it returns `None`.
+    /// Returns the next event if it is due at `now_ns`, in nanoseconds after *ready*, and moves the cursor past the
+    /// event. The caller repeats the call until it returns `None`.
     pub fn due(&self, cursor: &mut Cursor, now_ns: u64) -> Option<&Event> {
         let event = self.next(cursor).filter(|event| event.at_ns <= now_ns)?;
         cursor.happened += 1;

@@ -1,32 +1,35 @@
-//! Fault plans: the faults of a world over time, as data that is drawn, written by hand or edited.
+//! Fault plans: the faults of a world over time, as data. Everett draws plans, and operators can write or edit them.
 //!
-//! A plan is JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. `docs/faults.md`
-//! is the user's page about it.
+//! A plan is a text of JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. Times
+//! count from *ready*, the moment at which all services of the world are up. `docs/faults.md` is the user's page about
+//! plans.
 //!
-//! - `limits`: bounds; `names`: names of a world that entries refer to
-//! - `line`: one line, from text to an [`Entry`] and back
-//! - `check`: checks of a single entry; `quiet_periods` and `conflicts`: checks of entries against each other
-//! - `problem`: errors
+//! - `limits`: bounds
+//! - `names`: names of a world that entries refer to
+//! - `line`: one line, parsed to an [`Entry`] and printed from it
+//! - `check`: checks of a single entry
+//! - `quiet_periods` and `conflicts`: checks of entries against each other
+//! - `error`: errors
 //! - `events`: starts, ends and heals in the order of execution, and a cursor into them
-//! - [`draw`]: plans drawn from the world's streams
+//! - [`draw`]: plans drawn from the world's random streams
 //!
-//! Not here: applying faults, the catalogue of faults and the bounds of their values (`everett_fault`).
+//! Not here: the application of faults, and the catalogue of faults with the bounds of their values (`everett_fault`).
 //!
 //! **Invariants.**
-//! - Every [`Plan`] passed all checks, whether it was parsed, drawn or built from entries. The executor may assume that
-//!   every name exists, that no fault lasts into a quiet period, and that no node is switched off twice.
-//! - Entries are in order of time. Entries with the same time keep the order in which they were given. An entry's index
-//!   is its id.
+//! - Every [`Plan`] has passed all checks, whether it was parsed, drawn or built from entries. The code that applies a
+//!   plan may assume that every name exists, that no fault lasts into a quiet period, and that no node is switched off
+//!   twice.
+//! - Entries are sorted by time. Entries with equal times keep their given order. An entry's index is its id.
 //! - Parsing the output of [`Plan::write`] gives the same plan.
 
 mod check;
 mod conflicts;
 pub mod draw;
+pub(crate) mod error;
 mod events;
 pub mod limits;
 mod line;
 pub(crate) mod names;
-pub(crate) mod problem;
 mod quiet_periods;
 
 use everett_fault::Fault;
@@ -36,16 +39,17 @@ use conflicts::HeldResources;
 use line::Faulty;
 use quiet_periods::QuietPeriods;
 
+pub use error::{PlanError, PlanErrors, Problem};
 pub use events::{Cursor, Event, Events, Happening};
 pub use names::{Names, NodeNames};
-pub use problem::{PlanError, PlanErrors, Problem};
 
 /// Entry of a plan: a fault, a heal or a quiet period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Start, in nanoseconds of vtime after *ready*.
+    /// Start of the entry, in nanoseconds of vtime after *ready*.
     pub at_ns: u64,
-    /// Duration, in nanoseconds. If `None`, a lasting fault ends at the next heal or quiet period, or with the run.
+    /// Duration, in nanoseconds. If a lasting fault has no duration, it ends at the next heal or quiet period, or with
+    /// the run.
     pub for_ns: Option<u64>,
     /// Content of the entry.
     pub what: What,
@@ -54,11 +58,11 @@ pub struct Entry {
 /// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// A fault starts.
+    /// A fault.
     Fault(Fault),
-    /// Everything heals.
+    /// A heal: all faults end, except permanent power losses.
     Heal,
-    /// Everything heals, and no fault starts for the entry's duration.
+    /// A quiet period: all faults end as at a heal, and no fault starts for the entry's duration.
     Quiet,
 }
 
@@ -69,10 +73,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a plan for a world with these names.
+    /// Parses a plan for a world with these names.
     ///
     /// # Errors
-    /// Returns all errors of the plan, at most [`limits::ERRORS_MAX`].
+    /// Returns the errors of the plan, at most [`limits::ERRORS_MAX`].
     pub fn parse(text: &str, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         if let Some(fits) = text.as_bytes().get(..limits::PLAN_BYTES_MAX)
@@ -82,7 +86,7 @@ impl Plan {
             return Err(PlanErrors::sorted(draft.errors));
         }
         for (i, text) in text.lines().enumerate() {
-            // Errors are sorted by line and then cut, so those of later lines would not be reported.
+            // Errors are sorted by line and then cut, so errors of later lines would not be reported anyway.
             if draft.errors.len() > limits::ERRORS_MAX {
                 break;
             }
@@ -103,10 +107,10 @@ impl Plan {
         draft.finish(names)
     }
 
-    /// Builds a plan from entries. In errors, an entry's position counts as its line.
+    /// Builds a plan from entries. An error has the position of its entry, from 1, in place of a line number.
     ///
     /// # Errors
-    /// Returns all errors of the entries, at most [`limits::ERRORS_MAX`].
+    /// Returns the errors of the entries, at most [`limits::ERRORS_MAX`].
     pub fn new(entries: Vec<Entry>, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         for (i, entry) in entries.into_iter().enumerate() {
@@ -122,13 +126,13 @@ impl Plan {
         draft.finish(names)
     }
 
-    /// Returns the entries in order. An entry's index is its id.
+    /// Returns the entries, sorted by time. An entry's index is its id.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns the plan as text in canonical form: one line per entry, with all of its fields.
+    /// Prints the plan in canonical form: one line per entry, with all fields of the entry.
     #[must_use]
     pub fn write(&self) -> String {
         self.entries.iter().map(|entry| line::write(entry) + "\n").collect()
@@ -144,12 +148,12 @@ impl Plan {
 /// Plan under construction.
 #[derive(Default)]
 struct Draft {
-    /// Entries that are valid by themselves, with their lines.
+    /// Entries that are valid by themselves, with their line numbers.
     entries: Vec<(usize, Entry)>,
-    /// Size of these entries in canonical form, in bytes.
+    /// Size of the valid entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
-    /// True if an invalid line may have been a heal or a quiet period. If so, the ends of other faults are unknown, and
+    /// True if an invalid line may have been a heal or a quiet period. The ends of other faults are then unknown, so
     /// checks of entries against each other are skipped.
     healing_unclear: bool,
 }
@@ -162,7 +166,8 @@ impl Draft {
     fn add(&mut self, line: usize, entry: Option<Entry>, mut faulty: Faulty, names: &Names) {
         if let Some(entry) = &entry {
             check::entry(entry, names, &mut faulty);
-            // An entry that is short enough as written can be too long in canonical form, which must be readable, too.
+            // An entry whose text is short enough can be too long in canonical form. The canonical form must be
+            // parsable, too.
             if faulty.is_empty() {
                 let before = self.bytes;
                 let bytes = line::write(entry).len();

@@ -6,16 +6,16 @@ use everett_input::text::quoted;
 
 use crate::suggest;
 
-use super::problem::{Problem, some_of};
+use super::error::{Problem, some_of};
 
 /// Disks and units of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeNames {
     /// Number of data disks.
     pub disks: u32,
-    /// Units that the agent starts: services and drivers.
+    /// Names of the units that the agent starts, i.e. services and drivers.
     pub units: BTreeSet<String>,
-    /// Services among them.
+    /// Names of the units that are services.
     pub services: BTreeSet<String>,
 }
 
@@ -61,7 +61,7 @@ impl Names {
             Some(has) if disk >= has.disks => {
                 Err(Problem::NoDisk { node: quoted(node), disk, disks: has.disks })
             }
-            // A node that does not exist is reported separately.
+            // The check of the node's name already reports an unknown node.
             _ => Ok(()),
         }
     }
@@ -88,13 +88,13 @@ impl Names {
                 name: quoted(name),
                 hint: hint(name, known.iter().map(String::as_str), &format!("its {what}s are")),
             }),
-            // A node that does not exist is reported separately.
+            // The check of the node's name already reports an unknown node.
             _ => Ok(()),
         }
     }
 }
 
-/// Returns the hint after an unknown name: the nearest known name, or `all` followed by the first known names.
+/// Returns the hint for an unknown name: the nearest known name, or `all` followed by the first known names.
 pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),

@@ -1,4 +1,4 @@
-//! Heals and quiet periods of a plan, and the times at which faults end because of them.
+//! Heals and quiet periods of a plan, and the times at which they end faults.
 
 use everett_fault::Fault;
 
@@ -8,24 +8,25 @@ use super::{Entry, What};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,
-    /// First virtual time at which a fault may start again. For a heal it is `at_ns`.
+    /// First vtime at which a fault may start again, in nanoseconds after *ready*. Equal to `at_ns` for a heal.
     pub(super) end_ns: u64,
     pub(super) line: usize,
-    /// Word for the period in errors.
+    /// Word for the period in error messages.
     pub(super) name: &'static str,
 }
 
 /// All heals and quiet periods of a plan.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuietPeriods {
-    /// Sorted by time.
+    /// Heals and quiet periods, sorted by time.
     periods: Vec<Period>,
-    /// For each period, the index of the period that ends last among it and all earlier ones.
+    /// For each period, the index of the longest-lasting period among all periods up to it.
     last: Vec<usize>,
 }
 
 impl QuietPeriods {
-    /// Collects the heals and quiet periods of entries. Entries come with their lines, and must be in order of time.
+    /// Collects the heals and quiet periods of entries, each with its line number. The entries must be in order of
+    /// time.
     pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> QuietPeriods {
         let mut quiet = QuietPeriods::default();
         for (line, entry) in entries {
@@ -43,20 +44,21 @@ impl QuietPeriods {
         quiet
     }
 
-    /// Returns the quiet period in which this time lies. If there are several, returns the one that ends last.
+    /// Returns the quiet period that contains this time. If several do, returns the one that ends last.
     pub(super) fn around(&self, at_ns: u64) -> Option<&Period> {
         let begun = self.periods.partition_point(|period| period.at_ns <= at_ns);
         let last = &self.periods[self.last[begun.checked_sub(1)?]];
         (last.end_ns > at_ns).then_some(last)
     }
 
-    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the time of a heal
-    /// starts after that heal.
+    /// Returns the first heal or quiet period that begins after this time. A fault that starts at the same time as a
+    /// heal starts after the heal.
     pub(super) fn next(&self, at_ns: u64) -> Option<&Period> {
         self.periods.get(self.periods.partition_point(|period| period.at_ns <= at_ns))
     }
 
-    /// Returns the time at which a fault ends. `None` if it does not last, or lasts to the end of the run.
+    /// Returns the time at which a fault ends, in nanoseconds after *ready*. Returns `None` if the fault is
+    /// instantaneous, or lasts to the end of the run.
     pub(super) fn end(&self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) -> Option<u64> {
         if !fault.kind().lasts() || fault.is_for_good() {
             return None;
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn around_and_next() {
-        // A long period that contains a short one and a heal, and another heal after it.
+        // A long period that contains a short period and a heal, and a heal after the long period.
         let quiet = quiet(&[(10, Some(100)), (20, Some(5)), (30, None), (200, None)]);
         let around = |at| quiet.around(at).map(|p| p.line);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Built-in properties. Every world has them, unless it ignores them by name.
+//! Built-in properties. Every world has them, except those that the world file ignores by name.
 //!
-//! The judge recognises problems of kernels itself. The caller reports violations of all other properties. Their names
-//! are here as well, so that one list has all properties that a world can ignore. If the caller reports a name that is
-//! not on the list, the report is a hit like any other, but no world can ignore it.
+//! The judge itself recognises problems of kernels. The caller reports violations of all other properties. Their names
+//! are here as well, so that one list has all properties that a world can ignore. A reported name that is not on the
+//! list is also a hit, but no world can ignore it.
 
 use super::kernel::Trouble;
 
@@ -14,25 +14,25 @@ pub const DRIVER_EXIT: &str = "driver exit";
 pub const FAILED_CHECK: &str = "failed check";
 /// A machine did not become ready.
 pub const NOT_READY: &str = "not ready";
-/// A machine stopped by itself.
+/// A machine stopped without a fault.
 pub const MACHINE_STOPPED: &str = "machine stopped";
-/// A restarted machine cannot mount a file system that it had made before.
+/// A restarted machine cannot mount a file system that it created earlier.
 pub const FILE_SYSTEM_DAMAGED: &str = "file system damaged";
-/// Everett's own CPU panicked. This is a defect of Everett, not of the guest.
+/// Everett's own CPU panicked. This is a defect of Everett and not of the guest.
 pub const ENGINE_FAILURE: &str = "engine failure";
 /// A guest's agent is gone, or sends invalid messages.
 pub const AGENT_FAILURE: &str = "agent failure";
-/// The answers that clients got cannot come from any correct server.
+/// No correct server could have given the answers that the clients got.
 pub const LINEARIZABILITY: &str = "linearizability";
-/// An acknowledged write is gone.
+/// The effect of an acknowledged write is missing.
 pub const LOST_WRITE: &str = "lost write";
 
-/// The world did not become calm after its faults ended, so its checks could not run.
+/// The world did not become calm after its faults had ended, so its checks could not run.
 pub const NOT_CALM: &str = "not calm";
 /// A history has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";
 
-/// A program sent a line through the SDK that cannot be used.
+/// A program sent an invalid line through the SDK.
 pub const BAD_SDK_LINE: &str = "bad sdk line";
 
 /// Properties whose violations the caller reports.
@@ -52,7 +52,7 @@ const REPORTED: [&str; 13] = [
     BAD_SDK_LINE,
 ];
 
-/// All problems of kernels.
+/// All problems that kernels report.
 const TROUBLES: [Trouble; 9] = [
     Trouble::Panic,
     Trouble::Oops,
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // `FileSystem` is the last variant. A variant that is added after it must be added to `TROUBLES`, and named
-        // here.
+        // `FileSystem` is the last variant. A variant that is added after it must also be added to `TROUBLES`, and
+        // replace it here.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

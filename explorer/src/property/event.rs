@@ -1,11 +1,11 @@
-//! Events that are judged.
+//! Events that the judge reads.
 
-/// Event of a timeline. Events come in the order of the world.
+/// Event of a timeline. Events come in the order in which they happen in the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'t> {
-    /// Virtual time of the event, in nanoseconds.
+    /// Vtime of the event, in nanoseconds.
     pub vtime_ns: u64,
-    /// Node of the event, by its index in the world.
+    /// Index of the event's node in the world. `None` for events without a node.
     pub node: Option<u16>,
     /// Content of the event.
     pub what: What<'t>,
@@ -16,50 +16,51 @@ pub struct Event<'t> {
 pub enum What<'t> {
     /// A program printed a line.
     Line {
-        /// Name of the program.
+        /// Name of the program's unit.
         unit: &'t str,
-        /// True if it is on standard error. Only the lines of a record of several lines depend on it.
+        /// True if the line is on standard error. The two outputs of a program have separate records of several lines.
         is_error: bool,
-        /// Line without its end.
+        /// Text of the line, without its line feed.
         text: &'t str,
     },
-    /// The node's kernel printed a line.
+    /// The kernel of the node printed a line.
     Console(&'t str),
-    /// The caller found a problem.
+    /// The caller found a violation.
     Found {
-        /// Property that is violated, usually one of [`builtin`](super::builtin).
+        /// Violated property, usually a name in [`builtin`](super::builtin).
         property: &'t str,
         /// Description in one line.
         text: &'t str,
     },
-    /// The node is slower than normal, or stands still: the node itself is paused, stalled or slowed down, or requests
-    /// to one of its disks are slow or fail.
+    /// The node runs slower than normal or not at all. Either the node itself is paused, stalled or slowed down, or
+    /// requests to one of its disks are slow or fail.
     StandsStill {
-        /// End of that state, in nanoseconds of vtime.
+        /// End of the slow period, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// Requests to a disk of the node begin to fail, or no disk of the node has failing requests any more.
+    /// Requests to a disk of the node start to fail, or requests to all disks of the node succeed again.
     DiskErrors {
-        /// True if requests begin to fail.
+        /// True if requests start to fail.
         begins: bool,
     },
-    /// Bits on a disk of the node were flipped.
+    /// A fault flipped bits on a disk of the node.
     BitRot,
     /// The node has restarted.
     Restarted,
-    /// A program violates an assertion.
+    /// A program violated an assertion.
     Asserted {
-        /// Name of the assertion. It is the property, and the signature: an assertion is one finding.
+        /// Name of the assertion. It is both the property and the signature of the hit, so each assertion is one
+        /// finding.
         name: &'t str,
         /// Description in one line.
         text: &'t str,
     },
-    /// A history violates a property.
+    /// An operation history violates a property.
     History {
-        /// Property that is violated, usually one of [`builtin`](super::builtin).
+        /// Violated property, usually a name in [`builtin`](super::builtin).
         property: &'t str,
-        /// Cause of the violation. It replaces the text in the signature: two histories with the same cause are one
-        /// finding.
+        /// Cause of the violation, used for the signature instead of the text. Two violations with the same cause are
+        /// one finding.
         cause: &'t str,
         /// Description in one line.
         text: &'t str,

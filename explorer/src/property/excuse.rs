@@ -1,5 +1,5 @@
-//! Excuses: reports that faults explain. A machine that stood still for a time reports that it hung. A machine whose
-//! disk fails, or has flipped bits, may fail to mount it.
+//! Excuses: faults that explain a report, so that the report is not a hit. A kernel reports a hang after its machine
+//! stood still for a time. A machine may fail to mount a disk with failing requests or flipped bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,31 @@ use serde::{Deserialize, Serialize};
 use super::builtin::FILE_SYSTEM_DAMAGED;
 use super::kernel::Trouble;
 
-/// Longest of Linux's watchdog periods, in nanoseconds: a hung task is reported after this time
+/// Longest period of Linux's watchdogs, in nanoseconds. Linux reports a hung task after this time
 /// (`kernel.hung_task_timeout_secs`).
 pub const WATCHDOG_NS: u64 = 120_000_000_000;
 
-/// For each node, the faults that explain its reports.
+/// Faults of each node that explain its reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excuses {
     /// For each node, the vtime until which reports of watchdogs are excused, in nanoseconds.
     until_ns: BTreeMap<u16, u64>,
-    /// Nodes with a disk to which requests fail.
+    /// Nodes with a disk whose requests fail now.
     failing: BTreeSet<u16>,
-    /// Nodes with a disk to which requests failed at some time since the node started.
+    /// Nodes with a disk whose requests failed since the node started.
     failed: BTreeSet<u16>,
-    /// Nodes with a disk on which bits were flipped. Disks outlive restarts.
+    /// Nodes with a disk on which bits were flipped. A restart does not repair a disk.
     rotted: BTreeSet<u16>,
 }
 
 impl Excuses {
-    /// Notes that a node stands still until this vtime.
+    /// Records that a node stands still until this vtime.
     pub fn stood_still(&mut self, node: u16, until_ns: u64) {
         let until = self.until_ns.entry(node).or_default();
         *until = (*until).max(until_ns.saturating_add(WATCHDOG_NS));
     }
 
-    /// Notes that requests to a disk of the node begin to fail, or that no disk of the node has failing requests any
-    /// more.
+    /// Records that requests to a disk of the node start to fail, or that requests to all of its disks succeed again.
     pub fn disk_errors(&mut self, node: u16, begins: bool) {
         if begins {
             self.failing.insert(node);
@@ -43,12 +42,12 @@ impl Excuses {
         }
     }
 
-    /// Notes that bits on a disk of the node were flipped.
+    /// Records that bits on a disk of the node were flipped.
     pub fn bits_rotted(&mut self, node: u16) {
         self.rotted.insert(node);
     }
 
-    /// Notes that a node has restarted. Its kernel has no memory of the standstill.
+    /// Records that a node has restarted. Its new kernel has not seen the earlier standstill.
     pub fn restarted(&mut self, node: u16) {
         self.until_ns.remove(&node);
         if !self.failing.contains(&node) {
@@ -56,13 +55,13 @@ impl Excuses {
         }
     }
 
-    /// Returns true if faults of the node's disks explain a violation that the caller reports.
+    /// Returns true if faults of the node's disks explain a violation that the caller found.
     #[must_use]
     pub fn explain_found(&self, node: u16, property: &str) -> bool {
         property == FILE_SYSTEM_DAMAGED && (self.rotted.contains(&node) || self.failed.contains(&node))
     }
 
-    /// Returns true if a standstill of the node explains this problem.
+    /// Returns true if a standstill of the node explains a problem that its kernel reported at this vtime.
     #[must_use]
     pub fn explain(&self, node: u16, trouble: Trouble, vtime_ns: u64) -> bool {
         trouble.is_of_watchdogs() && self.until_ns.get(&node).is_some_and(|until| vtime_ns <= *until)

@@ -17,26 +17,27 @@ const SIGNATURE_BYTES: usize = 8;
 pub struct Hit {
     /// Name of the property.
     pub property: String,
-    /// Signature in 16 hexadecimal digits. Hits of a property that differ only in numbers, times, ids and nodes have
-    /// the same signature. Violations of a history have the same signature if they have the same cause.
+    /// Signature, as 16 hexadecimal digits. Two hits of a property have the same signature if they differ only in
+    /// numbers, times, ids and nodes. Two violations of a history have the same signature if they have the same cause.
     pub signature: String,
-    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes: of a record of several lines, its cause. It may have
-    /// any characters.
+    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. For a record of several lines, the cause that
+    /// the record names. The text may have any characters.
     pub text: String,
-    /// Virtual time of the violation, in nanoseconds.
+    /// Vtime of the violation, in nanoseconds.
     pub vtime_ns: u64,
-    /// Node of the violation, by its index in the world.
+    /// Index of the violating node in the world.
     pub node: Option<u16>,
 }
 
-/// Returns the beginning of a text, at most [`TEXT_BYTES_MAX`] bytes.
+/// Cuts a text to [`TEXT_BYTES_MAX`] bytes.
 pub(super) fn clipped(text: &str) -> String {
     head(text, TEXT_BYTES_MAX).to_owned()
 }
 
-/// Returns the signature of a text that violates a property. `place` is a place in a program that does not vary.
+/// Returns the signature of a text that violates a property. `place` is a position in a program's source, which must
+/// not vary between hits.
 pub(super) fn signature(property: &str, text: &str, place: Option<&str>, world: &World) -> String {
-    // Names of nodes are masked first. Otherwise only the number of a name such as `n1` would be masked.
+    // Mask the names of nodes first. Otherwise only the number in a name such as `n1` would be masked.
     let masked = template(&world.mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
     let mut hasher = blake3::Hasher::new_derive_key("everett 1 signature of a hit");
     for part in [property, masked.as_str()].into_iter().chain(place) {

@@ -1,4 +1,4 @@
-//! Judging: finds the hits in the events of one timeline.
+//! The judge: finds the hits in the events of one timeline.
 
 use std::collections::BTreeSet;
 
@@ -15,22 +15,22 @@ use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
 use crate::text::head;
 
-/// Judge of a timeline, or of a piece of one.
+/// Judge of a timeline, or of a piece of a timeline.
 #[derive(Debug)]
 pub struct Judge<'a> {
     properties: &'a Properties,
     state: JudgeState,
     hits: Vec<Hit>,
-    /// For each hit, the number of events observed up to and including its own.
+    /// For each hit, the number of events observed up to the event of the hit.
     after: Vec<u64>,
-    /// For each hit, the virtual time from which its lines are: that of the first line of its record.
+    /// For each hit, the vtime of the first line of its record, in nanoseconds.
     begun: Vec<u64>,
     observed: u64,
     records: Records,
 }
 
 impl<'a> Judge<'a> {
-    /// Continues from a state.
+    /// Creates a judge that continues from a state.
     #[must_use]
     pub fn start(properties: &'a Properties, state: JudgeState) -> Judge<'a> {
         Judge {
@@ -44,7 +44,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges the next event. Returns its hits.
+    /// Judges the next event, and returns the hits that it causes.
     pub fn observe(&mut self, event: &Event<'_>) -> &[Hit] {
         let before = self.hits.len();
         self.observed = self.observed.saturating_add(1);
@@ -58,7 +58,7 @@ impl<'a> Judge<'a> {
                 self.line(now, node, None, text, None);
             }
             What::Found { property, text } => {
-                // What a service printed before it ended comes first.
+                // Judge first what a service printed before it ended.
                 let of_node = if node.is_some() { self.records.end_of(node) } else { Vec::new() };
                 self.ended(of_node);
                 if !self.excuses(node, property) {
@@ -91,14 +91,14 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Marks the end of all faults, at this vtime. From here on, each `eventually` property needs a matching line. If
-    /// this is called again, because faults resumed and ended again, earlier matches no longer count.
+    /// Marks the end of all faults, at this vtime. Each `eventually` property then needs a matching line. If faults
+    /// resume and end again, the caller calls this again, and earlier matches are discarded.
     pub fn calm(&mut self, now_ns: u64) {
         self.state.calm = Some(Calm { since_ns: now_ns, came: BTreeSet::new() });
     }
 
     /// Ends the timeline, at this vtime. Returns a hit for each `eventually` property without a matching line since the
-    /// last call of [`calm`](Judge::calm). Returns no hits if there was no call since the last end.
+    /// last call of [`calm`](Judge::calm). Without such a call, returns no hits for `eventually` properties.
     pub fn end(&mut self, now_ns: u64) -> &[Hit] {
         let before = self.hits.len();
         self.end_records();
@@ -114,46 +114,47 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Ends all records of several lines that are still open, because nothing more of this timeline is judged, or because
-    /// others continue it. The lines of a record that come later are judged on their own.
+    /// Ends all open records of several lines, at the end of a timeline or before branches continue it. Later lines of
+    /// such a record are judged one by one.
     pub fn end_records(&mut self) {
         let open = self.records.end_of(None);
         self.ended(open);
     }
 
-    /// Returns true if a violation of this property that the caller reports is no hit: the world ignores the property, or
-    /// a fault of the node explains the violation.
+    /// Returns true if a violation that the caller found is not a hit. Either the world ignores the property, or a
+    /// fault of the node explains the violation.
     #[must_use]
     pub fn excuses(&self, node: Option<u16>, property: &str) -> bool {
         let explained = node.is_some_and(|node| self.state.excuses.explain_found(node, property));
         explained || self.properties.ignores(head(property, NAME_BYTES_MAX))
     }
 
-    /// Returns the hits so far. Each comes with the number of events observed up to and including its own.
+    /// Returns the hits so far. Each comes with the number of events observed up to the event of the hit.
     pub fn hits(&self) -> impl Iterator<Item = (u64, &Hit)> {
         self.after.iter().copied().zip(&self.hits)
     }
 
-    /// Returns the virtual time of the first line that belongs to a hit, by the number of the hit, in nanoseconds.
+    /// Returns the vtime of the first line that belongs to a hit, in nanoseconds. `hit` is the index of the hit.
     #[must_use]
     pub fn begun_ns(&self, hit: usize) -> Option<u64> {
         self.begun.get(hit).copied()
     }
 
-    /// Returns the current state, which a child inherits.
+    /// Returns the current state, which a child timeline inherits.
     #[must_use]
     pub fn state(&self) -> &JudgeState {
         &self.state
     }
 
-    /// Returns all hits since the start, and the state that a child inherits.
+    /// Returns all hits since the start, and the state that a child timeline inherits.
     #[must_use]
     pub fn finish(mut self) -> (Vec<Hit>, JudgeState) {
         self.end_records();
         (self.hits, self.state)
     }
 
-    /// Returns the node if the world has it. Events of other nodes are ignored: they excuse nothing and use no memory.
+    /// Returns the node if the world has it. Events of unknown nodes are ignored, so they excuse nothing and use no
+    /// memory.
     fn existing(&self, node: Option<u16>) -> Option<u16> {
         node.filter(|node| usize::from(*node) < self.properties.world().len())
     }
@@ -167,7 +168,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a line of a program, which may be one of a record.
+    /// Judges a line of a program, which may belong to a record of several lines.
     fn printed(&mut self, now: u64, node: Option<u16>, unit: &str, is_error: bool, text: &str) {
         let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         let is_judged = self.properties.rules().iter().any(Rule::takes_records);
@@ -212,7 +213,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a line. Violations in a line of an open record of this output wait for its end.
+    /// Judges a line. If the line belongs to an open record of `output`, its violations wait for the end of the record.
     fn line(&mut self, now: u64, node: Option<u16>, unit: Option<&str>, text: &str, output: Option<&Output>) {
         let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         let properties = self.properties;
@@ -237,7 +238,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns false if a match would change nothing. Rules that have been matched already are skipped.
+    /// Returns false if the rule was already matched, and a further match would change nothing.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,
@@ -250,7 +251,7 @@ impl<'a> Judge<'a> {
         self.hit_as(property, text, text, vtime_ns, node);
     }
 
-    /// Adds a hit whose signature is made from `cause` instead of its text.
+    /// Adds a hit whose signature is computed from `cause` instead of the text.
     fn hit_as(&mut self, property: &str, cause: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
         self.violated(property, &Violation { text, cause, place: None, vtime_ns, node, begun_ns: vtime_ns });
     }
@@ -272,10 +273,10 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A violation before it is known whether it is a new hit.
+/// Violation that may be a new hit or a repeated one.
 struct Violation<'v> {
     text: &'v str,
-    /// Text from which the signature is made.
+    /// Text from which the signature is computed.
     cause: &'v str,
     place: Option<&'v str>,
     vtime_ns: u64,

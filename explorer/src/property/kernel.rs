@@ -1,6 +1,6 @@
-//! Problems of the kernel and of programs, as Linux reports them on its console.
+//! Problems of the kernel and of programs that Linux reports on its console.
 //!
-//! The phrases are those of the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`,
+//! The phrases are taken from the kernel's sources (`kernel/panic.c`, `arch/x86/kernel/dumpstack.c`,
 //! `arch/x86/kernel/traps.c`, `arch/x86/mm/fault.c`, `kernel/watchdog.c`, `kernel/workqueue.c`, `kernel/hung_task.c`,
 //! `kernel/rcu/tree_stall.h`, `mm/oom_kill.c`, `fs/ext4/super.c`, `fs/jbd2`, `fs/xfs`).
 
@@ -16,22 +16,22 @@ pub enum Trouble {
     Oops,
     /// The kernel printed a warning about itself.
     Warning,
-    /// A CPU ran one task for many seconds without a reschedule, or a workqueue made no progress.
+    /// A CPU ran one task for many seconds without rescheduling, or a workqueue made no progress.
     SoftLockup,
-    /// A task waited uninterruptibly for many seconds.
+    /// A task was in uninterruptible sleep for many seconds.
     HungTask,
-    /// A CPU had no quiescent state for many seconds.
+    /// A CPU had no RCU quiescent state for many seconds.
     RcuStall,
-    /// Memory ran out and a program was killed.
+    /// Memory ran out, and the kernel killed a program.
     OutOfMemory,
-    /// A program was stopped by an exception, such as an invalid access.
+    /// An exception killed a program, for example an invalid memory access.
     Crash,
     /// A file system is damaged or was shut down.
     FileSystem,
 }
 
 impl Trouble {
-    /// Returns the name of the built-in property for this problem.
+    /// Returns the name of this problem's built-in property.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,15 +47,15 @@ impl Trouble {
         }
     }
 
-    /// Returns true if a correct kernel may report this problem after its node stood still, for example because it was
-    /// paused.
+    /// Returns true if a correct kernel may report this problem after its node stood still, for example because of a
+    /// pause.
     #[must_use]
     pub fn is_of_watchdogs(self) -> bool {
         matches!(self, Trouble::SoftLockup | Trouble::HungTask | Trouble::RcuStall)
     }
 }
 
-/// Beginnings of lines, without the time. The first that matches a line decides.
+/// Beginnings of console lines, without the timestamp. The first entry that matches a line decides.
 const BEGINNINGS: [(&str, Trouble); 17] = [
     ("Kernel panic - not syncing", Trouble::Panic),
     ("watchdog: BUG: soft lockup", Trouble::SoftLockup),
@@ -76,13 +76,13 @@ const BEGINNINGS: [(&str, Trouble); 17] = [
     ("traps: ", Trouble::Crash),
 ];
 
-/// Returns the problem that a console line reports, if any.
+/// Returns the problem that a console line reports, or `None`.
 #[must_use]
 pub fn trouble(line: &str) -> Option<Trouble> {
     let text = without_time(line);
     let begins = BEGINNINGS.into_iter().find(|(beginning, _)| text.starts_with(beginning));
     if let Some((_, trouble)) = begins {
-        // Not every message that begins with `rcu: INFO: ` reports a stall.
+        // Some messages with the beginning `rcu: INFO: ` do not report a stall.
         return Some(trouble).filter(|trouble| *trouble != Trouble::RcuStall || text.contains("stall"));
     }
     if text.starts_with("INFO: task ") && text.contains(" blocked for more than ") {
@@ -99,8 +99,7 @@ pub fn trouble(line: &str) -> Option<Trouble> {
     (aborted && (text.contains("rror") || text.contains("Aborting"))).then_some(Trouble::FileSystem)
 }
 
-/// Returns the line without its time, such as `[   12.345678] `, and without the level that a console may show before
-/// it.
+/// Strips the timestamp from a line, e.g. `[   12.345678] `, and the log level that a console may print before it.
 fn without_time(line: &str) -> &str {
     let line = line.trim_ascii_start();
     let level = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
@@ -175,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only lines with the kernel's phrases report a problem.
+        /// A line reports a problem only if it has one of the kernel's phrases.
         #[test]
         fn any_line_is_safe(line in "\\PC{0,60}|<?[0-9]{0,2}>?\\[? {0,3}[0-9.]{0,9}\\]? ?BUG: \\PC{0,9}") {
             let others = ["INFO: task ", "]: segfault at ", "XFS (", "JBD2: ", "Aborting journal"];

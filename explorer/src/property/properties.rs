@@ -10,22 +10,22 @@ use crate::text::head;
 
 use super::builtin;
 use super::config::PropertyConfig;
+use super::error::{PropertyError, PropertyProblem};
 use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX};
-use super::problem::{PropertyError, PropertyProblem};
 use super::rule::{Form, Rule};
 
-/// Declared properties after their checks, and the names of ignored built-in properties.
+/// Properties of a world: its declared properties, and the names of ignored built-in properties.
 #[derive(Debug)]
 pub struct Properties {
-    /// Nodes, whose names are masked in texts.
+    /// Nodes of the world. Their names are masked in texts.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,
 }
 
 impl Properties {
-    /// Creates the properties of a world with these nodes, which declares `configs` and ignores the built-in properties
-    /// in `ignore`.
+    /// Checks and combines the properties of a world with these nodes. The world declares `configs`, and ignores the
+    /// built-in properties in `ignore`.
     ///
     /// # Errors
     /// Returns an error for the first invalid declaration or unknown name.

@@ -1,14 +1,15 @@
 //! Records of several lines: tracebacks, stack traces, panics and reports of sanitizers.
 //!
-//! A program prints such a record line by line, but it is one event with one cause. While a record is open, matches of its
-//! lines wait; when it has ended, they are one hit for each property. The cause of that hit is in the record's last line
-//! (Python) or in its head and its top frame, never in the line that an expression happened to match.
+//! A program prints a record line by line, but the record is one event with one cause. While a record is open, the
+//! judge delays the matches of its lines. When the record ends, these matches become one hit for each property. The
+//! text of the hit is the cause that the record names. Python names the cause in the last line, and other languages in
+//! the first line and the top frame of the stack.
 //!
-//! `form` knows what the records of each language look like. A line that only looks like the head of a record, or a record
-//! of a form that is not known, is judged as a single line.
+//! Module `form` knows the records of each language. The lines of an unknown form of record are judged one by one. A
+//! line that only looks like the beginning of a record is also judged alone.
 //!
-//! **Invariants.** What is open is a function of the lines and their times. Memory is bounded: of a record only the lines
-//! with its cause and the lines that match are kept.
+//! **Invariants.** The set of open records is a function of the lines and their times. Memory is bounded. For an open
+//! record, only the lines that name its cause and the lines that match a property are stored.
 
 mod form;
 
@@ -18,28 +19,29 @@ use super::limits::{RECORD_LINES_MAX, RECORD_PAUSE_NS, RECORDS_MAX};
 pub(super) use form::Cause;
 use form::Form;
 
-/// Where a record is printed. Lines of one output do not end a record of another one.
+/// Output that a record is printed to: the node, the unit, and true for standard error. Lines on one output do not end
+/// a record on another output.
 pub(super) type Output = (Option<u16>, String, bool);
 
-/// A match of a property in a line of a record.
+/// Match of a property in a line of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Match {
     /// Index of the property's rule.
     pub(super) rule: usize,
-    /// Virtual time of the line, in nanoseconds.
+    /// Vtime of the line, in nanoseconds.
     pub(super) vtime_ns: u64,
-    /// The line.
+    /// Text of the line.
     pub(super) text: String,
 }
 
-/// A record that has ended, with matches in it.
+/// Record that has ended, with the matches in its lines.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) node: Option<u16>,
     pub(super) matches: Vec<Match>,
-    /// Cause; `None` for a single line.
+    /// Cause of the record. `None` if the lines turned out not to be a record.
     pub(super) cause: Option<Cause>,
-    /// Virtual time of the record's first line, in nanoseconds.
+    /// Vtime of the record's first line, in nanoseconds.
     pub(super) begun_ns: u64,
 }
 
@@ -52,13 +54,13 @@ struct Open {
     matches: Vec<Match>,
 }
 
-/// The open records.
+/// All open records.
 #[derive(Debug, Default)]
 pub(super) struct Records(BTreeMap<Output, Open>);
 
 impl Records {
-    /// Takes a line. Returns the record that it ends, without being part of it. [`Records::add`] tells whether the line is
-    /// in an open record.
+    /// Processes a line. Returns the record that ends because this line does not belong to it. Afterwards,
+    /// [`Records::add`] returns true if the line belongs to an open record.
     pub(super) fn line(&mut self, output: &Output, now_ns: u64, text: &str) -> Option<Ended> {
         let mut ended = None;
         if let Some(open) = self.0.get_mut(output) {
@@ -78,8 +80,8 @@ impl Records {
         ended
     }
 
-    /// Adds a match of the line that was taken last. Returns false if that line is in no record, or in
-    /// one with too many matches.
+    /// Adds a match in the line that was processed last. Returns false if the line belongs to no record, or if the
+    /// record has too many matches.
     pub(super) fn add(&mut self, output: &Output, rule: usize, vtime_ns: u64, text: &str) -> bool {
         let Some(open) = self.0.get_mut(output).filter(|open| open.matches.len() < RECORD_LINES_MAX) else {
             return false;
@@ -88,18 +90,18 @@ impl Records {
         true
     }
 
-    /// Ends the record of an output if its last line was the last of the record.
+    /// Ends the record of an output if the last line marked the record's end.
     pub(super) fn end_if_whole(&mut self, output: &Output) -> Option<Ended> {
         let is_whole = self.0.get(output).is_some_and(|open| open.form.is_whole());
         if is_whole { self.end(output) } else { None }
     }
 
-    /// Ends the records without a line for [`RECORD_PAUSE_NS`].
+    /// Ends the records that had no line for more than [`RECORD_PAUSE_NS`].
     pub(super) fn end_old(&mut self, now_ns: u64) -> Vec<Ended> {
         self.end_those(|_, open| now_ns.saturating_sub(open.last_ns) > RECORD_PAUSE_NS)
     }
 
-    /// Ends the records of a node; without a node, all records.
+    /// Ends the records of a node. Without a node, ends all records.
     pub(super) fn end_of(&mut self, node: Option<u16>) -> Vec<Ended> {
         self.end_those(|output, _| node.is_none() || output.0 == node)
     }
@@ -114,7 +116,7 @@ impl Records {
         let Open { form, lines, begun_ns, mut matches, .. } = self.0.remove(output)?;
         let cause = form.cause().filter(|_| lines > 1);
         if cause.is_some() {
-            // One hit of each property; without a cause, each line is a hit.
+            // A record with a cause is one hit for each property. Without a cause, each matching line is a hit.
             let mut had = BTreeSet::new();
             matches.retain(|one| had.insert(one.rule));
         }

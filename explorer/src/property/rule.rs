@@ -1,4 +1,4 @@
-//! Declared properties after their checks.
+//! Declared properties that have passed the checks.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::plan::names::hint;
 
 use super::builtin;
 use super::config::PropertyConfig;
+use super::error::PropertyProblem;
 use super::limits::{NAME_BYTES_MAX, UNIT_BYTES_MAX, VIOLATED_BYTES_MAX};
-use super::problem::PropertyProblem;
 
-/// Meaning of a matching line.
+/// Effect of a matching line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Never,
@@ -21,15 +21,15 @@ pub(super) enum Form {
     Sometimes,
 }
 
-/// Declared property.
+/// Declared property that has passed the checks.
 #[derive(Debug)]
 pub(super) struct Rule {
     name: String,
     form: Form,
     regex: Regex,
-    /// Pattern for units.
+    /// Name pattern of the units whose lines are judged.
     unit: Option<String>,
-    /// Indices of nodes.
+    /// Indices of the nodes whose lines are judged.
     nodes: Option<BTreeSet<u16>>,
     console: bool,
 }
@@ -85,12 +85,12 @@ impl Rule {
         self.form
     }
 
-    /// Returns true if matches in records of several lines are those of the records.
+    /// Returns true if matches in a record of several lines become one hit of the record.
     pub(super) fn takes_records(&self) -> bool {
         self.form == Form::Never && !self.console
     }
 
-    /// Returns the expression as it was written.
+    /// Returns the expression as the world file has it.
     pub(super) fn expression(&self) -> &str {
         self.regex.as_str()
     }

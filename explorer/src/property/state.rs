@@ -1,4 +1,4 @@
-//! The state of a judge, which a child timeline inherits from its parent.
+//! State of a judge, which a child timeline inherits from its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use super::excuse::Excuses;
 use super::limits::{HITS_MAX, HITS_OF_PROPERTY_MAX};
 
-/// Summary of the earlier events on which judging depends.
+/// Summary of all earlier events that affect the judge.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeState {
     pub(super) excuses: Excuses,
-    /// Signatures of reported hits, by property.
+    /// Signatures of all reported hits, by property.
     had: BTreeMap<String, BTreeSet<String>>,
-    /// Number of hits that were not reported because of a bound.
+    /// Number of hits that a bound suppressed.
     beyond: u64,
-    /// `sometimes` properties that this path has shown.
+    /// Names of the `sometimes` properties that this path has shown.
     pub(super) seen: BTreeSet<String>,
-    /// Calm that has begun; `None` before it, and after the timeline's end.
+    /// Calm period, if all faults have ended and the timeline has not.
     pub(super) calm: Option<Calm>,
 }
 
-/// Time after all faults have ended.
+/// Calm period: the time after all faults have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Calm {
-    /// Beginning, in nanoseconds of vtime.
+    /// Beginning of the period, in nanoseconds of vtime.
     pub(super) since_ns: u64,
-    /// `eventually` properties that have had a matching line.
+    /// Names of the `eventually` properties with a matching line in the period.
     pub(super) came: BTreeSet<String>,
 }
 
@@ -38,13 +38,14 @@ impl JudgeState {
         self.seen.iter().map(String::as_str)
     }
 
-    /// Returns the number of hits that were not reported because of a bound. A repeated hit is counted each time.
+    /// Returns the number of hits that a bound suppressed. A repeated hit is counted each time.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Enters a hit. Returns true if it is to be reported: the signature is new, and the bounds are not reached.
+    /// Records a hit. Returns true if the caller must report the hit, i.e. its signature is new and no bound is
+    /// reached.
     pub(super) fn enters(&mut self, property: &str, signature: &str) -> bool {
         let had = self.had.get(property);
         if had.is_some_and(|had| had.contains(signature)) {

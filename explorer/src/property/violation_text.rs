@@ -1,12 +1,11 @@
-//! Words for violations. A property is named by what should hold, and a finding says what happened.
+//! Descriptions of violations. A property's name says what should hold, and a finding's description says what happened.
 
 use serde_json::Value;
 
 use super::builtin;
 
-/// Returns the words for a violation of a property: those that the world declares; else the name, if it is that of a
-/// built-in property, which is a violation's; else that the property does not hold. `world` is the record of the world in a
-/// run directory.
+/// Returns the description of a violation of a property. If the world declares no description, uses the name of a
+/// built-in property, or says that the property does not hold. `world` is the record of the world in a run directory.
 #[must_use]
 pub fn violation(world: &Value, property: &str) -> String {
     match declared(world, property) {
@@ -16,7 +15,7 @@ pub fn violation(world: &Value, property: &str) -> String {
     }
 }
 
-/// Returns the words that the world declares for a violation of a property.
+/// Returns the description that the world declares for violations of a property, if any.
 #[must_use]
 pub fn declared<'w>(world: &'w Value, property: &str) -> Option<&'w str> {
     let all = world.get("property")?.as_array()?;

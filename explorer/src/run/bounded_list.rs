@@ -1,4 +1,4 @@
-//! Lists with a bound, for reading untrusted files: the bound is checked before more memory is allocated.
+//! Lists with a maximum length, for reading untrusted files. The length is checked before memory is allocated.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A list of at most `MOST` values.
+/// List of at most `MOST` values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct BoundedList<T, const MOST: usize>(pub(super) Vec<T>);
 
@@ -32,7 +32,8 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST>
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
-        // Room for the length that the file claims, at most 1024 values: more is allocated only as values are read.
+        // Reserve room for at most 1,024 values, because the file may claim a false length. The list grows as values
+        // are read.
         let room = values.size_hint().unwrap_or(0).min(MOST).min(1 << 10);
         let mut list = Vec::with_capacity(room);
         while let Some(value) = values.next_element()? {

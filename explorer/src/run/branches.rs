@@ -1,6 +1,6 @@
-//! One line of figures for each branch: what a map of the tree shows.
+//! Figures of each branch, for displays of the whole tree.
 //!
-//! Records are too large to keep all of them in memory. This list keeps about a hundred bytes of each.
+//! Records are too large to keep all of them in memory. The figures of a branch take about a hundred bytes.
 
 use super::fault_kinds::FaultKinds;
 use super::final_phase::FinalPhase;
@@ -12,49 +12,49 @@ use crate::search::Standing;
 /// Figures of all merged branches, in the order of choices.
 #[derive(Debug, Clone, Default)]
 pub struct Branches {
-    /// The branches.
+    /// Figures of each branch.
     pub all: Vec<Branch>,
-    /// Kinds of faults, by their bit in [`Branch::kinds`].
+    /// Kinds of faults. Bit i of [`Branch::kinds`] stands for kind i.
     pub kinds: FaultKinds,
 }
 
-/// Figures of a branch.
+/// Figures of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Choice of the branch that it extends; `None` if it starts at the root moment.
+    /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
     pub from: Option<u64>,
-    /// Number of its last fork.
+    /// Child number of the branch's own fork.
     pub child: u64,
-    /// Vtime at which it begins, in nanoseconds.
+    /// Vtime at which the branch begins, in nanoseconds.
     pub begin_ns: u64,
-    /// Vtime at which it ends, in nanoseconds.
+    /// Vtime at which the branch ends, in nanoseconds.
     pub end_ns: u64,
-    /// CPU time on the host, in nanoseconds.
+    /// CPU time that the host spent on the branch, in nanoseconds.
     pub cpu_ns: u64,
-    /// Cost in instructions.
+    /// Cost of the branch, in instructions.
     pub instructions: u64,
-    /// Part of the cost that its final phase took, if checks followed it.
+    /// Cost of the final phase, if checks ran after the branch. The branch's cost includes it.
     pub final_phase: Option<FinalPhase>,
     /// Number of faults that were applied.
     pub faults: u64,
-    /// Kinds of faults that began on it: bit i is set for the i-th name of [`Branches::kinds`].
+    /// Kinds of faults that began on the branch. Bit i is set for the i-th name of [`Branches::kinds`].
     pub kinds: u32,
-    /// Number of messages that arrived on it.
+    /// Number of messages that arrived on the branch.
     pub messages: u64,
-    /// Number of coverage points that no earlier branch reached.
+    /// Number of coverage points that this branch was the first to reach.
     pub new_points: u64,
-    /// True if branches can continue from its end.
+    /// True if other branches can start at the end of this branch.
     pub open: bool,
-    /// True if checks followed it.
+    /// True if the checks ran after the branch.
     pub checked: bool,
-    /// True if it could not be run to its end.
+    /// True if the host could not run the branch to its end.
     pub broken: bool,
-    /// Ids of the findings that it shows.
+    /// Ids of the findings that the branch shows.
     pub findings: Vec<u32>,
 }
 
 impl Branches {
-    /// Merges a record into `merged`, and adds the branch's figures.
+    /// Merges a record into `merged`, and adds the figures of its branch.
     pub(super) fn merge(
         &mut self,
         merged: &mut Merged,

@@ -7,22 +7,23 @@ use super::header::Header;
 use super::one_line;
 use crate::text::clip;
 
-/// Maximum length of a reported value, in bytes.
+/// Maximum length of a value in a reported difference, in bytes.
 const VALUE_BYTES_MAX: usize = 120;
 
 impl Header {
-    /// Checks that both headers describe the same exploration, so that each may use the other's records.
+    /// Checks that both headers describe the same exploration, so that each run may use the other's records.
     ///
-    /// The path of the world file may differ, its content may not. Everett's version may not differ, because another
-    /// version may choose differently. The version of the format does not count: it describes no exploration.
+    /// Only two fields may differ: the path of the world file (but not its contents), and the format version. Everett's
+    /// version must be equal, because another version may make other choices.
     ///
-    /// Returns the first difference as an error.
+    /// # Errors
+    /// Returns the first difference.
     pub fn same_exploration(&self, other: &Header) -> Result<(), Difference> {
         let Header { schema_version: _, everett, machine_version, identity, image, world_file: _, .. } = self;
         let Header { world, seed, strategy, in_flight, root_ns, segment_ns, horizon_ns, nodes, .. } = self;
         same("everett", everett, &other.everett)?;
         same("machine_version", machine_version, &other.machine_version)?;
-        // The world is compared before the identity, because a difference of worlds names the setting that differs.
+        // Compare the world before the identity, because a difference of worlds names the setting that differs.
         same_value("world", world, &other.world)?;
         same("image", image, &other.image)?;
         same("nodes", nodes, &other.nodes)?;
@@ -44,7 +45,7 @@ fn same<T: PartialEq + Into<Value> + Clone>(field: &str, this: &T, other: &T) ->
     Err(differ(field, Some(&this.clone().into()), Some(&other.clone().into())))
 }
 
-/// Compares two values. The recursion is bounded, because the JSON reader bounds the depth of values.
+/// Compares two values. The recursion is bounded, because the JSON reader limits the depth of values.
 fn same_value(field: &str, this: &Value, other: &Value) -> Result<(), Difference> {
     match (this, other) {
         (Value::Object(these), Value::Object(others)) => {

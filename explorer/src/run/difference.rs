@@ -1,13 +1,13 @@
 //! The first difference between the headers of two explorations.
 
-/// First difference between two explorations.
+/// First difference between the headers of two explorations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} differs: {this} here, {other} there")]
 pub struct Difference {
-    /// Name of the field in the header, or of the part of the world: `world.node[0].memory`.
+    /// Name of the field in the header. In the world, the path of the setting, e.g. `world.node[0].memory`.
     pub field: String,
-    /// Value in this header, as JSON, shortened.
+    /// Value in this header, as shortened JSON.
     pub this: String,
-    /// Value in the other header, as JSON, shortened.
+    /// Value in the other header, as shortened JSON.
     pub other: String,
 }

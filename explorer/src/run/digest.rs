@@ -1,6 +1,7 @@
 //! Digests of results.
 
-/// Hasher of values with unambiguous boundaries.
+/// Hasher of a sequence of values. The hash includes the values' boundaries, so different sequences have different
+/// hashes.
 pub(super) struct Digest(blake3::Hasher);
 
 impl Digest {

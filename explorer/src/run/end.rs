@@ -1,4 +1,4 @@
-//! The end of an exploration: `end.json`.
+//! The end of an exploration, as stored in `end.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Reason of the end.
+    /// Reason why the exploration ended.
     pub why: Why,
     /// Number of merged branches.
     pub branches: u64,
     /// Number of findings.
     pub findings: u64,
-    /// [`Merged::digest`](super::Merged::digest) in hexadecimal digits.
+    /// Digest of all results, i.e. [`Merged::digest`](super::Merged::digest), in hexadecimal digits.
     pub digest: String,
-    /// Last link of the chain: [`Merged::digest_at`](super::Merged::digest_at) for all branches.
+    /// Last link of the chain of digests, i.e. [`Merged::digest_at`](super::Merged::digest_at) for all branches.
     pub chain: String,
-    /// Host time since the exploration was last started or resumed, in nanoseconds. For statistics only.
+    /// Host time since the exploration was last started or resumed, in nanoseconds. Used only for statistics.
     pub host_ns: u64,
-    /// Limits under which it was last started or resumed. `None` if they were not recorded.
+    /// Limits of the last start or resume. `None` if they were not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
 }
@@ -27,15 +27,15 @@ pub struct End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Maximum number of branches, with those of earlier starts; `None` for no limit.
+    /// Maximum number of branches, including branches of earlier starts. `None` for no limit.
     pub branches: Option<u64>,
-    /// Maximum host time since the last start, in nanoseconds; `None` for no limit.
+    /// Maximum host time since the last start, in nanoseconds. `None` for no limit.
     pub host_ns: Option<u64>,
-    /// True if it ends with the first finding.
+    /// True if the exploration ends at the first finding.
     pub until_found: bool,
 }
 
-/// Reason of an exploration's end.
+/// Reason why an exploration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -43,16 +43,16 @@ pub enum Why {
     Branches,
     /// The time limit was reached.
     Time,
-    /// The exploration was to stop at the first finding, and there is one.
+    /// The operator asked to stop at the first finding, and a finding was found.
     Found,
-    /// The operator stopped it.
+    /// The operator stopped the exploration.
     Stopped,
-    /// An error prevented it from continuing.
+    /// An error ended the exploration.
     Failed,
 }
 
 impl Why {
-    /// Returns the reason as a clause: "The exploration ended: …".
+    /// Returns the reason as a clause that follows "The exploration ended: ".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,21 +1,21 @@
-//! Files of findings, in one folder for each: `findings/ID/`.
+//! Files of a finding's evidence, in the folder `findings/ID/`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::RunError;
 use super::folder;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX};
 use super::names;
-use super::problem::RunError;
 
 /// Returns the folder of a finding.
 pub(super) fn place(run: &Path, id: u32) -> PathBuf {
     run.join(names::FINDINGS).join(id.to_string())
 }
 
-/// Stores the files of a finding: all of them, or none if this fails. If the finding's folder exists, it is not
-/// changed.
+/// Stores the files of a finding. If an error occurs, stores none of them. If the finding's folder already exists,
+/// leaves it unchanged.
 pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
     let mut names = BTreeSet::new();
     for (name, _) in files {
@@ -32,7 +32,7 @@ pub(super) fn keep(run: &Path, id: u32, files: &[(&str, &[u8])]) -> Result<(), R
     }
     let temporary = findings.join(format!("{}{id}", names::TEMPORARY));
     if temporary.try_exists().map_err(RunError::io("look at", &temporary))? {
-        // An earlier attempt failed and left this folder.
+        // An earlier attempt failed and left this folder behind.
         fs::remove_dir_all(&temporary).map_err(RunError::io("remove", &temporary))?;
     }
     fs::create_dir(&temporary).map_err(RunError::io("create", &temporary))?;

@@ -1,15 +1,15 @@
-//! The digest of the parts of a record that are a function of the exploration.
+//! Digest of a record's exact parts: the parts that are a function of the exploration.
 //!
-//! Values that may differ between hosts are left out (times, executed instructions, the reason why a branch broke), and
-//! so are values that repeat others (evidence, lengths of logs) and the cost of final phases: it is a part of the
-//! instructions, and records of older formats lack it.
+//! The digest omits values that may differ between hosts: times, executed instructions, and the reason why a branch
+//! broke. It omits values that repeat others: evidence and lengths of logs. It also omits the cost of the final phase,
+//! which is part of the branch's instructions and is missing in older formats.
 
 use super::digest::Digest;
 use super::record::{HistoryCount, Record};
 use crate::composer::Counts;
 
-/// Returns the digest of the exact parts of a record that is within its bounds. Two records have the same digest if and
-/// only if these parts are equal.
+/// Returns the digest of the exact parts of a record. The record must be within its bounds. Two records have the same
+/// digest if and only if their exact parts are equal.
 pub(super) fn exact(record: &Record) -> blake3::Hash {
     let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
     let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
@@ -26,7 +26,7 @@ pub(super) fn exact(record: &Record) -> blake3::Hash {
     digest.number(broken.is_some().into());
     digest.number(delta.points().count() as u64);
     for (id, reached) in delta.points() {
-        // The id stands for the point's texts.
+        // The id is a hash of all texts of the point.
         digest.bytes(&id.0.to_le_bytes());
         digest.number(reached.vtime_ns);
     }

@@ -1,29 +1,30 @@
-//! Kinds of faults that began on a branch, as bits.
+//! Kinds of faults that began on a branch, as a set of bits.
 
 use super::merge_input::MergeInput;
 use crate::coverage::{Dictionary, Kind, Point};
 
-/// Maximum number of kinds of faults that are told apart: one bit for each.
+/// Maximum number of kinds of faults that have a bit.
 pub const KINDS_MAX: usize = 32;
 
-/// Kinds of faults, in the order in which branches showed them.
+/// Kinds of faults, in the order in which they first occurred on branches.
 #[derive(Debug, Clone, Default)]
 pub struct FaultKinds {
-    /// Names by bit; at most [`KINDS_MAX`].
+    /// Name of the kind for each bit, at most [`KINDS_MAX`] names.
     names: Vec<String>,
-    /// For each point, by its number: bit of its kind of fault, plus one; 0 if it is no fault, or if no bit was left.
+    /// For each point, by its number: 1 plus the bit of the point's kind of fault. 0 if the point is not a fault, or if
+    /// no bit was left.
     bits: Vec<u8>,
 }
 
 impl FaultKinds {
-    /// Returns the names of the kinds, by their bit.
+    /// Returns the name of the kind for each bit.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the kinds of faults that began on a branch whose points are numbers of `dictionary`. All calls must have
-    /// the same dictionary.
+    /// Returns the kinds of faults that began on a branch. The branch's points must be numbers in `dictionary`, and
+    /// every call must pass the same dictionary.
     pub fn of(&mut self, dictionary: &Dictionary, input: &MergeInput) -> u32 {
         let mut kinds = 0;
         self.learn(dictionary, input.numbers.end());
@@ -39,7 +40,7 @@ impl FaultKinds {
         kinds
     }
 
-    /// Notes the faults among the points with numbers below `end`.
+    /// Assigns bits to the faults among the points with numbers below `end`.
     fn learn(&mut self, dictionary: &Dictionary, end: u32) {
         if self.bits.len() >= end as usize {
             return;
@@ -53,7 +54,7 @@ impl FaultKinds {
         }
     }
 
-    /// Returns the bit of a point's kind of fault. `None` if the point is no fault, or if no bit is left.
+    /// Returns the bit of a point's kind of fault. Returns `None` if the point is not a fault, or if no bit is left.
     fn bit(&mut self, point: &Point) -> Option<u8> {
         let Point::Fault { fault, .. } = point else { return None };
         let place = self.names.iter().position(|name| name == fault).or_else(|| {

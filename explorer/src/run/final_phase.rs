@@ -1,4 +1,5 @@
-//! Cost of what follows a branch: its final phase, which is thrown away.
+//! Cost of a branch's final phase: what a timeline does after the branch's end, up to and including the checks. Everett
+//! discards the final phase afterwards, so other branches do not continue from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +7,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
-    /// Guest instructions.
+    /// Number of guest instructions.
     pub instructions: u64,
     /// Length, in nanoseconds of vtime.
     pub vtime_ns: u64,
 }
 
-/// Cost of the final phase of a branch with checks: everything after the end of its segment. The branch's cost includes
-/// it.
+/// Cost of the final phase of a branch with checks. The branch's cost includes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalPhase {
-    /// From the end of the faults until the first last command or check: drivers stop, machines come back, and the
-    /// world settles.
+    /// Cost from the end of the faults to the start of the last commands or checks. In this time drivers stop, machines
+    /// come back, and the world settles.
     pub calm: Span,
-    /// The last commands of a test template, and the checks.
+    /// Cost of the test template's last commands, and of the checks.
     pub checks: Span,
 }
 
 impl FinalPhase {
-    /// Returns the guest instructions of both parts.
+    /// Returns the number of guest instructions in both parts.
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.calm.instructions.saturating_add(self.checks.instructions)
@@ -37,7 +37,7 @@ impl FinalPhase {
         self.calm.vtime_ns.saturating_add(self.checks.vtime_ns)
     }
 
-    /// Adds another final phase without overflow, because numbers from files are untrusted.
+    /// Adds another final phase. The sums saturate, because numbers from files are untrusted.
     pub(super) fn add(&mut self, other: &FinalPhase) {
         for (sum, more) in [(&mut self.calm, other.calm), (&mut self.checks, other.checks)] {
             sum.instructions = sum.instructions.saturating_add(more.instructions);

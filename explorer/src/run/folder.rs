@@ -1,6 +1,7 @@
-//! Files that are replaced atomically, and the lock on the run directory.
+//! Atomic replacement of files, and the lock on the run directory.
 //!
-//! Only the holder of the lock writes, so any temporary file that it finds is from a writer that was killed.
+//! Only the holder of the lock writes. Any temporary file that the holder finds was therefore left by a writer that was
+//! killed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,15 +11,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::end::End;
+use super::error::RunError;
+use super::error::reason;
 use super::limits::HEADER_BYTES_MAX;
 use super::names::{END, TEMPORARY};
-use super::problem::RunError;
-use super::problem::reason;
 
-/// Name of the file that is locked.
+/// Name of the lock file.
 const LOCK: &str = "lock";
 
-/// Takes the lock on the run directory. It is held until the returned file is closed.
+/// Locks the run directory. The lock is held until the returned file is closed.
 pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     let path = run.join(LOCK);
     let file = open(&path, true)?;
@@ -29,14 +30,14 @@ pub(super) fn lock(run: &Path) -> Result<File, RunError> {
     }
 }
 
-/// Opens a file of the run directory for reading and writing; creates it if `create` is true. The file must be a
-/// regular file and not a link, so that no file outside of the folder is changed.
+/// Opens a file of the run directory for reading and writing. If `create` is true, creates a missing file. The file
+/// must be a regular file and not a link, so that Everett changes no file outside the folder.
 pub(super) fn open(path: &Path, create: bool) -> Result<File, RunError> {
     let opened = everett_input::file::open_own(path, create).map_err(io::Error::from);
     opened.map_err(RunError::io("open", path))
 }
 
-/// Returns an error if `path` is not a folder. A link to a folder is not one.
+/// Returns an error if `path` is not a folder. A link to a folder is refused, too.
 pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
     let failed = RunError::io("open", path);
     match fs::symlink_metadata(path) {
@@ -46,12 +47,12 @@ pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
     }
 }
 
-/// Reads the end of the run, if it has ended.
+/// Reads `end.json`. Returns `None` if the run has not ended.
 pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
     read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 
-/// Reads a file of at most [`HEADER_BYTES_MAX`] bytes; `None` if it does not exist.
+/// Reads a file of at most [`HEADER_BYTES_MAX`] bytes. Returns `None` if the file does not exist.
 pub(super) fn read(run: &Path, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     let path = run.join(name);
     let file = match everett_input::file::open(&path).map_err(io::Error::from) {
@@ -85,7 +86,7 @@ pub(super) fn to_json<T: Serialize>(run: &Path, name: &str, value: &T) -> Result
     Ok(bytes)
 }
 
-/// Replaces a file atomically: after a crash or a loss of power it has either its old contents or the new ones.
+/// Replaces a file atomically. After a crash or a power loss, the file has either its old contents or the new contents.
 pub(super) fn write(run: &Path, name: &str, bytes: &[u8]) -> Result<(), RunError> {
     let (path, temporary) = (run.join(name), run.join(format!("{TEMPORARY}{name}")));
     write_new(&temporary, bytes)?;
@@ -93,7 +94,7 @@ pub(super) fn write(run: &Path, name: &str, bytes: &[u8]) -> Result<(), RunError
     sync(run)
 }
 
-/// Writes a file and syncs it. A reader can see it half written.
+/// Writes a file and syncs it. A concurrent reader may see a part of the contents.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let write = || {
         let mut file = File::create(path)?;
@@ -103,7 +104,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write().map_err(RunError::io("write", path))
 }
 
-/// Removes a file, if it exists.
+/// Removes a file if it exists.
 pub(super) fn remove(run: &Path, name: &str) -> Result<(), RunError> {
     let path = run.join(name);
     match fs::remove_file(&path) {
@@ -113,7 +114,7 @@ pub(super) fn remove(run: &Path, name: &str) -> Result<(), RunError> {
     }
 }
 
-/// Removes the temporary files and folders of writers that were killed.
+/// Removes the temporary files and folders that killed writers left behind.
 pub(super) fn sweep(folder: &Path) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).map_err(RunError::io("list", folder))? {
         let entry = entry.map_err(RunError::io("list", folder))?;
@@ -128,7 +129,7 @@ pub(super) fn sweep(folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Syncs a folder, so that the names in it are durable.
+/// Syncs a folder, so that the names in the folder are durable.
 pub(super) fn sync(folder: &Path) -> Result<(), RunError> {
     let sync = || File::open(folder)?.sync_all();
     sync().map_err(RunError::io("sync", folder))

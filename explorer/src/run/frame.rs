@@ -1,34 +1,34 @@
-//! A record in the file: a head of 28 bytes, then the record's text.
+//! Frames: a record in the file, as a head of 28 bytes followed by the record's text.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 4 | `89 45 76 42` |
 //! | 4 | length of the record's text |
 //! | 4 | number of the record in the file, from 1 |
-//! | 8 | number of bytes of the file that were on stable storage when the record was written |
+//! | 8 | number of bytes of the file that were durable when the record was written |
 //! | 8 | first bytes of a BLAKE3 hash over the offset in the file, the fields above and the record's text |
 //!
-//! Numbers are little-endian. The hash detects any change of a byte, and makes a record invalid at any other offset.
+//! Numbers are little-endian. The hash detects any changed byte. It also makes the record invalid at any other offset.
 
-/// First bytes of each record.
+/// First bytes of each frame.
 pub(super) const MAGIC: [u8; 4] = *b"\x89EvB";
 /// Length of a head, in bytes.
 pub(super) const HEAD_BYTES: usize = 28;
 const SUM_BYTES: usize = 8;
 
-/// The head of a record.
+/// Head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Number of bytes after the head.
+    /// Length of the record's text, in bytes.
     pub(super) length: u32,
     /// Number of the record in the file, from 1.
     pub(super) number: u32,
-    /// Number of bytes of the file that were on stable storage when the record was written.
+    /// Number of bytes of the file that were durable (synced) when the record was written.
     pub(super) synced: u64,
     sum: [u8; SUM_BYTES],
 }
 
-/// Returns a record as it is written at an offset of the file; `None` if its text is too long for a frame.
+/// Returns the frame of a record for this offset of the file. Returns `None` if the text is too long for a frame.
 pub(super) fn encode(offset: u64, number: u32, synced: u64, text: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(text.len()).ok()?;
     let mut head = Head { length, number, synced, sum: [0; SUM_BYTES] };
@@ -44,7 +44,7 @@ pub(super) fn encode(offset: u64, number: u32, synced: u64, text: &[u8]) -> Opti
 }
 
 impl Head {
-    /// Parses a head; `None` if the bytes do not start with the magic number.
+    /// Parses a head. Returns `None` if the bytes do not start with the magic number.
     pub(super) fn parse(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let (magic, rest) = bytes.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -59,7 +59,7 @@ impl Head {
         })
     }
 
-    /// True if this head and this text were written at this offset of the file.
+    /// True if this head and this text form a valid frame at this offset of the file.
     pub(super) fn fits(&self, offset: u64, text: &[u8]) -> bool {
         self.length as usize == text.len() && self.sum == sum(offset, self, text)
     }

@@ -1,25 +1,25 @@
-//! The header of a run directory, which identifies the exploration: `run.json`.
+//! The header of a run directory, stored as `run.json`. It identifies the exploration.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::RunError;
 use super::folder;
 use super::names::HEADER;
-use super::problem::RunError;
 use super::version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};
 use crate::search::strategy::StrategyKind;
 
-/// Identity and parameters of an exploration. Everything that a run's results depend on is here or is covered by
-/// `identity`.
+/// Identity and parameters of an exploration. The results of a run depend only on these fields and on what `identity`
+/// covers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// Version of the format: [`SCHEMA_VERSION_OLDEST`] to [`SCHEMA_VERSION`].
+    /// Format version of the run, from [`SCHEMA_VERSION_OLDEST`] to [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Version of Everett.
     pub everett: String,
-    /// Version of the machine.
+    /// Version of the simulated machine.
     pub machine_version: String,
     /// Identity of the exploration, in hexadecimal digits.
     pub identity: String,
@@ -27,34 +27,34 @@ pub struct Header {
     pub image: String,
     /// Path of the world file.
     pub world_file: String,
-    /// The world as plain data, for comparison and for readers. It has integers and texts only, because fractions might
-    /// not be read back exactly.
+    /// The world as plain data, for comparison and for readers. Its values are integers and texts, because floats might
+    /// not survive a round trip exactly.
     pub world: serde_json::Value,
     /// Seed of all choices.
     pub seed: u64,
     /// Strategy that chooses the moments from which branches start.
     pub strategy: StrategyName,
-    /// K, the number of branches that may be chosen before the first one's result is known.
+    /// K, the maximum number of branches in flight (chosen, result not yet merged).
     pub in_flight: u32,
-    /// Time of the root moment, in nanoseconds of vtime.
+    /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// Length of a branch, in nanoseconds of vtime.
     pub segment_ns: u64,
-    /// Length of a timeline after the root moment, in nanoseconds of vtime.
+    /// Vtime from the root moment to the horizon, in nanoseconds.
     pub horizon_ns: u64,
     /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so another exact engine
-    /// may resume the run.
+    /// Engine that executed the guests: `soft` or `kvm`. Exact engines give the same results, so a run can be resumed
+    /// with another exact engine.
     #[serde(default = "soft")]
     pub engine: String,
-    /// True if the engine was proved exact on its host. If false, results may depend on the host and differ in another
-    /// run.
+    /// True if the engine was proved exact on its host. If false, results may depend on the host and differ between
+    /// runs.
     #[serde(default = "proved")]
     pub exact: bool,
 }
 
-/// A header of this format for a world without nodes, on the engine that is exact everywhere.
+/// Returns the header of a world without nodes, in the current format, on the soft engine.
 impl Default for Header {
     fn default() -> Header {
         Header {
@@ -78,12 +78,13 @@ impl Default for Header {
     }
 }
 
-/// Returns the engine of headers that do not name an engine.
+/// Returns the default engine of headers without the field `engine`.
 fn soft() -> String {
     "soft".to_owned()
 }
 
-/// Returns the exactness of headers that do not state it: the soft engine is exact everywhere.
+/// Returns the default of headers without the field `exact`. Their engine is the soft engine, which is exact on every
+/// host.
 fn proved() -> bool {
     true
 }
@@ -94,20 +95,20 @@ fn proved() -> bool {
 pub struct StrategyName(pub String);
 
 impl StrategyName {
-    /// True if the strategy ignores earlier results, so that rates of hits do not depend on the search.
+    /// True if the strategy ignores earlier results, so that the rates of hits do not depend on the search.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.0 == StrategyKind::Uniform.name()
     }
 
-    /// True if nodes have random priorities.
+    /// True if the strategy gives nodes random priorities.
     #[must_use]
     pub fn is_pct(&self) -> bool {
         self.0 == StrategyKind::Pct.name()
     }
 }
 
-/// The only field that headers of all format versions have.
+/// The only field that every format version has.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u32,
@@ -117,7 +118,7 @@ impl Header {
     /// Reads the header of a run directory.
     ///
     /// # Errors
-    /// Returns an error if there is no header, or if it is invalid or of another format version.
+    /// Returns an error if the header is missing or invalid, or has an unsupported format version.
     pub fn read(run: &Path) -> Result<Header, RunError> {
         let bytes = folder::read(run, HEADER)?.ok_or_else(|| RunError::NoRun(run.to_owned()))?;
         Header::parse(run, &bytes)

@@ -1,9 +1,9 @@
-//! A property that a branch hit, with its evidence.
+//! Violation of a property on a branch, with its evidence.
 
 use serde::{Deserialize, Serialize};
 
 use super::limits::{
-    EVIDENCE_BYTES_MAX, EVIDENCE_LINES_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, TEXT_BYTES_MAX,
+    EVIDENCE_LINE_BYTES_MAX, EVIDENCE_LINES_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use crate::text::clip;
 
@@ -13,15 +13,15 @@ use crate::text::clip;
 pub struct Hit {
     /// Name of the property.
     pub property: String,
-    /// Common part of all hits of the same bug.
+    /// Signature: a text that is the same for all hits of one bug.
     pub signature: String,
     /// Description of the violation.
     pub text: String,
-    /// Time of the hit, in nanoseconds of vtime.
+    /// Vtime of the hit, in nanoseconds.
     pub vtime_ns: u64,
-    /// Node of the hit, if it concerns one node.
+    /// Name of the violating node. `None` if the hit does not belong to a single node.
     pub node: Option<String>,
-    /// Evidence for the hit.
+    /// Observations around the hit.
     pub evidence: Evidence,
 }
 
@@ -31,14 +31,14 @@ pub struct Hit {
 pub struct Evidence {
     /// Lines of logs and histories.
     pub lines: Vec<String>,
-    /// Packets on the wire.
+    /// Packets on the simulated network.
     pub packets: Vec<String>,
     /// Faults that were applied.
     pub faults: Vec<String>,
 }
 
 impl Hit {
-    /// Clips the hit to its bounds. A text that is too long is cut and ends with a hash of the whole text.
+    /// Cuts the hit to its bounds. A text that is too long ends in a hash of the whole text.
     pub(super) fn bound(&mut self) {
         cut(&mut self.property, NAME_BYTES_MAX);
         cut(&mut self.signature, SIGNATURE_BYTES_MAX);
@@ -47,12 +47,12 @@ impl Hit {
         let Evidence { lines, packets, faults } = &mut self.evidence;
         for list in [lines, packets, faults] {
             list.truncate(EVIDENCE_LINES_MAX);
-            list.iter_mut().for_each(|line| cut(line, EVIDENCE_BYTES_MAX));
+            list.iter_mut().for_each(|line| cut(line, EVIDENCE_LINE_BYTES_MAX));
         }
     }
 }
 
-/// Clips a text in place.
+/// Cuts a text to `most` bytes in place.
 pub(super) fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         *text = clip(text, most);

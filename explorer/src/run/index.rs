@@ -1,4 +1,4 @@
-//! Index of the file of records: the offset of each choice's record, and the points that records name by number.
+//! Index of the file of records: the offset of each choice's record, and the numbers of points and texts.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,51 +8,50 @@ use std::sync::Arc;
 
 use everett_input::causes::with_causes;
 
+use super::error::{Damage, RunError};
 use super::frame::{self, HEAD_BYTES, Head};
-use super::limits::{EVIDENCE_KEYS_MAX, FRAME_BYTES_MAX, RECORDS_MAX};
+use super::limits::{EVIDENCE_KEYS_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
 use super::media::Source;
 use super::merge_input::MergeInput;
-use super::problem::{Damage, RunError};
 use super::record::Record;
 use super::scan::{Frame, Scan, Tail};
 use super::stored::{self, Heading};
 use super::string_table::StringTable;
 use crate::coverage::Dictionary;
 
-/// Place of a record in the file.
+/// Position of a record in the file.
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     offset: u64,
-    /// Bytes of the record, without the head.
+    /// Length of the record without its head, in bytes.
     bytes: u32,
-    /// Number of the record in the order of the file, from 1.
+    /// Number of the record in file order, from 1.
     number: u32,
 }
 
-/// Places of the records of a file, by choice.
+/// Positions of a file's records, by choice.
 #[derive(Debug)]
 pub(super) struct Index {
     source: Source,
     /// Format version of the run.
     version: u32,
     spots: BTreeMap<u64, Spot>,
-    /// Offset of the end of the last whole record.
+    /// Offset at which the last whole record ends.
     length: u64,
     dictionary: Dictionary,
     strings: StringTable,
-    /// The lowest recorded choice with a hit, by property and signature.
+    /// Lowest recorded choice with a hit, by property and signature.
     evidence: BTreeMap<(String, String), u64>,
 }
 
-/// Callback that gets each record in the order of the file, while the index is built. If it breaks, the rest of the file
-/// is not read.
+/// Callback that receives each record in file order while the index is built. A `Break` ends the reading of the file.
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Undecoded, &[u8]) -> ControlFlow<()>;
 
-/// Record of which only the heading is decoded. A [`Visitor`] also gets the bytes after the heading.
+/// Record whose body has not been decoded. A [`Visitor`] also gets the bytes after the heading.
 #[derive(Debug)]
 pub(super) struct Undecoded {
     heading: Heading,
-    /// Number of points in the dictionary after the record's new points were added.
+    /// Number of points in the dictionary, including the new points of this record.
     points: usize,
     /// Format version of the run.
     version: u32,
@@ -63,7 +62,7 @@ pub(super) struct Undecoded {
 }
 
 impl Undecoded {
-    /// Decodes the record from the bytes after its heading.
+    /// Decodes the record from the bytes that follow its heading.
     pub(super) fn merge_input(self, rest: &[u8], path: &Path) -> Result<MergeInput, RunError> {
         let damaged = |damage| RunError::Damaged {
             path: path.to_owned(),
@@ -76,8 +75,8 @@ impl Undecoded {
 }
 
 impl Index {
-    /// Reads the first `length` bytes of a file of a run with this format version. Returns their index, and the tail
-    /// after the last whole record.
+    /// Reads the first `length` bytes of a file. `version` is the format version of the run. Returns the index, and the
+    /// tail after the last whole record.
     pub(super) fn of(
         source: Source,
         length: u64,
@@ -108,7 +107,7 @@ impl Index {
         }
     }
 
-    /// Adds a record. Returns it, and the bytes after its heading.
+    /// Adds a record. Returns the record, and the bytes after its heading.
     fn take<'f>(&mut self, frame: &'f Frame) -> Result<(Undecoded, &'f [u8]), RunError> {
         let (number, offset, bytes) = (frame.number, frame.offset, frame.text.len());
         let learned = stored::heading(&frame.text).and_then(|(mut heading, rest)| {
@@ -140,7 +139,7 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes a record that is within bounds. Returns its [`MergeInput`] and its bytes.
+    /// Encodes a record that is within its bounds. Returns its [`MergeInput`] and its bytes.
     pub(super) fn encode(&mut self, record: &Record) -> Result<(MergeInput, Vec<u8>), RunError> {
         let choice = record.choice;
         let before = self.dictionary.len();
@@ -149,7 +148,7 @@ impl Index {
         for hit in &mut input.record.hits {
             let key = (hit.property.clone(), hit.signature.clone());
             if self.evidence.get(&key).is_some_and(|least| *least < choice) {
-                // An earlier choice has a hit of the same finding.
+                // The record of an earlier choice already has evidence of this finding.
                 hit.evidence = super::hit::Evidence::default();
             }
         }
@@ -161,31 +160,30 @@ impl Index {
         Ok((input, text))
     }
 
-    /// Encodes the bytes of a record as a frame for the end of the file. `synced` is the number of bytes of the file
-    /// that are durable.
+    /// Wraps a record's bytes in a frame for the end of the file. `synced` is the number of durable bytes of the file.
     pub(super) fn frame(&self, choice: u64, text: &[u8], synced: u64) -> Result<Vec<u8>, RunError> {
         let number =
             u32::try_from(self.spots.len() + 1).map_err(|_| RunError::TooMany(self.source.path.clone()))?;
         let too_long = RunError::RecordTooLong { choice, bytes: text.len() };
-        if text.len() > FRAME_BYTES_MAX {
+        if text.len() > RECORD_BYTES_MAX {
             return Err(too_long);
         }
         frame::encode(self.length, number, synced, text).ok_or(too_long)
     }
 
-    /// Returns the number of points in the dictionary, and the number of their texts.
+    /// Returns the number of points in the dictionary, and the number of distinct texts in these points.
     pub(super) fn known(&self) -> (usize, usize) {
         (self.dictionary.len(), self.strings.len())
     }
 
-    /// Removes the points and texts that were added since [`Index::known`] returned these numbers, because their record
-    /// was not written.
+    /// Removes the points and texts that were added since [`Index::known`] returned these numbers. The writer calls
+    /// this if it could not write the record that introduced them.
     pub(super) fn forget(&mut self, (points, strings): (usize, usize)) {
         self.dictionary.write().forget_from(points);
         self.strings.forget_from(strings);
     }
 
-    /// Adds to the index a record that was written to the end of the file.
+    /// Indexes a record that was written to the end of the file.
     pub(super) fn written(&mut self, input: &MergeInput, bytes: usize) -> Result<(), RunError> {
         let choice = input.record.choice;
         self.add(choice, bytes)?;
@@ -227,14 +225,14 @@ impl Index {
         if self.spots.len() < RECORDS_MAX { Ok(()) } else { Err(RunError::TooMany(self.source.path.clone())) }
     }
 
-    /// Reads the record of a choice, if it is recorded.
+    /// Reads the record of a choice. Returns `None` if the choice is not recorded.
     pub(super) fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.at(choice, |text| {
             stored::whole(text, self.dictionary.len(), self.version, |numbers| self.dictionary.delta(numbers))
         })
     }
 
-    /// Reads the [`MergeInput`] of a choice's record, if it is recorded.
+    /// Reads the [`MergeInput`] of a choice. Returns `None` if the choice is not recorded.
     pub(super) fn merge_input(&self, choice: u64) -> Result<Option<MergeInput>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;
@@ -250,7 +248,7 @@ impl Index {
         let Some(spot) = self.spots.get(&choice) else { return Ok(None) };
         let mut bytes = vec![0; HEAD_BYTES + spot.bytes as usize];
         self.source.read_exact_at(&mut bytes, spot.offset)?;
-        // Another program may have changed the file since it was indexed.
+        // Check the frame again, because another program may have changed the file since it was indexed.
         let whole = bytes.split_first_chunk::<HEAD_BYTES>().and_then(|(head, text)| {
             let fits = Head::parse(head)?.fits(spot.offset, text);
             fits.then_some(text)
@@ -274,7 +272,7 @@ impl Index {
         self.spots.len() as u64
     }
 
-    /// Returns the error for a run that has ended and whose records are damaged or missing. `damage` is the damage
+    /// Returns the error for a run that has ended, but whose records are damaged or missing. `damage` is the damage
     /// after the last whole record.
     pub(super) fn damaged_end(&self, damage: Option<Damage>) -> RunError {
         RunError::Damaged {
@@ -285,7 +283,7 @@ impl Index {
         }
     }
 
-    /// Returns the offset of the end of the last whole record.
+    /// Returns the offset at which the last whole record ends.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
@@ -295,7 +293,7 @@ impl Index {
         &self.source
     }
 
-    /// Returns the points that records name by number.
+    /// Returns the numbers of points that the records use.
     pub(super) fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }

@@ -1,4 +1,4 @@
-//! The writer of a run directory.
+//! The journal: the writer of a run directory.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -6,47 +6,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::end::End;
+use super::error::RunError;
 use super::evidence;
 use super::folder;
 use super::header::Header;
 use super::index::Index;
-use super::limits::SYNC_RECORDS;
+use super::limits::UNSYNCED_RECORDS_MAX;
 use super::media::Source;
 use super::merge_input::MergeInput;
 use super::names;
-use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
 use super::version::SCHEMA_VERSION;
 use crate::coverage::Dictionary;
 use crate::search::Choice;
 
-/// Run directory that is open for writing. It holds the lock, so no other process writes to the directory meanwhile.
+/// Run directory that is open for writing. The journal holds the directory's lock, so no other process can write to it.
 #[derive(Debug)]
 pub struct Journal {
     run: PathBuf,
     index: Index,
-    /// Bytes of the file that are durable, i.e. survive a loss of power.
+    /// Number of bytes of the file that are durable, i.e. survive a power loss.
     synced: u64,
-    /// Number of records after the durable ones.
+    /// Number of records that are not durable yet.
     unsynced: u64,
-    /// True if a write failed and may have left a part of a record after the last whole one.
+    /// True if a write failed and may have left part of a record at the end of the file.
     torn: bool,
-    /// True if a sync failed. Later syncs may report success for data that is lost, so nothing more is written.
+    /// True if a sync failed. A later sync may report success although data is lost, so the journal writes nothing
+    /// more.
     sync_failed: bool,
     cut: Option<Cut>,
-    /// The lock. It is released when the file is closed, at the latest by the system when the process ends.
+    /// Lock file. The operating system releases the lock when the file is closed, e.g. at the end of the process.
     _lock: File,
 }
 
-/// Part of the file that was cut off when a run was resumed, because a crash or a loss of power had damaged it.
+/// Damaged part that [`Journal::resume`] cut off the file, after a crash or a power loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The damaged record, from 1.
+    /// Number of the damaged record, from 1.
     pub record: u64,
-    /// Number of whole records after it. They are cut off, too, because their contents may depend on the damaged one.
+    /// Number of whole records after the damaged one. They are cut off as well, because their contents may depend on
+    /// the damaged record.
     pub more: u64,
     /// Number of bytes that were cut off.
     pub bytes: u64,
@@ -66,11 +68,11 @@ impl fmt::Display for Cut {
 }
 
 impl Journal {
-    /// Begins a run. The folder is created if it does not exist.
+    /// Starts a run. Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if the folder has a run or records, if another process holds its lock, or if a system call
-    /// fails.
+    /// Returns an error if the folder already has a run or records, if another process holds its lock, or if a system
+    /// call fails.
     pub fn create(run: &Path, header: &Header) -> Result<Journal, RunError> {
         fs::create_dir_all(run).map_err(RunError::io("create", run))?;
         let lock = folder::lock(run)?;
@@ -93,20 +95,21 @@ impl Journal {
         if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             folder::sync(parent)?;
         }
-        // A folder with a header is a run, so the header is written last, when all other files that a run needs exist.
+        // A folder with a header is a run. Write the header last, when all other files of the run exist.
         header.write(run)?;
         let (index, _) = Index::of(source, 0, SCHEMA_VERSION, None)?;
         Ok(Journal::new(run, index, lock))
     }
 
-    /// Resumes a run if it is the exploration of `header`; otherwise changes nothing. Removes `end.json`, and cuts off
-    /// the damaged end that a crash left. From a run that has ended nothing is cut off: any damage in it is an error.
+    /// Resumes a run if it belongs to the exploration of `header`. Removes `end.json`, and cuts off the damaged end
+    /// that a crash left. In a run that has ended, any damage is an error.
     ///
     /// # Errors
-    /// Returns an error if the folder has no run, if the run is another exploration's, if another process holds its
-    /// lock, if durable records are damaged, or if a system call fails.
+    /// Returns an error and changes nothing if the folder has no run, or if the run belongs to another exploration.
+    /// Also returns an error if another process holds the lock, if durable records are damaged, or if a system call
+    /// fails.
     pub fn resume(run: &Path, header: &Header) -> Result<Journal, RunError> {
-        // The header is read first, so that a folder without a run gets no lock file.
+        // Read the header first, so that a folder without a run gets no lock file.
         let recorded = Header::read(run)?;
         if recorded.schema_version != SCHEMA_VERSION {
             return Err(RunError::OlderVersion {
@@ -124,7 +127,8 @@ impl Journal {
         if let Some(end) = &ended
             && (damage.is_some() || !index.has_first(end.branches))
         {
-            // All records were synced before the end was written, so a crash cannot have damaged or removed one.
+            // All records were durable before `end.json` was written, so a crash cannot have damaged or removed a
+            // record.
             return Err(index.damaged_end(damage));
         }
         let findings = run.join(names::FINDINGS);
@@ -138,7 +142,7 @@ impl Journal {
             journal.cut = Some(Cut { path, record, more: records, bytes });
             journal.cut_off()?;
         }
-        // The records of a writer that was killed may not be durable yet.
+        // If the last writer was killed, its latest records may not be durable yet.
         journal.sync()?;
         Ok(journal)
     }
@@ -157,13 +161,13 @@ impl Journal {
         }
     }
 
-    /// Adds a record, cut to its bounds. If the choice is recorded with the same result, nothing is added. The evidence
-    /// of a hit is recorded only if no earlier choice with a hit of the same finding is recorded.
+    /// Adds a record, cut to its bounds. If the choice already has a record with the same result, adds nothing. The
+    /// evidence of a hit is dropped if the record of an earlier choice has a hit of the same finding.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid or too long, if the choice is recorded with another result or its
-    /// record is damaged, if the file is full, if a system call fails, or if an earlier sync failed. If only the sync
-    /// after the record fails, the record stays in the file; after any other error nothing was added.
+    /// Returns an error if the record is invalid or too long, or if the choice has a record that is damaged or has
+    /// another result. Also returns an error if the file is full, if a system call fails, or if an earlier sync failed.
+    /// If only the sync after the record fails, the record stays in the file. After any other error, nothing was added.
     pub fn append(&mut self, mut record: Record) -> Result<MergeInput, RunError> {
         let choice = record.choice;
         record.check().map_err(|source| RunError::Record { choice, source })?;
@@ -185,7 +189,7 @@ impl Journal {
         }
         let input = written?;
         self.unsynced += 1;
-        if self.unsynced >= SYNC_RECORDS {
+        if self.unsynced >= UNSYNCED_RECORDS_MAX {
             self.sync()?;
         }
         Ok(input)
@@ -199,7 +203,7 @@ impl Journal {
         }
         let source = self.index.source();
         if let Err(error) = source.file.write_all_at(&frame, self.index.length()) {
-            // A part of the record may be in the file. If it cannot be removed now, it is removed before the next
+            // Part of the record may be in the file. If the part cannot be removed now, it is removed before the next
             // write, at the end of the run, or when the run is resumed.
             let error = RunError::io("write", &source.path)(error);
             self.torn = true;
@@ -213,7 +217,7 @@ impl Journal {
     /// Syncs the file, so that all records are durable.
     ///
     /// # Errors
-    /// Returns an error if the sync fails, or if an earlier one failed. Nothing more is written after that.
+    /// Returns an error if this sync or an earlier sync fails. The journal then writes nothing more.
     pub fn sync(&mut self) -> Result<(), RunError> {
         let source = self.index.source();
         if self.sync_failed {
@@ -227,7 +231,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends the run: syncs the records and then writes `end.json`.
+    /// Ends the run: makes all records durable, and then writes `end.json`.
     ///
     /// # Errors
     /// Returns an error if a system call fails, or if an earlier sync failed.
@@ -239,11 +243,11 @@ impl Journal {
         folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
-    /// Returns the [`MergeInput`] of a choice's record, if it is recorded.
+    /// Returns the [`MergeInput`] of a choice's record, or `None` if the choice is not recorded.
     ///
     /// # Errors
-    /// Returns an error if another branch is recorded for the choice, if the file was damaged since it was opened, or
-    /// if it cannot be read.
+    /// Returns an error if the recorded choice has another path, if the file was damaged since it was opened, or if the
+    /// file cannot be read.
     pub fn recorded(&self, choice: &Choice) -> Result<Option<MergeInput>, RunError> {
         let Some(input) = self.index.merge_input(choice.number)? else { return Ok(None) };
         if input.is_of(choice) {
@@ -268,26 +272,26 @@ impl Journal {
         self.len() == 0
     }
 
-    /// Returns the points that the results of [`Journal::append`] and [`Journal::recorded`] name by number.
+    /// Returns the dictionary that numbers the points in the results of [`Journal::append`] and [`Journal::recorded`].
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         self.index.dictionary()
     }
 
-    /// Returns the part of the file that was cut off on resume, if any.
+    /// Returns the part that was cut off the file on resume, if any.
     #[must_use]
     pub fn cut(&self) -> Option<&Cut> {
         self.cut.as_ref()
     }
 
-    /// Stores evidence of a finding, as files with these names: all of them, or none if this fails. If evidence of the
-    /// finding is stored already, it is not changed.
+    /// Stores evidence of a finding as files with these names. If an error occurs, stores none of them. If evidence of
+    /// the finding is already stored, leaves it unchanged.
     ///
     /// # Errors
-    /// Returns an error if a name is not valid, if there are too many files, or if a system call fails.
+    /// Returns an error if a name is invalid, if there are too many files, or if a system call fails.
     pub fn keep_evidence(&mut self, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
         if self.unsynced > 0 {
-            // The records of the finding must be durable before its evidence is.
+            // The records of the finding must be durable before the evidence.
             self.sync()?;
         }
         evidence::keep(&self.run, id, files)

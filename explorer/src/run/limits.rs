@@ -1,28 +1,28 @@
-//! Every bound of a run directory, by name.
+//! Bounds of a run directory.
 
 use crate::composer::limits::{COMMANDS_MAX, NAME_BYTES_MAX as COMMAND_BYTES_MAX};
 use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 
-/// Maximum number of records of a run.
+/// Maximum number of records in a run.
 pub const RECORDS_MAX: usize = 1 << 22;
-/// Maximum length of a record without its head, in bytes. Every record that is within its bounds is shorter: see
+/// Maximum length of a record without its head, in bytes. All records within their bounds are shorter: see
 /// `FRAME_BYTES_WORST`.
-pub const FRAME_BYTES_MAX: usize = 1 << 28;
-/// Maximum length of a damaged tail that a crash can leave, in bytes, and maximum number of bytes that are read there
-/// in search of whole records.
+pub const RECORD_BYTES_MAX: usize = 1 << 28;
+/// Maximum length of a damaged tail, in bytes. A crash leaves a shorter tail. The search for whole records in a tail
+/// reads at most this many bytes.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
-/// Maximum number of texts of points that get a number and are written once. Further texts are written with each new
-/// point that has them.
+/// Maximum number of texts of points that get a number and are written once. Further texts are written again with each
+/// new point that has them.
 pub const STRINGS_MAX: usize = 1 << 20;
-/// Maximum number of signatures whose first recorded choice is tracked. Hits with other signatures are all recorded
-/// with their evidence.
+/// Maximum number of signatures for which the journal tracks the first recorded choice. Evidence of hits with further
+/// signatures is always recorded.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
-pub const SYNC_RECORDS: u64 = 64;
+pub const UNSYNCED_RECORDS_MAX: u64 = 64;
 /// Maximum length of `run.json` and of `end.json`, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum number of hits of a branch, each with its own property and signature.
+/// Maximum number of hits of a branch. Each has another property or signature.
 pub const HITS_MAX: usize = 128;
 /// Maximum length of the name of a property or node, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -33,10 +33,10 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum number of lines of each kind of evidence.
 pub const EVIDENCE_LINES_MAX: usize = 192;
 /// Maximum length of a line of evidence, in bytes.
-pub const EVIDENCE_BYTES_MAX: usize = 512;
-/// Maximum number of `sometimes` properties that are recorded for a branch.
+pub const EVIDENCE_LINE_BYTES_MAX: usize = 512;
+/// Maximum number of `sometimes` properties in the record of a branch.
 pub const SOMETIMES_MAX: usize = 1024;
-/// Maximum number of `sometimes` properties of a run. Further ones are only counted.
+/// Maximum number of `sometimes` properties of a run. Further properties are only counted.
 pub const SOMETIMES_ALL_MAX: usize = 1 << 16;
 /// Maximum length of a trail's digest, in bytes.
 pub const TRAIL_BYTES_MAX: usize = 128;
@@ -48,16 +48,16 @@ pub const FILES_MAX: usize = 64;
 /// Maximum length of the name of a file of evidence, in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// Upper bound of the length of a record that is within its bounds, in bytes. A point has at most three texts, none
-/// longer than a state, and four integers of at most ten bytes each.
+/// Upper bound of the length of a record within its bounds, in bytes. A point has at most three texts and four
+/// integers. A text is at most as long as a state, and an integer has at most ten bytes.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
-    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
+    + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_LINE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
     + COMMANDS_MAX * (COMMAND_BYTES_MAX + 64)
     + 64 * crate::search::FORKS_MAX
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
-const _: () = assert!(FRAME_BYTES_WORST < FRAME_BYTES_MAX);
-/// Maximum number of marks, i.e. digests along the trail, that are recorded for a branch.
+const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
+/// Maximum number of marks in the record of a branch. A mark is a digest at a point along the trail.
 pub const MARKS_MAX: usize = 100_000;

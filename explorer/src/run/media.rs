@@ -1,4 +1,4 @@
-//! The file of records as the journal uses it: positioned reads and writes, and syncs.
+//! The operations that the journal needs on the file of records: positioned reads and writes, and syncs.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::problem::RunError;
+use super::error::RunError;
 
 /// Operations on the file of records. Tests implement them for files that lose writes or return errors.
 pub(super) trait Media: Debug + Send + Sync {
-    /// Reads up to `bytes.len()` bytes. Returns their number, which is 0 only at the end of the file.
+    /// Reads up to `bytes.len()` bytes. Returns the number of bytes read, which is 0 only at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all bytes. On an error, any part of them may have been written.
+    /// Writes all bytes. After an error, any part of the bytes may have been written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Truncates or extends the file.
+    /// Truncates or extends the file to `length` bytes.
     fn set_len(&self, length: u64) -> io::Result<()>;
     /// Makes all writes and the file's length durable.
     fn sync(&self) -> io::Result<()>;
@@ -37,7 +37,7 @@ impl Media for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // This makes the file's length durable, too, because the data cannot be read without it.
+        // `sync_data` also makes the file's length durable, because the data cannot be read without the length.
         self.sync_data()
     }
 
@@ -46,7 +46,7 @@ impl Media for File {
     }
 }
 
-/// A file of records and its path.
+/// File of records and its path.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn Media>,
@@ -59,14 +59,14 @@ impl Source {
         self.file.len().map_err(RunError::io("look at", &self.path))
     }
 
-    /// Fills `bytes` from an offset on.
+    /// Fills `bytes` from the file, starting at `offset`.
     pub(super) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), RunError> {
         let mut at = At { source: self.clone(), offset, end: u64::MAX };
         at.read_exact(bytes).map_err(RunError::io("read", &self.path))
     }
 }
 
-/// Reader of a range of a file. It has its own position, so readers of one file do not affect each other.
+/// Reader of a range of a file. Each reader has its own position, so readers of one file do not affect each other.
 pub(super) struct At {
     pub(super) source: Source,
     pub(super) offset: u64,

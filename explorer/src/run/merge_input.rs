@@ -1,23 +1,23 @@
-//! A record in the form in which it is merged: points are numbers, and a digest replaces parts that are only compared.
+//! Record in the form that is merged. Points are numbers, and a digest replaces the parts that are only compared.
 
 use super::exact::exact;
 use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;
 
-/// The parts of a record that are merged: all except the trail, its marks and the texts of points.
+/// Parts of a record that are merged: all parts except the trail, the marks and the texts of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeInput {
     /// The record without its delta, trail and marks.
     pub(super) record: Record,
-    /// Points that the branch reached, as numbers in one dictionary.
+    /// Numbers of the points that the branch reached.
     pub(super) numbers: Numbers,
     /// Digest of all parts of the record that are a function of the exploration.
     pub(super) exact: blake3::Hash,
 }
 
 impl MergeInput {
-    /// Clips a record to its bounds and converts it. Points without a number in the dictionary get one.
+    /// Cuts a record to its bounds and converts it. Points without a number in the dictionary get one.
     ///
     /// # Errors
     /// Returns an error if the record is invalid, or if a point has a wrong id.

@@ -1,45 +1,57 @@
 //! The run directory: results that an exploration writes while it runs, and the summary that is computed from them.
 //!
 //! An exploration that was killed makes the same choices again when it is resumed. It uses the recorded results, and
-//! runs the missing branches. The folder therefore stores results and no state of the search:
+//! runs only the missing branches. The folder therefore has results, but no state of the search:
 //!
 //! ```text
 //! run.json          identity and parameters of the exploration; written once, when the folder is complete
-//! branches.bin      one record for each branch, in the order in which they ended, each with a checksum
+//! branches.bin      one record for each branch, in the order in which branches ended, each with a checksum
 //! findings/ID/…     evidence of a finding; each folder is complete or absent
-//! end.json          how the run ended; present if it has ended and was not resumed since
-//! lock              held by the process that writes
+//! end.json          how the run ended; present if the run has ended and was not resumed since
+//! lock              locked by the process that writes
 //! ```
 //!
-//! - `limits`: every bound by name; `problem`: errors; `version`: versions of the format; `names`: names of files
-//! - `header`: description of the exploration; `comparison`: two of them compared; `difference`: the first that differs
-//! - `record`, `hit`: the result of a branch, and its violations of properties; `final_phase`: the cost of what follows
-//!   it; `end`: how the run ended
-//! - `merge_input`: a record in the form that is merged, with points by number; `exact`: the digest of its parts that
-//!   are compared; `digest`: digests of results
-//! - `stored`: a record as bytes; `string_table`: texts of points by number
-//! - `frame`: a record in the file; `scan`: the records of the file, and the tail that a crash left; `index`: the
-//!   offset of each record
-//! - `media`: the file itself; `bounded_list`: lists with a maximum length
-//! - `folder`: files that are replaced atomically, and the lock; `evidence`: files of findings
-//! - `journal`: the writer; `reading`: readers
-//! - `merged`: the summary of the records, merged in the order of choices; [`branches`]: figures of each branch;
-//!   `fault_kinds`: the kinds of faults on it
+//! - `limits`: bounds
+//! - `error`: errors
+//! - `version`: versions of the format
+//! - `names`: names of the files
+//! - `header`: the contents of `run.json`
+//! - `comparison`, `difference`: comparison of two headers, and their first difference
+//! - `record`, `hit`: the result of a branch, and its violations of properties
+//! - `final_phase`: the cost of a branch's final phase
+//! - `end`: the contents of `end.json`
+//! - `merge_input`: a record in the form that is merged, with points by number
+//! - `exact`: the digest of a record's exact parts
+//! - `digest`: hasher of results
+//! - `stored`: a record as bytes
+//! - `string_table`: texts of points by number
+//! - `frame`: a record in the file
+//! - `scan`: reading of all records in the file, and of the tail that a crash left
+//! - `index`: the offset of each record
+//! - `media`: operations on the file
+//! - `bounded_list`: lists with a maximum length
+//! - `folder`: atomic replacement of files, and the lock
+//! - `evidence`: files of findings
+//! - `journal`: the writer
+//! - `reading`: the reader
+//! - `merged`: the summary of the records, merged in the order of choices
+//! - [`branches`]: figures of each branch
+//! - `fault_kinds`: the kinds of faults on each branch
 //!
-//! Not here: the choice of the next branch ([`crate::search`]), running and judging branches, printing
+//! Not here: the choice of the next branch ([`crate::search`]), the execution and judgement of branches, and printing
 //! (`everett-report`).
 //!
 //! **Invariants.**
-//! - A run can be resumed after its writer was killed at any byte, and after a loss of power that left any of the
-//!   sectors unwritten. A lost record costs one more run of its branch.
-//! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error with
-//!   its place. In a run that has ended this is all damage, because its records were synced before `end.json` was
-//!   written.
-//! - The first record with a point, in the order of the file, introduces it; later records name it by its number. So
-//!   the file can be read up to any record without the rest.
-//! - The merged summary is a function of the records in the order of choices. Host time is recorded, but never
+//! - A run can be resumed after its writer was killed at any byte. It can also be resumed after a power loss that left
+//!   some sectors unwritten. Each lost record means that its branch runs once more.
+//! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error that
+//!   names the position. In a run that has ended, all damage is an error, because the records were synced before
+//!   `end.json` was written.
+//! - The first record with a point, in file order, has the point's texts. Later records refer to the point by its
+//!   number. The file can therefore be read up to any record without the rest.
+//! - The merged summary is a function of the records in the order of choices. Host times are recorded, but never
 //!   compared.
-//! - Files are untrusted: memory and time are bounded for any bytes in them. Everett never writes through a link.
+//! - Files are untrusted. Memory and time are bounded for any contents, and Everett never writes through a link.
 
 mod bounded_list;
 pub mod branches;
@@ -47,6 +59,7 @@ mod comparison;
 mod difference;
 mod digest;
 mod end;
+mod error;
 mod evidence;
 mod exact;
 mod fault_kinds;
@@ -62,7 +75,6 @@ mod media;
 mod merge_input;
 mod merged;
 mod names;
-mod problem;
 mod reading;
 mod record;
 mod scan;
@@ -72,6 +84,7 @@ mod version;
 
 pub use difference::Difference;
 pub use end::{Budget, End, Why};
+pub use error::{Damage, RunError};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};
 pub use final_phase::{FinalPhase, Span};
@@ -82,7 +95,6 @@ pub use merge_input::MergeInput;
 pub use merged::{
     Commands, Cost, FinalPhases, Finding, InSubtree, LongestFinal, Merged, Seen, Stray, Tally, Totals,
 };
-pub use problem::{Damage, RunError};
 pub use reading::Reading;
 pub use record::{HistoryCount, Record, RecordProblem};
 pub use version::{SCHEMA_VERSION, SCHEMA_VERSION_OLDEST};

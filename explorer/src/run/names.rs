@@ -6,7 +6,7 @@ pub(super) const HEADER: &str = "run.json";
 pub(super) const BRANCHES: &str = "branches.bin";
 /// Name of the folder of evidence.
 pub(super) const FINDINGS: &str = "findings";
-/// Name of the file with the end of the run.
+/// Name of the file that says how the run ended.
 pub(super) const END: &str = "end.json";
 /// Prefix of the names of temporary files.
 pub(super) const TEMPORARY: &str = ".temporary-";

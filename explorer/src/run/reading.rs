@@ -1,4 +1,4 @@
-//! Reader of a run directory. Another process may be writing to it.
+//! The reader of a run directory. Another process may write to the directory at the same time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,6 +11,7 @@ use std::thread;
 
 use super::branches::Branches;
 use super::end::End;
+use super::error::RunError;
 use super::evidence;
 use super::folder;
 use super::header::Header;
@@ -19,12 +20,11 @@ use super::media::Source;
 use super::merge_input::MergeInput;
 use super::merged::{Merged, Stray};
 use super::names;
-use super::problem::RunError;
 use super::record::Record;
 use super::scan::Tail;
 use crate::coverage::Dictionary;
 
-/// A run directory as it was when it was opened. A reader changes nothing in it.
+/// Run directory, as it was when the reader opened it. A reader changes nothing in the directory.
 #[derive(Debug)]
 pub struct Reading {
     run: PathBuf,
@@ -35,7 +35,7 @@ pub struct Reading {
 
 impl Reading {
     /// Opens a run directory. Bytes after the last whole record are ignored, because another process may be writing
-    /// them. A run that has ended must have all branches that `end.json` counts.
+    /// there. If the run has ended, it must have all branches that `end.json` counts.
     ///
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
@@ -47,8 +47,8 @@ impl Reading {
         Reading::with(run, read).map(|(reading, ())| reading)
     }
 
-    /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended, the
-    /// records that `end.json` counts are merged, otherwise those before the first missing choice.
+    /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended,
+    /// merges the records that `end.json` counts. Otherwise merges all records before the first missing choice.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -56,7 +56,7 @@ impl Reading {
         Reading::open_taking(run, None).map(|(reading, merged, _)| (reading, merged))
     }
 
-    /// Does what [`Reading::open_merged`] does, and returns the figures of each merged branch, too.
+    /// Opens and merges a run like [`Reading::open_merged`], and also returns the figures of each merged branch.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -91,19 +91,20 @@ impl Reading {
                     if !batch.is_full() {
                         return ControlFlow::Continue(());
                     }
-                    // If the merging thread has ended, its error is the result, and the rest is not needed.
+                    // If the merging thread has ended, this function returns that thread's error, so no more records
+                    // are needed.
                     match sender.send(std::mem::take(&mut batch)) {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),
                     }
                 };
                 let read = Index::of(source, length, header.schema_version, Some(&mut send));
-                // If the merging thread has ended, as above.
+                // The send fails only if the merging thread has ended with an error.
                 let _ended = sender.send(batch);
                 drop(sender);
                 Ok((read, merging.join().unwrap_or_else(|panic| resume_unwind(panic))))
             })?;
-            // A record that cannot be merged comes before the place at which reading failed.
+            // If both failed, report the record that could not be merged, because it comes earlier in the file.
             let taking = merged?;
             let (index, tail) = read?;
             let merged = taking.finish(&index)?;
@@ -117,7 +118,7 @@ impl Reading {
         read: impl FnOnce(Source, u64, &Header, Option<&End>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
-        // The end is read before the records: a writer that resumes the run removes the end before it adds records.
+        // Read the end before the records. A writer that resumes the run removes the end before it adds records.
         let end = folder::read_end(run)?;
         let path = run.join(names::BRANCHES);
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
@@ -126,19 +127,19 @@ impl Reading {
         let length = source.length()?;
         let (index, tail, more) = read(source, length, &header, end.as_ref())?;
         if end.as_ref().is_some_and(|end| !index.has_first(end.branches)) {
-            // If a writer has resumed the run, it added records and removed none.
+            // A writer that has resumed the run has added records but removed none, so a missing record is damage.
             return Err(index.damaged_end(tail.damage));
         }
         Ok((Reading { run: run.to_owned(), header, end, index }, more))
     }
 
-    /// Returns the description of the exploration.
+    /// Returns the header, which describes the exploration.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns the end of the run, if it has ended.
+    /// Returns the end of the run, or `None` if the run has not ended.
     #[must_use]
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
@@ -156,7 +157,7 @@ impl Reading {
         self.len() == 0
     }
 
-    /// Reads the record of a choice, if it is recorded.
+    /// Reads the record of a choice. Returns `None` if the choice is not recorded.
     ///
     /// # Errors
     /// Returns an error if the file was damaged since it was opened, or if a system call fails.
@@ -164,7 +165,7 @@ impl Reading {
         self.index.get(choice)
     }
 
-    /// Merges the records before the first missing choice, at most `most` of them.
+    /// Merges the records before the first missing choice, but at most `most` records.
     ///
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.
@@ -172,20 +173,21 @@ impl Reading {
         Taking::new(most).finish(&self.index).map(|(merged, _)| merged)
     }
 
-    /// Returns the folder with the evidence of a finding, if any was kept.
+    /// Returns the folder with the evidence of a finding, or `None` if no evidence is stored.
     #[must_use]
     pub fn evidence_of(&self, id: u32) -> Option<PathBuf> {
         Some(evidence::place(&self.run, id)).filter(|place| place.is_dir())
     }
 }
 
-/// Records for the merging thread, in the order of the file.
+/// Records for the merging thread, in file order.
 #[derive(Default)]
 struct Batch {
     dictionary: Dictionary,
-    /// Records, each with the place in `bytes` of the bytes after its heading.
+    /// Records. For each, the range of `bytes` that follows the record's heading.
     records: Vec<(Undecoded, Range<usize>)>,
-    /// One allocation for all records: memory that one thread allocates and another one frees costs a lock.
+    /// Contents of all records. They share one allocation, because freeing memory that another thread allocated takes a
+    /// lock.
     bytes: Vec<u8>,
 }
 
@@ -205,28 +207,28 @@ impl Batch {
 }
 
 /// Merges records in the order of choices while the file is read. If too many records wait for an earlier choice, the
-/// last ones are dropped and read again at the end.
+/// records with the highest choices are dropped and read again at the end.
 struct Taking {
     most: u64,
     merged: Option<Merged>,
-    /// Records that wait for the record of an earlier choice, by choice, each with its length in the file; at most
+    /// Records that wait for the record of an earlier choice, by choice, each with its length in the file. At most
     /// [`WAITING_MAX`].
     waiting: BTreeMap<u64, (MergeInput, usize)>,
-    /// Length of these records in the file, in bytes; at most [`WAITING_BYTES_MAX`].
+    /// Total length of the waiting records in the file, in bytes. At most [`WAITING_BYTES_MAX`].
     waiting_bytes: usize,
-    /// Figures of the merged branches, if they are wanted.
+    /// Figures of the merged branches, if the caller wants them.
     branches: Option<Branches>,
 }
 
 /// Maximum number of batches that wait for the merging thread.
 const BATCHES_MAX: usize = 4;
-/// Number of records in a full batch. To wake a thread takes as long as to merge several records.
+/// Number of records in a full batch. Waking a thread takes as long as merging several records.
 const BATCH_RECORDS: usize = 64;
-/// Length of a full batch's records, in bytes, without their headings. The last record may exceed it.
+/// Length of the records in a full batch without their headings, in bytes. The last record may exceed it.
 const BATCH_BYTES: usize = 256 << 10;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
-/// Maximum length in the file of these records, in bytes. Decoded, a record can have 25 times its length.
+/// Maximum total length of the waiting records in the file, in bytes. A decoded record can be 25 times as large.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 impl Taking {
@@ -234,7 +236,7 @@ impl Taking {
         Taking { most, merged: None, waiting: BTreeMap::new(), waiting_bytes: 0, branches: None }
     }
 
-    /// Takes the next record of the file, and its length in bytes.
+    /// Takes the next record of the file. `bytes` is the length of the record in the file.
     fn take(&mut self, dictionary: &Dictionary, input: MergeInput, bytes: usize) -> Result<(), Stray> {
         let merged = self.merged.get_or_insert_with(|| Merged::new(dictionary.clone()));
         self.waiting_bytes += bytes;
@@ -270,7 +272,7 @@ impl Taking {
     }
 }
 
-/// Merges a record, and adds the branch's figures if they are wanted.
+/// Merges a record, and adds the figures of its branch if the caller wants them.
 fn add(
     branches: &mut Option<Branches>,
     merged: &mut Merged,

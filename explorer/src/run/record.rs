@@ -13,60 +13,60 @@ use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
 /// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` are functions of the
-/// exploration. The default is choice 0, at the root moment, with nothing reached.
+/// exploration. The default is choice 0, which starts at the root moment and reaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// Position of the branch in the order of choices, from 0.
     pub choice: u64,
-    /// Choice of the branch that it extends; `None` if it starts at the root moment.
+    /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
     pub from: Option<u64>,
     /// Path of the branch.
     pub path: Path,
-    /// Vtime of the moment at the branch's end, in nanoseconds; `None` if no branch can extend it.
+    /// Vtime of the moment at the branch's end, in nanoseconds. `None` if no other branch can start there.
     pub open_ns: Option<u64>,
     /// Vtime at which the branch ended, in nanoseconds.
     pub end_ns: u64,
-    /// Cost of the branch with its final phase, in instructions.
+    /// Cost of the branch including its final phase, in instructions.
     pub instructions: u64,
-    /// Part of the cost that its final phase took. `None` if no final phase followed the branch, or if the record is of an
-    /// older format, which does not have it.
+    /// Cost of the branch's final phase. `None` if the branch has no final phase, or if the record has an older format
+    /// without this field.
     pub final_phase: Option<FinalPhase>,
-    /// Instructions that the host executed for the branch: more than `instructions` if a part was run again, fewer if a
-    /// part was stored.
+    /// Number of instructions that the host executed for the branch. It exceeds `instructions` if parts were run again,
+    /// and is lower if parts were already stored.
     pub executed: u64,
-    /// CPU time on the host, in nanoseconds.
+    /// CPU time that the host spent on the branch, in nanoseconds.
     pub cpu_ns: u64,
-    /// Digest of the trail, in hexadecimal digits.
+    /// Digest of the branch's trail, i.e. of the list of state digests at fixed vtimes, in hexadecimal digits.
     pub trail: String,
-    /// Shortened digests at the points of the trail and at its ends, by vtime in nanoseconds. They show where a replay
+    /// Shortened digests at points along the trail and at its ends, by vtime in nanoseconds. They show where a replay
     /// diverges.
     pub marks: Vec<(u64, String)>,
-    /// True if the branch was followed by checks.
+    /// True if the checks ran after the branch.
     pub checked: bool,
     /// Number of faults that were applied.
     pub faults: u64,
     /// Number of times that a disk lost unflushed writes in a power loss.
     pub losses: u64,
-    /// Number of messages between nodes that arrived before the checks, late ones included. Copies that a fault made
-    /// are not counted.
+    /// Number of messages between nodes that arrived before the checks, including late ones. Copies that a fault
+    /// created are not counted.
     pub messages: u64,
     /// Coverage points that the branch reached.
     pub delta: Delta,
-    /// Hits of properties in the order of vtime: the first of each property and signature.
+    /// Hits of properties in the order of vtime. Only the first hit of each property and signature is recorded.
     pub hits: Vec<Hit>,
-    /// The `sometimes` properties that the branch saw, in the order of names.
+    /// Names of the `sometimes` properties that the branch showed, in alphabetical order.
     pub sometimes: Vec<String>,
-    /// Outcomes of a test template's commands on the branch, including commands that were not started. A command that
-    /// it started may end on a branch that extends it.
+    /// Results of a test template's commands on the branch, including commands that were not started. A command that
+    /// starts on this branch may end on a branch that extends it.
     pub commands: Tally,
-    /// Counts of the operation history, if there is one.
+    /// Counts of the operation history, if the branch has one.
     pub history: Option<HistoryCount>,
     /// Length of the log, in bytes.
     pub log_bytes: u64,
-    /// True if the log was cut off.
+    /// True if the log was truncated.
     pub log_cut: bool,
-    /// Reason why the host could not run the branch to its end, if it could not.
+    /// Reason why the host could not run the branch to its end. `None` if it could.
     pub broken: Option<String>,
 }
 
@@ -74,25 +74,25 @@ pub struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryCount {
-    /// Operations that were invoked.
+    /// Number of operations that clients invoked.
     pub operations: u64,
-    /// Operations that were acknowledged.
+    /// Number of operations that were acknowledged.
     pub acknowledged: u64,
-    /// Operations that failed.
+    /// Number of operations that failed.
     pub failed: u64,
-    /// Lines that could not be read.
+    /// Number of invalid lines.
     pub problems: u64,
-    /// Keys whose check exceeded its budget, so that their verdict is unknown.
+    /// Number of keys whose check exceeded its budget, so that their verdict is unknown.
     pub unknown: u64,
 }
 
 /// Reason why a record is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
-    /// The branch that it extends was not chosen before it.
+    /// The record extends a choice that is not earlier than its own.
     #[error("it extends choice {0}, which is not an earlier one")]
     From(u64),
-    /// The number of the path's forks does not fit the branch that it extends.
+    /// The path's number of forks contradicts the branch that the record extends.
     #[error("its path does not extend the path of the branch before it")]
     Path,
     /// The branch has too many coverage points.
@@ -101,7 +101,7 @@ pub enum RecordProblem {
     /// A point has a text that is too long.
     #[error("a text of point {0} is longer than {STATE_BYTES_MAX} bytes")]
     Text(PointId),
-    /// The final phase has more instructions than the branch with its final phase.
+    /// The final phase has more instructions than the branch including its final phase.
     #[error("its final phase has more instructions than the whole branch")]
     FinalPhase,
     /// A point is stored under another point's id.
@@ -110,7 +110,7 @@ pub enum RecordProblem {
 }
 
 impl Record {
-    /// True if this is the record of `choice`: same number, parent and path.
+    /// True if the record belongs to `choice`, i.e. has the same number, parent and path.
     #[must_use]
     pub fn is_of(&self, choice: &Choice) -> bool {
         let from = match choice.from {
@@ -120,7 +120,7 @@ impl Record {
         (self.choice, self.from, &self.path) == (choice.number, from, &choice.path)
     }
 
-    /// Returns the duration of the branch, in nanoseconds of vtime.
+    /// Returns the length of the branch, in nanoseconds of vtime.
     #[must_use]
     pub fn vtime_ns(&self) -> u64 {
         let begin = self.path.forks().last().map_or(self.end_ns, |fork| fork.vtime_ns);
@@ -153,7 +153,7 @@ impl Record {
     /// Checks that the record is valid.
     ///
     /// # Errors
-    /// Returns the first problem that is found.
+    /// Returns the first problem.
     pub fn check(&self) -> Result<(), RecordProblem> {
         if let Some(from) = self.from.filter(|from| *from >= self.choice) {
             return Err(RecordProblem::From(from));

@@ -1,64 +1,66 @@
-//! Scan of the file's records in order, up to the place where the writer was interrupted.
+//! Scan of the file's records in order, up to the point where the writer was interrupted.
 //!
-//! A record is durable only once the file was synced after it. Until then a loss of power may leave any of its sectors
-//! unwritten, and the file longer than the data that was written. Each record says how many bytes of the file were
-//! durable when it was written. The largest of these numbers is the durable length. Damage after it can come from a
-//! crash, and is cut off. Damage before it is an error, because a crash cannot have caused it.
+//! A record is durable once the file was synced after it. Before the sync, a power loss may leave any of the record's
+//! sectors unwritten, and may leave the file longer than its data.
+//!
+//! Each record says how many bytes of the file were durable when it was written. The largest of these numbers is the
+//! durable length. Damage after the durable length can come from a crash, so the scan cuts it off. A crash cannot
+//! damage the bytes before the durable length, so damage there is an error.
 
 use std::io::{BufReader, Read};
 
+use super::error::{Damage, RunError};
 use super::frame::{HEAD_BYTES, Head, MAGIC};
-use super::limits::{FRAME_BYTES_MAX, SEARCH_BYTES_MAX};
+use super::limits::{RECORD_BYTES_MAX, SEARCH_BYTES_MAX};
 use super::media::{At, Source};
-use super::problem::{Damage, RunError};
 
-/// Bytes that are read at a time.
+/// Number of bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bytes that are read at a time in the search for the next record after damage. Each place where a record may begin
-/// costs one read of this size.
+/// Number of bytes that are read at a time in the search for the next record after damage. Each position where a record
+/// may begin costs one read of this size.
 const SEARCH_BUFFER_BYTES: usize = 64 << 10;
 
 /// Record whose bytes match its checksum.
 pub(super) struct Frame {
-    /// Number of the record in the order of the file, from 1.
+    /// Number of the record in file order, from 1.
     pub(super) number: u32,
     /// Offset of the record in the file.
     pub(super) offset: u64,
-    /// The record's bytes, without the head.
+    /// Bytes of the record, without the head.
     pub(super) text: Vec<u8>,
 }
 
-/// The records of a file up to a length.
+/// Scan of the first bytes of a file.
 pub(super) struct Scan {
     source: Source,
     from: BufReader<At>,
-    /// Offset of the next record. At the end of the scan, the end of the last whole record.
+    /// Offset of the next record. At the end of the scan, the offset at which the last whole record ends.
     offset: u64,
     /// Number of whole records so far.
     number: u32,
     length: u64,
 }
 
-/// End of a file, after the whole records at its beginning.
+/// Rest of a file after its last undamaged record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// Number of whole records in the tail.
+    /// Number of whole records in the tail. They follow a damaged record.
     pub(super) records: u64,
-    /// Length of the tail in bytes.
+    /// Length of the tail, in bytes.
     pub(super) bytes: u64,
-    /// Damage of the record at the beginning of the tail; `None` if the tail is empty.
+    /// Damage to the record at the beginning of the tail. `None` if the tail is empty.
     pub(super) damage: Option<Damage>,
 }
 
 impl Scan {
-    /// Begins a scan of the first `length` bytes.
+    /// Starts a scan of the file's first `length` bytes.
     pub(super) fn new(source: Source, length: u64) -> Scan {
         let at = At { source: source.clone(), offset: 0, end: length };
         let from = BufReader::with_capacity(BUFFER_BYTES, at);
         Scan { source, from, offset: 0, number: 0, length }
     }
 
-    /// Returns the next record, or the tail, as the inner `Err`, if no whole record follows.
+    /// Returns the next record. If no whole record follows, returns the tail as the inner `Err`.
     ///
     /// # Errors
     /// Returns an error if a durable record is damaged, or if a system call fails.
@@ -82,7 +84,7 @@ impl Scan {
         self.from.read_exact(&mut head)?;
         let Some(head) = Head::parse(&head) else { return Ok(Err(Damage::Form)) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX {
+        if head.length as usize > RECORD_BYTES_MAX {
             return Ok(Err(Damage::TooLong));
         }
         if bytes > left {
@@ -101,7 +103,7 @@ impl Scan {
         Ok(Ok(frame))
     }
 
-    /// Returns the tail from a damaged record on. Returns an error if a crash cannot have caused the damage.
+    /// Returns the tail that begins with a damaged record. Returns an error if a crash cannot have caused the damage.
     fn tail(&self, damage: Damage) -> Result<Tail, RunError> {
         let damaged = || RunError::Damaged {
             path: self.source.path.clone(),
@@ -111,14 +113,14 @@ impl Scan {
         };
         let mut tail = Tail { records: 0, bytes: self.length - self.offset, damage: Some(damage.clone()) };
         if tail.bytes > SEARCH_BYTES_MAX {
-            // A crash does not leave that many bytes.
+            // A crash does not leave this many bytes.
             return Err(damaged());
         }
         let (mut from, mut searched) = (self.offset + 1, 0);
         while let Some(place) = self.find(from, &mut searched)? {
             let whole = self.whole_at(place, &mut searched)?;
             if searched > SEARCH_BYTES_MAX {
-                // A crash does not leave this many places that look like records, either.
+                // A crash does not leave this many positions that look like records.
                 return Err(damaged());
             }
             match whole {
@@ -130,7 +132,7 @@ impl Scan {
         Ok(tail)
     }
 
-    /// Returns the next offset at which a record may begin. Adds the number of bytes that were read to `searched`.
+    /// Returns the next offset at which a record may begin. Adds the number of bytes read to `searched`.
     fn find(&self, from: u64, searched: &mut u64) -> Result<Option<u64>, RunError> {
         let at = At { source: self.source.clone(), offset: from, end: self.length };
         let mut reader = BufReader::with_capacity(SEARCH_BUFFER_BYTES, at);
@@ -150,8 +152,8 @@ impl Scan {
         Ok(found)
     }
 
-    /// Returns the end of the record at a place, and the number of bytes that were durable when it was written;
-    /// `None` if there is no whole record. Adds the record's bytes to `searched`.
+    /// Returns the end of the record at an offset, and the number of bytes that were durable when it was written.
+    /// Returns `None` if no whole record starts there. Adds the record's length to `searched`.
     fn whole_at(&self, place: u64, searched: &mut u64) -> Result<Option<(u64, u64)>, RunError> {
         let left = self.length - place;
         if left < HEAD_BYTES as u64 {
@@ -161,7 +163,7 @@ impl Scan {
         self.source.read_exact_at(&mut head, place)?;
         let Some(head) = Head::parse(&head) else { return Ok(None) };
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        if head.length as usize > FRAME_BYTES_MAX || bytes > left || head.synced > place {
+        if head.length as usize > RECORD_BYTES_MAX || bytes > left || head.synced > place {
             return Ok(None);
         }
         *searched += bytes;

@@ -1,25 +1,25 @@
-//! Encoding of records as bytes: points as numbers, digests as bytes, times as differences. A record has these parts:
+//! Encoding of records as bytes. Points become numbers, digests become bytes, and times become differences. A record
+//! has these parts in the `postcard` format, one after the other:
 //!
-//! - [`Heading`]: the fields that the index needs: the choice, new points, and hits
+//! - [`Heading`]: the fields that the index needs: the choice, the new points, and the hits
 //! - [`Main`]: the fields that are merged
-//! - [`FinalPhase`], if there is one: its cost. Records of format version 3 lack this part
+//! - [`FinalPhase`]: the cost of the final phase, if there is one. Format version 3 lacks this part
 //! - `Rest`: digests along the trail, which only a replay needs
 //!
-//! The parts follow each other in the `postcard` format. A change of the parts needs a new
-//! [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
+//! A change of these parts needs a new [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::bounded_list::BoundedList;
+use super::error::Damage;
 use super::final_phase::FinalPhase;
 use super::hit::{Evidence, Hit};
 use super::limits::{
     EVIDENCE_LINES_MAX, HITS_MAX, MARKS_MAX, NAME_BYTES_MAX, SIGNATURE_BYTES_MAX, SOMETIMES_MAX,
 };
 use super::merge_input::MergeInput;
-use super::problem::Damage;
 use super::record::{HistoryCount, Record};
 use super::string_table::NewPoint;
 use super::version::FINAL_PHASE_SINCE;
@@ -55,7 +55,7 @@ pub(super) struct StoredHit {
 struct Main<'b> {
     exact: [u8; blake3::OUT_LEN],
     from: Option<u64>,
-    /// Forks of the path: the vtime since the previous fork, in nanoseconds, and the child's number.
+    /// Forks of the path. Each is the vtime since the previous fork, in nanoseconds, and the child number.
     path: BoundedList<(u64, u64), FORKS_MAX>,
     open_ns: Option<u64>,
     end_ns: u64,
@@ -66,7 +66,7 @@ struct Main<'b> {
     faults: u64,
     losses: u64,
     messages: u64,
-    /// Numbers of points, as [`Numbers::pack`] encodes them.
+    /// Numbers of the reached points, as [`Numbers::pack`] encodes them.
     reached: &'b [u8],
     unnumbered: BoundedList<(Point, u64), DELTA_POINTS_MAX>,
     overflow: u64,
@@ -82,7 +82,7 @@ struct Main<'b> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest {
     trail: Digits,
-    /// Second differences of the marks' vtimes, in nanoseconds.
+    /// Second differences (differences of differences) of the marks' vtimes, in nanoseconds.
     times: BoundedList<i64, MARKS_MAX>,
     digests: BoundedList<Digits, MARKS_MAX>,
 }
@@ -135,7 +135,7 @@ impl StoredHit {
     }
 }
 
-/// Encodes a record that is within bounds. `new_points` lists the points that it introduces.
+/// Encodes a record that is within its bounds. `new_points` lists the points that the record introduces.
 pub(super) fn encode(
     record: &Record,
     input: &MergeInput,
@@ -208,13 +208,13 @@ fn parts(record: &Record, input: &MergeInput, new_points: Vec<NewPoint>) -> Resu
     Ok([heading, main, final_phase, rest])
 }
 
-/// Decodes the heading of a record. Returns it, and the bytes after it.
+/// Decodes the heading of a record. Returns the heading, and the bytes after it.
 pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
     postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// Decodes a record's [`MergeInput`] from its heading and the bytes after it. `points` is the number of points that have a
-/// number, `version` the format version of the run.
+/// Decodes a record's [`MergeInput`] from its heading and the bytes after the heading. `points` is the number of points
+/// in the dictionary, and `version` is the format version of the run.
 pub(super) fn merge_input(
     heading: Heading,
     bytes: &[u8],
@@ -224,8 +224,8 @@ pub(super) fn merge_input(
     main(heading, bytes, points, version).map(|(input, _)| input)
 }
 
-/// Decodes a whole record. `points` is the number of points that have a number, `version` the format version of the
-/// run.
+/// Decodes a whole record. `points` is the number of points in the dictionary, and `version` is the format version of
+/// the run.
 pub(super) fn whole(
     bytes: &[u8],
     points: usize,

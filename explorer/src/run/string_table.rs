@@ -1,12 +1,12 @@
-//! Texts of points by number: many points share few texts, and each text is written once.
+//! Texts of points by number. Many points share few texts, so the file has each text once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::Damage;
 use super::limits::STRINGS_MAX;
-use super::problem::Damage;
 use crate::coverage::limits::STATE_BYTES_MAX;
 use crate::coverage::{Outcome, Point};
 use crate::sdk::AssertionKind;
@@ -18,16 +18,16 @@ pub(super) struct StringTable {
     numbers: BTreeMap<Arc<str>, u32>,
 }
 
-/// A text of a point.
+/// Text of a point, in the form of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StringRef {
-    /// Number of a text that was written before.
+    /// Number of a text that was written earlier.
     Old(u32),
-    /// A text that is written here. It gets the next number, if there is room for one more.
+    /// Text that is written here for the first time. It gets the next number, if the table has room.
     New(String),
 }
 
-/// A point, with its texts as references.
+/// Point, with its texts as references.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NewPoint {
     State(StringRef),
@@ -47,14 +47,14 @@ impl StringTable {
         self.list.len()
     }
 
-    /// Removes the texts from a number on: the record that introduced them was not written.
+    /// Removes the texts with this number and higher ones, because the record that introduced them was not written.
     pub(super) fn forget_from(&mut self, number: usize) {
         for text in self.list.drain(number.min(self.list.len())..) {
             self.numbers.remove(&text);
         }
     }
 
-    /// Converts a point to its form in the file. New texts get numbers, so points must be converted in the order in
+    /// Converts a point to the form of the file. New texts get numbers, so points must be converted in the order in
     /// which they are written.
     pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
@@ -78,11 +78,10 @@ impl StringTable {
         }
     }
 
-    /// Converts a point from its form in the file. New texts get numbers, so points must be converted in the order of
-    /// the file.
+    /// Converts a point from the form of the file. New texts get numbers, so points must be converted in file order.
     ///
     /// # Errors
-    /// Returns an error if a text's number is not that of an earlier text, or if a text is too long.
+    /// Returns an error if a text has an unknown number, or if a text is too long.
     pub(super) fn read(&mut self, new_point: NewPoint) -> Result<Point, Damage> {
         Ok(match new_point {
             NewPoint::State(state) => Point::State { state: self.text(state)? },
@@ -122,7 +121,7 @@ impl StringTable {
             StringRef::Old(number) => {
                 self.list.get(number as usize).map(|text| (**text).to_owned()).ok_or(Damage::StringRef)
             }
-            // The bound is checked here, because each point that names the text gets a copy of it.
+            // Check the bound here, because each point that refers to the text gets its own copy.
             StringRef::New(text) if text.len() > STATE_BYTES_MAX => Err(Damage::LongText),
             StringRef::New(text) => {
                 self.add(&text);

@@ -1,27 +1,27 @@
-//! Assertions.
+//! Assertions that programs report through the SDK.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::Problem;
 use super::limits::{EVIDENCE_BYTES_MAX, NAME_BYTES_MAX};
-use super::problem::Problem;
 use crate::text::{clip, head};
 
 /// Kind of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssertionKind {
-    /// The condition holds each time, and at least once.
+    /// The condition must hold every time, and be evaluated at least once.
     Always,
-    /// The condition holds each time.
+    /// The condition must hold every time. It may also never be evaluated.
     AlwaysOrUnreachable,
-    /// The condition holds at least once.
+    /// The condition must hold at least once.
     Sometimes,
-    /// The place is reached at least once.
+    /// The assertion must be reached at least once.
     Reachable,
-    /// The place is never reached.
+    /// The assertion must never be reached.
     Unreachable,
 }
 
@@ -35,7 +35,7 @@ impl AssertionKind {
         AssertionKind::Unreachable,
     ];
 
-    /// Returns the kind's name, as the SDKs' `display_type` has it.
+    /// Returns the kind's name, as in the SDKs' field `display_type`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl AssertionKind {
         }
     }
 
-    /// Returns the kind with this name.
+    /// Returns the kind with this name, or `None` if the name is unknown.
     #[must_use]
     pub fn from_name(name: &str) -> Option<AssertionKind> {
         AssertionKind::ALL.into_iter().find(|kind| kind.name() == name)
@@ -60,22 +60,22 @@ impl AssertionKind {
     }
 }
 
-/// Place of an assertion in a program.
+/// Position of an assertion in a program's source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Location {
-    /// Class, module or namespace.
+    /// Name of the class, module or namespace.
     pub class: String,
-    /// Function.
+    /// Name of the function.
     pub function: String,
-    /// File.
+    /// Name of the file.
     pub file: String,
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// Column.
+    /// Number of the column.
     pub column: u64,
 }
 
-/// `file:line:column in class::function`, without the parts that are not known.
+/// Formats the position as `file:line:column in class::function`, without the unknown parts.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
@@ -88,20 +88,20 @@ impl fmt::Display for Location {
     }
 }
 
-/// An assertion in a program: its registration, or the outcome of an evaluation.
+/// Line of an assertion: its registration, or the result of one evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
-    /// Kind.
+    /// Kind of the assertion.
     pub kind: AssertionKind,
-    /// Name: the SDK's id, of at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the assertion: the SDK's id, at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
-    /// True if the place was reached. False if the line only registers the assertion.
+    /// True if the program reached the assertion. False if the line only registers the assertion.
     pub hit: bool,
     /// Value of the condition.
     pub condition: bool,
-    /// Place in the program.
+    /// Position in the source.
     pub location: Location,
-    /// Details of the evaluation, as JSON; empty without any.
+    /// Details of the evaluation, as JSON. Empty if there are none.
     pub details: String,
 }
 
@@ -137,14 +137,14 @@ impl Assertion {
     pub fn is_violated(&self) -> bool {
         self.hit
             && match self.kind {
-                // Reaching the place is the violation, whatever the condition says.
+                // Reaching the assertion is the violation, even if the condition holds.
                 AssertionKind::Unreachable => true,
                 AssertionKind::Always | AssertionKind::AlwaysOrUnreachable => !self.condition,
                 AssertionKind::Sometimes | AssertionKind::Reachable => false,
             }
     }
 
-    /// Returns the evidence of a violation as one line: kind, name, place and details. It is cut to
+    /// Returns the evidence of a violation as one line: kind, name, position and details. The line is cut to
     /// [`EVIDENCE_BYTES_MAX`] bytes.
     #[must_use]
     pub fn evidence(&self) -> String {

@@ -1,37 +1,37 @@
-//! Guidance: values of a program that lead the search.
+//! Guidance: values that a program reports to steer the search towards new behaviour.
 
 use serde_json::{Map, Number, Value as Json};
 
+use super::error::Problem;
 use super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX};
-use super::problem::Problem;
 use crate::text::clip;
 
-/// A value that a program reports as guidance.
+/// Value that a program reports as guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidance {
-    /// Name: the SDK's id, of at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the guidance: the SDK's id, at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
-    /// The value.
+    /// Reported value.
     pub value: Value,
 }
 
 /// Value of a guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A number, of which only better ones are new.
+    /// Number. A number is new to the search only if it is better than all earlier ones.
     Number {
-        /// Rank among the values of this guidance: a higher one is better. The order is that of the numbers, reversed
-        /// if the guidance is to be minimised.
+        /// Rank of the number among the values of this guidance; a higher rank is better. To minimise a guidance, the
+        /// order of ranks is reversed.
         rank: i64,
         /// The number as text.
         text: String,
     },
-    /// Any other value: each one that was not seen is new. The text has at most [`VALUE_BYTES_MAX`] bytes.
+    /// Any other value, as text of at most [`VALUE_BYTES_MAX`] bytes. Each value that no branch reported before is new.
     Other(String),
 }
 
 impl Guidance {
-    /// Reads a guidance; `None` for a line that only registers it, and for numbers that are none.
+    /// Reads a guidance. Returns `None` for a line that only registers a guidance, and for values that are not numbers.
     pub(super) fn read(fields: &Map<String, Json>) -> Result<Option<Guidance>, Problem> {
         let text = |name: &str| fields.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
         let name = text("id").or_else(|| text("message")).ok_or(Problem::Field("id"))?;
@@ -50,7 +50,7 @@ impl Guidance {
                 fields.get("maximize").and_then(Json::as_bool).ok_or(Problem::Field("maximize"))?;
             let side = |name: &'static str, path| match data.get(name) {
                 Some(Json::Number(number)) => Ok(Some(number)),
-                // What is not a number has no JSON form.
+                // NaN and infinity have no JSON form, so SDKs send null.
                 Some(Json::Null) => Ok(None),
                 _ => Err(Problem::Field(path)),
             };
@@ -60,14 +60,14 @@ impl Guidance {
             let rank = rank(difference);
             Value::Number { rank: if maximize { rank } else { !rank }, text: difference.to_string() }
         } else {
-            // The fields of an object are in the order of names.
+            // `serde_json` sorts the fields of an object by name, so equal objects have equal texts.
             Value::Other(clip(&data.to_string(), VALUE_BYTES_MAX))
         };
         Ok(Some(Guidance { name: clip(name, NAME_BYTES_MAX), value }))
     }
 }
 
-/// Returns the difference of two numbers: exact for whole numbers up to the last conversion.
+/// Returns `left` minus `right`. Integers are subtracted exactly before the conversion to a float.
 fn difference(left: &Number, right: &Number) -> f64 {
     let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(left), whole(right)) {
@@ -76,9 +76,9 @@ fn difference(left: &Number, right: &Number) -> f64 {
     }
 }
 
-/// Returns an integer with the order of the numbers: IEEE 754's total order, with one zero.
+/// Maps a float to an integer of the same order: IEEE 754's total order, in which both zeros are equal.
 fn rank(number: f64) -> i64 {
-    // Adding a positive zero makes a negative zero positive.
+    // Adding positive zero turns negative zero into positive zero.
     let bits = (number + 0.0).to_bits().cast_signed();
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

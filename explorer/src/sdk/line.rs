@@ -1,35 +1,35 @@
-//! Kinds of lines, and their parser.
+//! Lines that a program sends through the SDK, and their parser.
 
 use serde_json::{Map, Value};
 
 use super::assertion::Assertion;
+use super::error::Problem;
 use super::guidance::Guidance;
 use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
-use super::problem::Problem;
 
-/// A line.
+/// Line of the SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// The first line of a process: the SDK's language and version.
+    /// First line of a process, with the SDK's language and version.
     Header {
-        /// Name of the language.
+        /// Programming language of the SDK.
         language: String,
         /// Version of the SDK.
         version: String,
     },
-    /// An assertion.
+    /// Registration or evaluation of an assertion.
     Assertion(Assertion),
-    /// A value that leads the search; `None` if the line has none.
+    /// Value that steers the search, or `None` if the line has no value.
     Guidance(Option<Guidance>),
-    /// The setup is complete.
+    /// The program reports that its setup is complete.
     Setup,
-    /// A program asks for a time without faults, in nanoseconds.
+    /// The program asks for a period without faults, of this length in nanoseconds.
     Quiet(u64),
     /// Any other event.
     Event {
-        /// Its name.
+        /// Name of the event.
         name: String,
-        /// Its details, as JSON.
+        /// Details of the event, as JSON.
         details: String,
     },
 }
@@ -37,7 +37,8 @@ pub enum Line {
 /// Parses a line.
 ///
 /// # Errors
-/// Returns an error if the line is not an object with one field, or if a field of a known line is missing or wrong.
+/// Returns an error if the line is not an object with one field. Returns an error if a field of a known line is missing
+/// or wrong.
 pub fn parse(text: &str) -> Result<Line, Problem> {
     if text.len() > SDK_LINE_BYTES_MAX {
         return Err(Problem::TooLong);
@@ -74,6 +75,6 @@ fn quiet_ns(fields: &Map<String, Value>) -> Result<u64, Problem> {
     if !(0.0..=QUIET_S_MAX).contains(&seconds) {
         return Err(Problem::Seconds);
     }
-    // At most a day, so the number fits. A fraction of a nanosecond is dropped.
+    // The number of seconds is at most one day, so the result fits in 64 bits. Fractions of a nanosecond are dropped.
     Ok((seconds * 1e9) as u64)
 }

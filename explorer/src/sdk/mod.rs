@@ -1,24 +1,26 @@
 //! Lines that programs send through the SDK.
 //!
-//! - `limits`: bounds; `problem`: errors
+//! - `limits`: bounds
+//! - `error`: errors
 //! - `line`: the kinds of lines, and their parser
-//! - `assertion`: assertions and their kinds; `guidance`: values that lead the search
+//! - `assertion`: assertions and their kinds
+//! - `guidance`: values that steer the search
 //!
-//! Not here: the transport of lines, and the effect of a complete setup and of quiet periods (`everett-session`).
+//! Not here: the transport of lines, and the effects of a complete setup and of quiet periods (`everett-session`).
 //!
-//! **Invariant.** Lines are untrusted. Any text is parsed to a line or to an error, in time and memory that are linear
-//! in its length.
+//! **Invariant.** Lines are untrusted. The parser turns any text into a line or an error, in time and memory linear in
+//! the text's length.
 
 mod assertion;
+mod error;
 mod guidance;
 pub mod limits;
 mod line;
-mod problem;
 
 pub use assertion::{Assertion, AssertionKind, Location};
+pub use error::Problem;
 pub use guidance::{Guidance, Value};
 pub use line::{Line, parse};
-pub use problem::Problem;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Tests of the parser with lines of both public SDKs, with broken lines, and with any text.
+//! Tests of the parser with lines of both public SDKs, with damaged lines, and with arbitrary text.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -136,7 +136,7 @@ proptest! {
         let _ = parse(&text);
     }
 
-    /// Lines that are nearly right: each field has a value of any kind.
+    /// The parser handles values of any type in each field of an otherwise valid line.
     #[test]
     fn any_fields_are_read(
         name in prop::sample::select(vec!["antithesis_assert", "antithesis_guidance", "antithesis_setup", "antithesis_sdk", "everett_stop_faults", "x"]),

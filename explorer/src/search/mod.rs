@@ -1,5 +1,8 @@
-//! The search: a tree of timelines that grows from a root moment. Its order depends only on the seed, the strategy, K
-//! and the results of branches.
+//! The search: a tree of timelines that grows from a root moment. A moment is a snapshot of the whole world, and a
+//! branch is a piece of a timeline that starts at a moment.
+//!
+//! K is the maximum number of branches in flight. The order of choices depends only on the seed, the strategy, K and
+//! the results of branches.
 //!
 //! - `path`: position of a timeline in the tree, also as text
 //! - `tree`: the branches in the order of choices
@@ -12,7 +15,7 @@
 //!
 //! **Invariants.**
 //! - Choice n depends only on the seed, the strategy and the results of choices up to n - K.
-//! - A search of fewer branches is a prefix of a search of more.
+//! - A search of fewer branches is a prefix of a search of more branches.
 
 mod path;
 pub mod strategy;

@@ -1,4 +1,4 @@
-//! Position of a timeline in the tree: the forks that lead to it from the root moment.
+//! Paths: a timeline's position in the tree, as the list of forks from the root moment to the timeline.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,14 @@ pub const FORKS_MAX: usize = 4096;
 /// Point at which a branch leaves its parent's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fork {
-    /// Virtual time of the fork, in nanoseconds.
+    /// Vtime of the fork, in nanoseconds.
     pub vtime_ns: u64,
-    /// Number of the branch among the children of the moment, from 1.
+    /// Number of the branch among the branches that start at the same moment, from 1.
     pub child: u64,
 }
 
-/// Forks from a root moment to a timeline. The text form is `VTIME.CHILD/VTIME.CHILD/…`; the root's is empty.
+/// Forks from the root moment to a timeline. The text form is `VTIME.CHILD/VTIME.CHILD/…`. The root moment's path is
+/// empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Path(Vec<Fork>);
@@ -31,7 +32,7 @@ pub enum PathError {
         "\"{0}\" is not a fork: expected a vtime in nanoseconds, a dot and a child's number, e.g. 4500000000.7"
     )]
     Fork(String),
-    /// A fork is not later than the one before it.
+    /// A fork is not later than the fork before it.
     #[error("the fork {1} is not later than the fork before it, {0}")]
     Order(Fork, Fork),
     /// The path has more than [`FORKS_MAX`] forks.
@@ -43,8 +44,8 @@ impl Path {
     /// Returns this path extended by a fork.
     ///
     /// # Errors
-    /// Returns an error if the fork is not later than the last one, if its child number is 0, or if the path already
-    /// has [`FORKS_MAX`] forks.
+    /// Returns an error if the new fork is not later than the path's last fork, if its child number is 0, or if the
+    /// path already has [`FORKS_MAX`] forks.
     pub fn child(&self, fork: Fork) -> Result<Path, PathError> {
         let mut path = self.clone();
         path.push(fork)?;
@@ -65,19 +66,20 @@ impl Path {
         Ok(())
     }
 
-    /// Returns the lineage of the timeline at the path's end, for a root moment that began under `seed`.
+    /// Returns the lineage of the timeline at the path's end. `seed` is the seed of the root moment. A lineage is the
+    /// key from which a timeline's random streams are derived.
     #[must_use]
     pub fn lineage(&self, seed: u64) -> Lineage {
         self.0.iter().fold(Lineage::new(seed), |lineage, fork| lineage.child(fork.vtime_ns, fork.child))
     }
 
-    /// Returns the forks in their order.
+    /// Returns the forks, starting at the root moment.
     #[must_use]
     pub fn forks(&self) -> &[Fork] {
         &self.0
     }
 
-    /// Returns the path without its last fork, or `None` for the root.
+    /// Returns the path without its last fork, or `None` for the root moment's path.
     #[must_use]
     pub fn parent(&self) -> Option<Path> {
         self.0.split_last().map(|(_, before)| Path(before.to_vec()))
@@ -104,7 +106,7 @@ impl FromStr for Fork {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Fork, PathError> {
-        // Each fork has exactly one text: no sign, no leading zero.
+        // Each fork has exactly one text form, so signs and leading zeros are refused.
         let number = |digits: &str| {
             let plain =
                 digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
@@ -174,7 +176,7 @@ mod tests {
             }
         }
 
-        /// An accepted text is written back unchanged.
+        /// Any text that parses is printed back unchanged.
         #[test]
         fn a_path_has_exactly_one_text(text in "[0-9./ +-]{0,24}|\\PC{0,8}") {
             if let Ok(path) = text.parse::<Path>() {

@@ -1,42 +1,42 @@
-//! Figures of subtrees, brought up to date while a search goes on.
+//! Figures of subtrees, updated while a search runs.
 //!
-//! An update costs time for the branches that were added or settled since the one before, so a display can follow a
-//! search of any length.
+//! An update takes time proportional to the branches that were added or got a result since the last update. A display
+//! can therefore follow a search of any length.
 
 use std::collections::BTreeMap;
 
 use super::tree::{Branch, ForkPoint, Tree};
 use super::weights::weight;
 
-/// Maximum depth that is told apart; deeper branches count at this depth.
+/// Highest depth with its own count. Deeper branches are counted at this depth.
 pub const DEPTH_MAX: usize = 64;
 
 /// Figures of all subtrees.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtrees {
     by_first: BTreeMap<u64, Subtree>,
-    /// Number of branches that were counted.
+    /// Number of the tree's branches that the figures include.
     added: u64,
-    /// Number of branches whose results were counted.
+    /// Number of the tree's results that the figures include.
     settled: u64,
 }
 
-/// Figures of a subtree.
+/// Figures of one subtree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtree {
-    /// Number of branches with a counted result at each depth, from 1; at most [`DEPTH_MAX`] entries.
+    /// Number of branches with a result at each depth, from depth 1. At most [`DEPTH_MAX`] entries.
     pub by_depth: Vec<u64>,
-    /// Number of coverage points that its branches were the first to reach.
+    /// Number of coverage points that the subtree's branches were the first to reach.
     pub new_points: u64,
-    /// Sum of the weights of its open branches: [`Tree::weight`] is the sum over all subtrees. Strategy `novelty` extends
-    /// a subtree with a probability in proportion to it.
+    /// Sum of the weights of the subtree's open branches. [`Tree::weight`] is the sum over all subtrees. Strategy
+    /// `novelty` extends a subtree with a probability proportional to this sum.
     pub weight: u64,
-    /// The last branch with a counted result.
+    /// Number of the last branch with a result.
     pub last: u64,
 }
 
 impl Subtree {
-    /// Returns the number of branches with a counted result.
+    /// Returns the number of branches with a result.
     #[must_use]
     pub fn branches(&self) -> u64 {
         self.by_depth.iter().sum()
@@ -44,16 +44,16 @@ impl Subtree {
 }
 
 impl Subtrees {
-    /// Returns the figures of subtrees by their first branch.
+    /// Returns the figures of each subtree, by the number of the subtree's first branch.
     #[must_use]
     pub fn all(&self) -> &BTreeMap<u64, Subtree> {
         &self.by_first
     }
 
-    /// Brings the figures up to date. All calls must be with the same tree.
+    /// Updates the figures. Every call must pass the same tree.
     pub fn update(&mut self, tree: &Tree) {
         let branches = tree.branches();
-        // New children of branches that were settled before this update.
+        // Number of new children of branches whose results were counted before this update.
         let mut children: BTreeMap<u64, u64> = BTreeMap::new();
         for branch in from(branches, self.added) {
             if let ForkPoint::After(parent) = branch.from
@@ -89,12 +89,13 @@ impl Subtrees {
     }
 }
 
-/// Returns the branches from this number on.
+/// Returns the branches with this number or a higher one.
 fn from(branches: &[Branch], number: u64) -> &[Branch] {
     usize::try_from(number).ok().and_then(|number| branches.get(number..)).unwrap_or_default()
 }
 
-/// Returns the weight of a branch if it had this number of children; 0 if no branch can continue from its end.
+/// Returns the weight that a branch would have with this number of children. Returns 0 if no branch can start at its
+/// end.
 fn weight_of(branch: &Branch, children: u64) -> u64 {
     let open = branch.standing.filter(|standing| standing.open_ns.is_some());
     open.map_or(0, |standing| weight(standing.reward, children))
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use crate::search::Standing;
 
-    /// Returns the figures, computed from the whole tree.
+    /// Computes the figures from the whole tree.
     fn naive(tree: &Tree) -> BTreeMap<u64, (u64, u64, u64)> {
         let mut all: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
         for branch in tree.branches() {

@@ -19,7 +19,7 @@ struct Outcome {
     points: Vec<u8>,
 }
 
-/// Choices in the order in which their results were taken, and all points reached.
+/// Choices in the order in which the search merged their results, and all reached points.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Seen {
     taken: Vec<u64>,
@@ -59,7 +59,7 @@ fn run(choice: &Choice) -> Outcome {
     Outcome { standing, points }
 }
 
-/// Runs a search with `workers` workers. The generator seeded with `dice` decides which running branch ends next.
+/// Runs a search with `workers` workers. A generator seeded with `dice` decides which running branch ends next.
 fn explore<S: Chooses>(
     strategy: S,
     seed: u64,
@@ -91,7 +91,7 @@ fn explore<S: Chooses>(
         }
         let done = running.swap_remove(dice.next_u64() as usize % running.len());
         search.deliver(done.number, run(&done));
-        // A second result for the same choice is ignored.
+        // The search ignores a second result of the same choice.
         search.deliver(done.number, Outcome { points: vec![77], ..run(&done) });
     }
     search.finish(u64::MAX)
@@ -119,7 +119,7 @@ proptest! {
         let (long, _) = explore(strategy, seed, in_flight, branches, 3, 5);
         let (short, _) = explore(strategy, seed, in_flight, shorter, 2, 6);
         for (a, b) in short.branches().iter().zip(long.branches()) {
-            // The number of children is not compared: the longer search adds some later.
+            // The number of children is not compared, because the longer search adds children later.
             prop_assert_eq!((a.from, a.fork, a.subtree, a.standing), (b.from, b.fork, b.subtree, b.standing));
         }
     }
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Naive form of a strategy: each choice looks at the whole tree.
+/// Reference form of a strategy, which scans the whole tree for each choice.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// A choice among n branches looks at no more than log2(n) + 1 of them on average.
+/// A choice among n branches looks at no more than log2(n) + 1 branches on average.
 #[test]
 fn a_choice_looks_at_few_branches() {
     const BRANCHES: u64 = 200_000;
@@ -230,15 +230,15 @@ fn a_choice_looks_at_few_branches() {
     }
 }
 
-/// Returns how often each place is chosen in 10,000 draws.
+/// Returns how often each moment is chosen in 10,000 draws.
 fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(ForkPoint) -> u32 + use<S> {
     let mut rng = ChaCha20Rng::from_seed([9; 32]);
     let drawn: Vec<ForkPoint> = (0..10_000).map(|_| strategy.choose(tree, unseen_ppm, &mut rng)).collect();
     move |place| drawn.iter().filter(|other| **other == place).count() as u32
 }
 
-/// Returns a tree of three branches from the root moment and one from the first of them, with these rewards. The third
-/// branch is not open.
+/// Returns a tree with these rewards. Three branches start at the root moment, and one starts at the end of the first
+/// branch. The third branch is not open.
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
@@ -294,7 +294,7 @@ fn kinds_choose_as_their_strategies_do() {
 #[test]
 fn novelty_prefers_moments_with_rewards_and_few_children() {
     let strategy = Novelty { fresh_ppm: 200_000 };
-    // The first branch has one child, so its reward of 8 counts as 2.
+    // The first branch has one child, so its reward of 8 is divided by 4.
     let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
     let near =
         |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
@@ -324,7 +324,7 @@ fn if_little_is_unseen_branches_start_at_the_root() {
 fn branches_that_cannot_be_extended_are_not() {
     let mut tree = Tree::new(ROOT_NS);
     tree.add(ForkPoint::Root);
-    // An end at the time of the fork would lead to an invalid path.
+    // A child at the vtime of its parent's fork would have an invalid path.
     tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
     assert_eq!(tree.open().count(), 0);
     for nowhere in [ForkPoint::After(0), ForkPoint::After(9)] {

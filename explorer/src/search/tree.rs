@@ -14,7 +14,7 @@ pub enum ForkPoint {
     After(u64),
 }
 
-/// Branch to be run.
+/// Branch to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Position in the order of choices, from 0.
@@ -25,44 +25,44 @@ pub struct Choice {
     pub path: Path,
 }
 
-/// The part of a branch's result that strategies may use.
+/// Part of a branch's result that strategies may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Virtual time of the moment at the branch's end, in nanoseconds. `None` if no branch can start there.
+    /// Vtime of the moment at the branch's end, in nanoseconds. `None` if no branch can start there.
     pub open_ns: Option<u64>,
-    /// Number of coverage points that no earlier branch reached.
+    /// Number of coverage points that this branch was the first to reach.
     pub reward: u64,
-    /// Cost of the branch, in instructions.
+    /// Number of instructions that the branch executed.
     pub instructions: u64,
 }
 
-/// A branch of the tree.
+/// Branch of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
     /// Moment at which the branch starts.
     pub from: ForkPoint,
-    /// Fork at which it leaves that moment.
+    /// Fork at which the branch leaves that moment.
     pub fork: Fork,
-    /// Number of the ancestor that starts at the root moment, or of the branch itself if it starts there.
+    /// Number of the first branch of the subtree, which starts at the root moment.
     pub subtree: u64,
-    /// Number of branches from the root moment to the end of this one.
+    /// Number of branches from the root moment to the end of this branch.
     pub depth: u32,
-    /// Number of branches that start at its end.
+    /// Number of branches that start at the end of this branch.
     pub children: u64,
-    /// Result of the branch. `None` until strategies may use it.
+    /// Result of the branch. `None` until strategies may use the result.
     pub standing: Option<Standing>,
 }
 
-/// All branches that were chosen. See the module's documentation.
+/// All chosen branches and their results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     root_ns: u64,
     root_children: u64,
     branches: Vec<Branch>,
-    /// Numbers of the open branches, i.e. those at whose end others can start, in the order in which their results were
-    /// taken.
+    /// Numbers of the open branches, in the order in which their results were merged. A branch is open if other
+    /// branches can start at its end.
     open: Vec<u64>,
-    /// Index of each branch in `open`, or [`NOWHERE`].
+    /// Index of each branch in `open`, or [`NOWHERE`] if the branch is not open.
     places: Vec<u32>,
     /// Weights of the open branches, in the order of `open`.
     weights: Weights,
@@ -73,7 +73,7 @@ pub struct Tree {
 const NOWHERE: u32 = u32::MAX;
 
 impl Tree {
-    /// Creates a tree with a root moment at this virtual time and no branches.
+    /// Creates a tree without branches. `root_ns` is the vtime of the root moment, in nanoseconds.
     #[must_use]
     pub fn new(root_ns: u64) -> Tree {
         Tree {
@@ -93,14 +93,14 @@ impl Tree {
         &self.branches
     }
 
-    /// Returns the branch with this number.
+    /// Returns the branch with this number, or `None` if the number is too high.
     #[must_use]
     pub fn branch(&self, number: u64) -> Option<&Branch> {
         self.branches.get(usize::try_from(number).ok()?)
     }
 
-    /// Returns the open branches, i.e. those at whose end others can start, in the order in which their results were
-    /// taken.
+    /// Returns the number, branch and result of each open branch, in the order in which the results were merged. A
+    /// branch is open if other branches can start at its end.
     pub fn open(&self) -> impl Iterator<Item = (u64, &Branch, Standing)> {
         self.open.iter().filter_map(|&number| {
             #[cfg(test)]
@@ -116,19 +116,20 @@ impl Tree {
         self.open.len() as u64
     }
 
-    /// Returns the number of the open branch at this index.
+    /// Returns the number of the open branch at this index, in the same order as [`Tree::open`].
     #[must_use]
     pub fn open_at(&self, place: u64) -> Option<u64> {
         self.open.get(usize::try_from(place).ok()?).copied()
     }
 
-    /// Returns the sum of the open branches' weights. A weight is the branch's reward divided by (children + 1)^2.
+    /// Returns the sum of the open branches' weights. A branch's weight is its reward divided by (children + 1)^2,
+    /// scaled.
     #[must_use]
     pub fn weight(&self) -> u64 {
         self.weights.total()
     }
 
-    /// Returns the first open branch at which the running sum of weights exceeds `drawn`; `None` if no sum does.
+    /// Returns the first open branch at which the running sum of weights exceeds `drawn`, or `None` if no sum does.
     #[must_use]
     pub fn open_at_weight(&self, drawn: u64) -> Option<u64> {
         self.open.get(self.weights.find(drawn)?).copied()
@@ -140,13 +141,13 @@ impl Tree {
         &self.by_depth
     }
 
-    /// Returns the number of branches that start at the root moment. Each heads a subtree.
+    /// Returns the number of branches that start at the root moment. Each of these branches is the first of a subtree.
     #[must_use]
     pub fn subtrees(&self) -> u64 {
         self.root_children
     }
 
-    /// Returns the path to a place.
+    /// Returns the path from the root moment to a fork point.
     ///
     /// # Errors
     /// Returns an error if the path would have more than [`super::FORKS_MAX`] forks.
@@ -161,7 +162,7 @@ impl Tree {
         forks.iter().rev().try_fold(Path::default(), |path, &fork| path.child(fork))
     }
 
-    /// Adds the next branch. It starts at the root moment if no branch can start at `from`.
+    /// Adds the next branch. If no branch can start at `from`, the new branch starts at the root moment.
     pub(super) fn add(&mut self, from: ForkPoint) -> Choice {
         let number = self.branches.len() as u64;
         let from = if self.end_ns(from).is_some() { from } else { ForkPoint::Root };
@@ -180,12 +181,12 @@ impl Tree {
         self.weigh_again(from);
         self.places.push(NOWHERE);
         self.branches.push(Branch { from, fork, subtree, depth, children: 0, standing: None });
-        // This does not fail: a place at which branches can start has a path with room for one more fork.
+        // The path is valid, because a branch is only open if its path has room for another fork.
         let path = self.path(ForkPoint::After(number)).unwrap_or_default();
         Choice { number, from, path }
     }
 
-    /// Records a branch's result.
+    /// Records a branch's result. The branch becomes open if other branches can start at its end.
     pub(super) fn settle(&mut self, number: u64, standing: Standing) {
         let Some(branch) = usize::try_from(number).ok().and_then(|i| self.branches.get_mut(i)) else {
             return;
@@ -206,7 +207,7 @@ impl Tree {
         }
     }
 
-    /// Lowers the weight of a place after a branch was added that starts there.
+    /// Lowers the weight of an open branch after it got another child.
     fn weigh_again(&mut self, from: ForkPoint) {
         let ForkPoint::After(number) = from else { return };
         let Some(i) = usize::try_from(number).ok() else { return };
@@ -219,7 +220,7 @@ impl Tree {
         }
     }
 
-    /// Returns the virtual time of a place, in nanoseconds, or `None` if no branch can start there.
+    /// Returns the vtime of a fork point, in nanoseconds, or `None` if no branch can start there.
     fn end_ns(&self, place: ForkPoint) -> Option<u64> {
         match place {
             ForkPoint::Root => Some(self.root_ns),

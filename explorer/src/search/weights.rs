@@ -1,9 +1,8 @@
-//! Weights of open branches with running sums. A draw looks at a number of sums that is logarithmic in the number of
-//! branches.
+//! Running sums over the weights of open branches, which make a weighted draw take logarithmic time.
 
-/// Scale of weights. It keeps the quotients of small rewards distinct.
+/// Factor by which weights are scaled, so that integer division keeps small rewards distinct.
 const UNIT: u64 = 1 << 16;
-/// Maximum reward; higher rewards are lowered to it. With this bound the sum of a billion weights fits in 64 bits.
+/// Maximum reward. Higher rewards are lowered to it, so that the sum of a billion weights fits in 64 bits.
 const REWARD_MAX: u64 = 1 << 17;
 
 /// Returns the weight of a branch: its reward divided by (children + 1)^2, scaled by [`UNIT`].
@@ -11,8 +10,8 @@ pub(super) fn weight(reward: u64, children: u64) -> u64 {
     reward.min(REWARD_MAX) * UNIT / children.saturating_add(1).saturating_pow(2)
 }
 
-/// Sequence of weights as a Fenwick tree: entry n, counted from 1, is the sum of the last 2^k weights up to n, where
-/// 2^k is the lowest set bit of n.
+/// Sequence of weights as a Fenwick tree. Entry n, counted from 1, is the sum of the last 2^k weights up to n. Here 2^k
+/// is the lowest set bit of n.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Weights {
     sums: Vec<u64>,
@@ -32,7 +31,7 @@ impl Weights {
         self.total += weight;
     }
 
-    /// Lowers the weight at `place` by `by`, which is at most that weight.
+    /// Lowers the weight at `place` by `by`, which must be at most the weight.
     pub(super) fn lower(&mut self, place: usize, by: u64) {
         let mut number = place + 1;
         while let Some(sum) = self.sums.get_mut(number - 1) {
@@ -47,7 +46,7 @@ impl Weights {
         self.total
     }
 
-    /// Returns the first place at which the running sum exceeds `drawn`, or `None` if `drawn` is not below the total.
+    /// Returns the first index at which the running sum exceeds `drawn`, or `None` if `drawn` is at least the total.
     pub(super) fn find(&self, mut drawn: u64) -> Option<usize> {
         if drawn >= self.total {
             return None;
@@ -68,7 +67,7 @@ impl Weights {
     }
 }
 
-/// Counts the branches that this thread has looked at for its choices.
+/// Counter of the branches that this thread examined for its choices.
 #[cfg(test)]
 pub(super) mod looked {
     use std::cell::Cell;

@@ -1,8 +1,8 @@
-//! The order of an exploration: the sequence of choices, and the results that each of them may use.
+//! The order of an exploration: the sequence of choices, and the results that each choice may use.
 //!
-//! Choice n is made when exactly the results of the choices up to n - K have been taken in, in the order of choices. It
-//! therefore does not depend on the number of workers, on how long branches take, or on the order in which they end. Up
-//! to K branches can run at a time.
+//! K is the maximum number of branches in flight. The search makes choice n when it has merged exactly the results of
+//! the choices up to n - K, in the order of choices. A choice therefore does not depend on the number of workers, on
+//! how long branches take, or on the order in which branches end.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -12,15 +12,15 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};
 
-/// Consumer of results, in the order of choices.
+/// Consumer that merges results in the order of choices.
 pub trait Ledger {
     /// Result that a worker delivers.
     type Outcome;
 
-    /// Takes in a result. The results of all earlier choices were taken in before.
+    /// Merges a result. The results of all earlier choices have already been merged.
     fn take(&mut self, choice: u64, outcome: Self::Outcome) -> Standing;
 
-    /// Returns the estimated share of new points among those that are reached next, in parts of a million.
+    /// Returns the estimated probability that the next reached point is new, in parts of a million.
     fn unseen_ppm(&self) -> u32;
 }
 
@@ -29,13 +29,13 @@ pub trait Ledger {
 pub enum Next {
     /// Run this branch.
     Run(Choice),
-    /// Deliver the result of this choice first.
+    /// The search needs the result of this choice first.
     Wait(u64),
     /// All branches have been chosen.
     Over,
 }
 
-/// A running search. See the module's documentation.
+/// Running search.
 #[derive(Debug)]
 pub struct Search<S, L: Ledger> {
     seed: u64,
@@ -44,14 +44,14 @@ pub struct Search<S, L: Ledger> {
     strategy: S,
     tree: Tree,
     ledger: L,
-    /// Delivered results that wait for earlier ones.
+    /// Delivered results that cannot be merged until earlier results arrive.
     waiting: BTreeMap<u64, L::Outcome>,
-    /// Number of results that have been taken in.
+    /// Number of merged results.
     taken: u64,
 }
 
 impl<S: Strategy, L: Ledger> Search<S, L> {
-    /// Creates a search of at most `branches_max` branches from a root moment at `root_ns`.
+    /// Creates a search of at most `branches_max` branches. `root_ns` is the vtime of the root moment, in nanoseconds.
     pub fn new(
         seed: u64,
         root_ns: u64,
@@ -72,33 +72,33 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         }
     }
 
-    /// Chooses the next branch.
+    /// Chooses the next branch, or returns why none can be chosen now.
     pub fn choose(&mut self) -> Next {
         let number = self.tree.branches().len() as u64;
         if number >= self.branches_max {
             return Next::Over;
         }
-        // Takes in exactly the results that this choice may use.
+        // Merge exactly the results that this choice may use.
         while self.taken + self.in_flight <= number {
             let Some(outcome) = self.waiting.remove(&self.taken) else { return Next::Wait(self.taken) };
             self.take(outcome);
         }
-        // Each choice has a stream of its own, so the draws of one do not affect another.
+        // Each choice has its own random stream, so the draws of one choice do not affect another.
         let mut streams = Streams::new(&Lineage::new(self.seed), Owner::Search);
         let rng = streams.get(Purpose::Choice { number });
         let from = self.strategy.choose(&self.tree, self.ledger.unseen_ppm(), rng);
         Next::Run(self.tree.add(from))
     }
 
-    /// Delivers the result of a branch. A result is ignored if its branch was not chosen or has a result already.
+    /// Delivers the result of a branch. The result is ignored if the branch was not chosen or already has a result.
     pub fn deliver(&mut self, choice: u64, outcome: L::Outcome) {
         if (self.taken..self.tree.branches().len() as u64).contains(&choice) {
             self.waiting.entry(choice).or_insert(outcome);
         }
     }
 
-    /// Ends the search: takes in results up to the first missing one, at most `most` in all, and returns the tree and
-    /// the ledger.
+    /// Ends the search: merges results up to the first missing one, but at most `most` results in total. Returns the
+    /// tree and the ledger.
     pub fn finish(mut self, most: u64) -> (Tree, L) {
         while self.taken < most
             && let Some(outcome) = self.waiting.remove(&self.taken)

@@ -324,6 +324,4 @@ fn attributes<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Attrib
 }
 
 #[cfg(test)]
-mod bounds;
-#[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The database of a history: one SQLite file.
 //!
-//! **Invariants.** Several processes may use the file: each change is one transaction, and waits for those of others
-//! for at most [`WAIT`]. All texts and numbers that are read are data and no more: what is done with a path in the
-//! file is decided by the caller, who must not trust it.
+//! **Invariants.** Several processes may use the file at once. Each change is one transaction, which waits for other
+//! processes for at most [`WAIT`]. Texts and numbers from the file are only returned, and never executed or opened. The
+//! caller must not trust a path from the file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,46 +16,46 @@ use crate::compare::Compared;
 use crate::run::{FINDINGS_MAX, Finding, PATH_BYTES_MAX, RUNS_MAX, Run, cut};
 use crate::schema::{self, Unfit};
 
-/// Longest time that an access waits for other processes.
+/// Maximum time that an access waits for other processes.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Columns of a run, in the order in which [`run_of`] reads them.
 const COLUMNS: &str = "folder, world, identity, seed, strategy, engine, exact, begun_unix_s, ended_unix_s, why, \
                        budget_branches, budget_ns, branches, vtime_ns, cpu_ns, digest, findings";
-/// Order of runs, the newest first.
+/// Order of runs, newest first.
 const NEWEST_FIRST: &str = "ORDER BY begun_unix_s DESC, number DESC";
 
 /// Error of a history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// Other processes use the file all the time.
+    /// Other processes have used the file for longer than [`WAIT`].
     #[error("{}: other processes use the history of runs; try again", .0.display())]
     Busy(PathBuf),
-    /// The path is not one of a regular file.
+    /// The path does not lead to a regular file.
     #[error("{}: not a regular file; remove it to begin a new history of runs", .0.display())]
     NotAFile(PathBuf),
-    /// The file is damaged, or no history.
+    /// The file is damaged, or is not a history.
     #[error("{}: no usable history of runs: {what}; remove it to begin a new one", file.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Description of the problem.
+        /// Description of the error.
         what: String,
     },
     /// The file cannot be opened, read or written.
     #[error("{}: cannot use the history of runs: {what}", file.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Description of the problem.
+        /// Description of the error.
         what: String,
     },
-    /// A path is too long.
+    /// The path of a run directory or world file is too long.
     #[error("a path of {0} bytes is too long for the history of runs, which takes {PATH_BYTES_MAX}")]
     LongPath(usize),
 }
 
-/// An open history.
+/// Open history.
 #[derive(Debug)]
 pub struct History {
     connection: Connection,
@@ -63,18 +63,18 @@ pub struct History {
 }
 
 impl History {
-    /// Opens a history to change it. The file is made if it does not exist; its folder must exist.
+    /// Opens a history to change it. Creates the file if it does not exist. The file's folder must exist.
     ///
     /// # Errors
-    /// Returns an error if the file is no history, or if it cannot be opened or made.
+    /// Returns an error if the file is not a history, or if it cannot be opened or created.
     pub fn open(file: &Path) -> Result<History, HistoryError> {
         History::with(file, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE, true)
     }
 
-    /// Opens a history to read it. `None` if the file does not exist.
+    /// Opens a history to read it. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// Returns an error if the file is no history, or if it cannot be opened.
+    /// Returns an error if the file is not a history, or if it cannot be opened.
     pub fn read(file: &Path) -> Result<Option<History>, HistoryError> {
         match file.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -83,7 +83,8 @@ impl History {
     }
 
     fn with(file: &Path, flags: OpenFlags, make: bool) -> Result<History, HistoryError> {
-        // To open a FIFO would wait for its other end, and a link could name a file of another program.
+        // Refuse other files first. Opening a FIFO would wait for its other end, and a link could lead to a file of
+        // another program.
         if file.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(HistoryError::NotAFile(file.to_owned()));
         }
@@ -99,11 +100,11 @@ impl History {
         Ok(History { connection, file: file.to_owned() })
     }
 
-    /// Records that an exploration starts, or is resumed. The record of a resumed one keeps its start and its results
-    /// so far; without `resumed`, the record of an earlier exploration in the same folder is replaced.
+    /// Records that an exploration starts or resumes. With `resumed`, the recorded start and the results so far are
+    /// kept. Without `resumed`, the record of an earlier exploration in the same folder is replaced.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be changed.
+    /// Returns an error if the file cannot be changed, or if a path is too long.
     pub fn begin(&mut self, run: &Run, resumed: bool) -> Result<(), HistoryError> {
         self.change(run, |transaction| {
             let changed = match resumed {
@@ -122,10 +123,10 @@ impl History {
         })
     }
 
-    /// Records an exploration with its results. If its start is already recorded, that start is kept.
+    /// Records an exploration with its results. If its start is already recorded, keeps the recorded start.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be changed.
+    /// Returns an error if the file cannot be changed, or if a path is too long.
     pub fn finish(&mut self, run: &Run, findings: &[Finding]) -> Result<(), HistoryError> {
         self.change(run, |transaction| {
             let begun = transaction.query_row(
@@ -144,7 +145,7 @@ impl History {
         })
     }
 
-    /// Forgets the run in a folder. Returns true if it was recorded.
+    /// Deletes the record of the run in a folder. Returns true if there was a record.
     ///
     /// # Errors
     /// Returns an error if the file cannot be changed.
@@ -153,7 +154,7 @@ impl History {
         removed.map(|count| count > 0).map_err(|error| problem(&self.file, error.into()))
     }
 
-    /// Returns the newest `most` runs of a world, or of all worlds, the newest first.
+    /// Returns the latest runs of a world or of all worlds, newest first. Returns at most `most` runs.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -174,7 +175,7 @@ impl History {
         Ok(counted.first().copied().unwrap_or(0))
     }
 
-    /// Returns the run in a folder.
+    /// Returns the run in a folder, or `None` if no run is recorded there.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -183,7 +184,8 @@ impl History {
         Ok(self.all(&sql, [folder], run_of)?.pop())
     }
 
-    /// Returns the newest `most` runs of a run's world that began before it and have ended, the newest first.
+    /// Returns earlier runs of the same world that have ended, newest first. Returns at most `most` runs. Earlier runs
+    /// are those that started before `run`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -211,7 +213,7 @@ impl History {
         })
     }
 
-    /// Compares a run that has ended with the run before. `None` if there is none.
+    /// Compares a run that has ended with the previous run of its world. Returns `None` if there is no previous run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -244,7 +246,8 @@ impl History {
             return Err(HistoryError::LongPath(longest));
         }
         let changed = || {
-            // A transaction that begins with a read could not wait when it becomes a writer.
+            // SQLite does not let a transaction wait for the write lock after it has read. `Immediate` takes the lock
+            // at the start.
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             change(&transaction)?;
             transaction.execute(
@@ -284,7 +287,7 @@ fn put(connection: &Connection, run: &Run, findings: &[Finding]) -> rusqlite::Re
     Ok(())
 }
 
-/// Reads a run from [`COLUMNS`].
+/// Reads a run from a row with the [`COLUMNS`].
 fn run_of(row: &Row<'_>) -> rusqlite::Result<Run> {
     Ok(Run {
         folder: row.get(0)?,
@@ -315,7 +318,7 @@ fn optional(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
     Ok(row.get::<_, Option<Count>>(column)?.map(|Count(number)| number))
 }
 
-/// A number of 64 bits without a sign. SQLite has numbers with a sign; the bits are the same.
+/// Unsigned 64-bit number. SQLite stores it as the signed number with the same bits.
 struct Count(u64);
 
 impl ToSql for Count {
@@ -333,7 +336,7 @@ impl FromSql for Count {
     }
 }
 
-/// Returns the error for a problem with a file.
+/// Classifies an error of the file as busy, damaged or an I/O error.
 fn problem(file: &Path, unfit: Unfit) -> HistoryError {
     let (file, what) = (file.to_owned(), unfit.to_string());
     let Unfit::Sqlite(error) = &unfit else { return HistoryError::Damaged { file, what } };

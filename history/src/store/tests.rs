@@ -1,4 +1,4 @@
-//! Tests of the database: what is recorded, what is hostile, and several processes at once.
+//! Tests of the database: recorded runs, malicious files, and several processes at once.
 
 use std::fs;
 use std::thread;
@@ -24,7 +24,7 @@ impl Lab {
         History::open(&self.file()).unwrap()
     }
 
-    /// Returns the error of a file that cannot be used, which both ways to open it report.
+    /// Returns the error for an unusable file. Asserts that opening it to read and to change reports the same error.
     fn error(&self) -> String {
         let error = History::open(&self.file()).unwrap_err().to_string();
         assert_eq!(History::read(&self.file()).unwrap_err().to_string(), error);
@@ -95,7 +95,7 @@ fn a_resumed_run_updates_its_record() {
     let resumed = Run { ended_unix_s: None, why: None, budget_branches: Some(8), ..ended };
     assert_eq!(history.runs(None, 9).unwrap(), std::slice::from_ref(&resumed));
     assert_eq!(history.findings(&resumed).unwrap(), [finding(1, "s")]);
-    // Another exploration in the same folder replaces it.
+    // Another exploration in the same folder replaces the recorded run.
     history.begin(&Run { begun_unix_s: 99, ..start }, false).unwrap();
     let runs = history.runs(None, 9).unwrap();
     assert_eq!((runs.len(), runs[0].begun_unix_s, runs[0].findings), (1, 99, 0));
@@ -177,7 +177,7 @@ fn files_that_are_no_history_are_refused_and_stay() {
     assert!(altered(index).contains("other tables"));
 }
 
-/// A file that is damaged anywhere ends in results or in an error of one line, never in a panic.
+/// A file with damage at any position gives results or an error of one line, and never a panic.
 #[test]
 fn damaged_files_end_in_one_line() {
     let lab = Lab::new();
@@ -219,7 +219,8 @@ fn several_writers_wait_for_one_another() {
             let file = lab.file();
             scope.spawn(move || {
                 for number in 0..RUNS {
-                    // Each opens the file anew, as a process does; one of the first ones makes it.
+                    // Each iteration opens the file anew, as a process does. One of the first iterations creates the
+                    // file.
                     let mut history = History::open(&file).unwrap();
                     let run = run(&format!("{writer}-{number}"), number);
                     history.begin(&run, false).unwrap();

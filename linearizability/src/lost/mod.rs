@@ -1,14 +1,14 @@
-//! Acknowledged writes that are gone.
+//! Acknowledged writes that are lost.
 //!
-//! A lost write is a violation of linearizability, too. It is reported separately because it matters most to users, is
-//! found without a search, and can be explained without an order of operations.
+//! A lost write is also a violation of linearizability. Lost writes are reported separately, because they matter most
+//! to users. Finding them needs no search, and they can be explained without an order of operations.
 //!
-//! - `register`: a final read shows a value that an acknowledged write has replaced
+//! - `register`: a final read shows a value that an acknowledged write had replaced
 //! - `set`: a final read does not show an element that was added
 //! - `queue`: an element was never dequeued although the queue is empty, or was dequeued too often
 //!
-//! A read is final if it was invoked after all acknowledged operations that affect it had completed. A write that an
-//! operation of unknown outcome can have replaced or removed is not lost.
+//! A read is final if it was invoked after the end of all acknowledged operations that affect it. A write is not lost
+//! if an operation of unknown outcome may have replaced or removed its value.
 
 mod queue;
 mod register;
@@ -17,19 +17,19 @@ mod set;
 use std::fmt;
 
 use super::cause::{LossKind, ViolationGroups};
+use super::error::short;
 use super::evidence::write_key;
 use super::limits::LOST_MAX;
 use super::operation::{Description, Operation};
-use super::problem::short;
 use super::reader::History;
 use super::spec::ModelKind;
 
-/// Acknowledged write that is gone, or element that was dequeued too often.
+/// Acknowledged write that is lost, or dequeue of an element that was dequeued too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// The key as JSON, shortened; `None` if the object has no keys.
+    /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
-    /// The acknowledged operation. For an element that was dequeued too often, the last dequeue of it.
+    /// The acknowledged write. For an element that was dequeued too often, the element's last dequeue.
     pub operation: Description,
     /// Proof of the loss.
     pub loss: Loss,
@@ -38,21 +38,21 @@ pub struct Lost {
 /// Proof that a write is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
-    /// A later read shows another value, which no operation since the write can have written.
+    /// A later read shows another value, and no operation since the write can have written that value.
     Replaced {
         /// The read.
         read: Description,
     },
-    /// A later read does not show the element, which no operation since the add can have removed.
+    /// A later read does not show the element, and no operation since the add can have removed the element.
     Missing {
         /// The read.
         read: Description,
     },
-    /// The queue is empty and the element was never dequeued.
+    /// The queue is empty, but the element was never dequeued.
     Stuck {
         /// The dequeue that found the queue empty.
         empty: Description,
-        /// Number of elements that are missing in all.
+        /// Total number of missing elements.
         missing: u64,
         /// Number of missing elements that dequeues of unknown outcome may have taken.
         excused: u64,
@@ -61,7 +61,7 @@ pub enum Loss {
     Twice {
         /// Number of times that the element was dequeued.
         dequeued: u64,
-        /// Number of times that the element may have been enqueued.
+        /// Maximum number of times that the element may have been enqueued.
         enqueued: u64,
     },
 }
@@ -87,13 +87,16 @@ impl fmt::Display for Lost {
                 }
             }
             Loss::Twice { dequeued, enqueued } => {
-                write!(f, "{operation} is of what came out {dequeued} times and went in {enqueued} times")
+                write!(
+                    f,
+                    "{operation}: this element came out {dequeued} times, but went in at most {enqueued} times"
+                )
             }
         }
     }
 }
 
-/// Finds the losses of a history, in the order of keys.
+/// Finds the losses in a history, in the order of keys.
 pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tally<'h> {
     let mut tally =
         Tally { history, lost: Vec::new(), count: 0, keys: Vec::new(), groups: ViolationGroups::new() };
@@ -108,16 +111,16 @@ pub(super) fn find<'h>(history: &'h History, by_key: &[Vec<&Operation>]) -> Tall
     tally
 }
 
-/// Losses that were found so far.
+/// Losses found so far.
 pub(super) struct Tally<'h> {
     history: &'h History,
-    /// The first losses, at most [`LOST_MAX`].
+    /// First losses, at most [`LOST_MAX`].
     pub(super) lost: Vec<Lost>,
     /// Number of all losses.
     pub(super) count: u64,
     /// Numbers of the keys with a loss, in ascending order.
     pub(super) keys: Vec<u32>,
-    /// One loss for each cause.
+    /// One group of losses for each cause.
     pub(super) groups: ViolationGroups<Lost>,
 }
 

@@ -1,9 +1,10 @@
-//! Lost and doubled elements of queues.
+//! Lost and duplicated elements of queues.
 //!
-//! Elements are counted by value, so that a value may be enqueued several times. An element was dequeued too often if
-//! it has more acknowledged dequeues than enqueues that did not fail. Elements are lost if a dequeue that was invoked
-//! after the end of every acknowledged enqueue found the queue empty, and if there are more elements without a
-//! dequeue than dequeues of unknown outcome.
+//! A value may be enqueued several times, so elements are counted by value. An element was dequeued too often if it has
+//! more acknowledged dequeues than enqueues that did not fail.
+//!
+//! Elements are lost under two conditions. First, a dequeue that was invoked after the end of every acknowledged
+//! enqueue found the queue empty. Second, more elements lack a dequeue than there are dequeues of unknown outcome.
 
 use super::{Loss, Tally};
 use crate::cause::LossKind;
@@ -15,9 +16,9 @@ struct Element<'h> {
     acknowledged: u64,
     unknown: u64,
     dequeued: u64,
-    /// The acknowledged enqueue that was invoked last.
+    /// Acknowledged enqueue that was invoked last.
     enqueue: Option<&'h Operation>,
-    /// The acknowledged dequeue that was invoked last.
+    /// Acknowledged dequeue that was invoked last.
     dequeue: Option<&'h Operation>,
 }
 

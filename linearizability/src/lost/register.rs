@@ -1,8 +1,8 @@
 //! Lost writes of registers.
 //!
-//! Two kinds of writes explain a final read of value v: a write of v of unknown outcome, and an acknowledged write of v
-//! after whose end no acknowledged write was invoked. If no write explains the read, the acknowledged write that was
-//! invoked last is gone. If no write was acknowledged, nothing is lost.
+//! Two kinds of writes explain a final read of value v. The first is a write of v with unknown outcome. The second is
+//! an acknowledged write of v, if no acknowledged write was invoked after its end. If no write explains the read, the
+//! acknowledged write that was invoked last is lost.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     let mut open: BTreeSet<V> = BTreeSet::new();
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
-        // A write of unknown outcome that was invoked before the end of a read may explain this read and, since reads
-        // come in the order of invocations, the later ones.
+        // A write of unknown outcome that was invoked before the end of a read may explain the read. It may also
+        // explain all later reads, because the loop visits reads in the order of invocations.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }

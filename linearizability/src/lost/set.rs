@@ -1,9 +1,9 @@
 //! Lost elements of sets.
 //!
-//! An element must be in the set from the end of an acknowledged add on, if each remove of it was acknowledged before
-//! that add was invoked. It is lost if the last read of the whole set, or the last contains that is false, says that it
-//! is absent. Such a read counts only if it was invoked after the end of every acknowledged add and remove of the
-//! element.
+//! After an acknowledged add, an element must be in the set if each of its removes was acknowledged before the add was
+//! invoked. The element is lost if a final read says that it is absent: either the last read of the whole set, or the
+//! last `contains` with the result false. A read is final if it was invoked after the end of every acknowledged add and
+//! remove of the element.
 
 use super::{Loss, Tally};
 use crate::cause::LossKind;
@@ -12,13 +12,13 @@ use crate::values::ByValue;
 
 #[derive(Default)]
 struct Element<'h> {
-    /// The acknowledged add that was invoked last.
+    /// Acknowledged add that was invoked last.
     add: Option<&'h Operation>,
-    /// Line of the end of the last acknowledged add or remove.
+    /// Line at which the last acknowledged add or remove ended.
     over: u64,
-    /// Line of the end of the last remove; `u64::MAX` if a remove has an unknown outcome.
+    /// Line at which the last remove ended. `u64::MAX` if the outcome of a remove is unknown.
     removed: u64,
-    /// The last contains whose result is false.
+    /// Last `contains` with the result false.
     absent: Option<&'h Operation>,
 }
 

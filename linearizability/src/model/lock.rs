@@ -1,8 +1,8 @@
-//! A lock.
+//! Model of a lock.
 //!
-//! While a process holds the lock, only its release can happen; while the lock is free, only an acquire. So open
-//! operations can be put off: an open acquire until right before its process's release, an open release until right
-//! before the next acquire.
+//! While a process holds the lock, only its release can happen. While the lock is free, only an acquire can happen.
+//! Open operations can therefore be postponed: an open acquire until just before the process's release, and an open
+//! release until just before the next acquire.
 
 use super::{Model, Op, Undo};
 use crate::operation::Call;
@@ -14,7 +14,7 @@ pub(super) struct Lock {
 }
 
 impl Model for Lock {
-    // In each state, the operations of exactly one process help.
+    // In each state, only the open operations of one process can help.
     fn first_help_does(&self) -> bool {
         true
     }

@@ -1,13 +1,15 @@
 //! Models of the objects that servers implement.
 //!
-//! - `register`, `queue`, `set`, `lock`: effects of the operations
+//! - `register`, `queue`, `set`, `lock`: the effects of operations
 //!
-//! **Open operations.** An operation of unknown outcome is called open here. It may take effect anywhere after its
-//! invocation, or never. Trying every position makes searches long, and is mostly needless: an open operation can be
-//! put off until right before an acknowledged one that could not happen without it, and left out if there is no such
-//! operation. [`Model::helps`] says which open operations to try for which acknowledged one; each model explains why
-//! putting off is sound. Operations that must keep their place among others cannot be put off; [`Model::eager`] names
-//! them.
+//! **Open operations.** An operation of unknown outcome is called open. It may take effect at any time after its
+//! invocation, or never. To try every position would make searches long, and is mostly unnecessary. An open operation
+//! can usually be postponed until just before an acknowledged operation that needs it. If no operation needs it, it can
+//! be omitted.
+//!
+//! [`Model::helps`] says which open operations to try before which acknowledged operation. Each model explains why it
+//! may postpone operations. An open operation whose order among other operations matters cannot be postponed;
+//! [`Model::eager`] returns true for it.
 
 mod lock;
 mod queue;
@@ -23,7 +25,7 @@ use queue::Queue;
 use register::Register;
 use set::Set;
 
-/// An operation from the view of a search. An operation that completed after the search's end counts as open.
+/// Operation as a search sees it. An operation that completes after the end of the searched prefix is open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Op<'h> {
     pub(super) operation: &'h Operation,
@@ -35,13 +37,14 @@ impl<'h> Op<'h> {
         self.operation.call
     }
 
-    /// Returns the result; `None` for an open operation.
+    /// Returns the result, or `None` for an open operation.
     pub(super) fn answer(&self) -> Option<&'h Answer> {
         if self.open { None } else { self.operation.answer() }
     }
 }
 
-/// Returns the object of a history's model in its initial state. The operations are all that may be applied to it.
+/// Returns the object of a history's model in its initial state. Only operations in `done` and `open` may be applied to
+/// it.
 pub(super) fn object(history: &History, done: &[Op<'_>], open: &[Op<'_>]) -> Box<dyn Model> {
     match history.spec.kind() {
         ModelKind::Register | ModelKind::Cas | ModelKind::Kv => {
@@ -53,16 +56,16 @@ pub(super) fn object(history: &History, done: &[Op<'_>], open: &[Op<'_>]) -> Box
     }
 }
 
-/// An object that operations change in place. Each change can be undone.
+/// Object that operations change in place. Each change can be undone.
 pub(super) trait Model {
-    /// True if it suffices to try the first of several open operations that help.
+    /// True if only the first of several helpful open operations must be tried.
     fn first_help_does(&self) -> bool;
 
-    /// Applies an operation. Returns `None` if the operation cannot happen in this state with its result. May return
-    /// `None` for an open operation that would have no effect.
+    /// Applies an operation. Returns `None` if the operation cannot happen in this state with its result. May also
+    /// return `None` for an open operation without an effect.
     fn apply(&mut self, op: &Op<'_>) -> Option<Undo>;
 
-    /// Undoes the last operation that was applied.
+    /// Undoes the operation that was applied last.
     fn undo(&mut self, undo: Undo);
 
     /// Appends words that identify the state uniquely.
@@ -76,18 +79,18 @@ pub(super) trait Model {
         false
     }
 
-    /// Returns the state as text, limited to the part that concerns the operation.
+    /// Returns the state as text. With `op`, the text has only the part that concerns this operation.
     fn describe(&self, op: Option<&Op<'_>>, history: &History) -> String;
 }
 
-/// The change that an operation made to an object.
+/// Change that an operation made to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Undo {
     /// Nothing changed.
     Nothing,
     /// The register held this value before.
     Held(V),
-    /// This process held the lock before, or none.
+    /// This process held the lock before. `None` if the lock was free.
     Holder(Option<u32>),
     /// An element was added at the end of the queue.
     Pushed,

@@ -1,9 +1,11 @@
-//! A queue.
+//! Model of a queue, first in, first out.
 //!
-//! An open dequeue takes the first element, whatever it is. It can be put off past enqueues until right before the
-//! next acknowledged dequeue. An open enqueue cannot be put off: its place among other enqueues affects later
-//! dequeues. If no acknowledged dequeue returned its value, it need not happen at all: only an open dequeue can take
-//! the element out again, and this dequeue need not happen either.
+//! An open dequeue takes the first element, which can be any value. The dequeue can be postponed past enqueues until
+//! just before the next acknowledged dequeue.
+//!
+//! An open enqueue cannot be postponed, because its place among other enqueues affects later dequeues. The enqueue can
+//! be omitted if no acknowledged dequeue returned its value. In that case only an open dequeue can take its element,
+//! and this dequeue can be omitted as well.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +15,7 @@ use crate::reader::History;
 use crate::values::{NULL, V};
 
 pub(super) struct Queue {
-    /// Elements, the oldest first.
+    /// Elements, oldest first.
     items: VecDeque<V>,
     /// Values that acknowledged dequeues returned.
     seen: BTreeSet<V>,
@@ -30,7 +32,7 @@ impl Queue {
 }
 
 impl Model for Queue {
-    // Only dequeues help, and all dequeues are alike.
+    // Only dequeues help, and all dequeues have the same effect.
     fn first_help_does(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
-//! A register: `register`, `cas`, and a key of `kv`.
+//! Model of a register, for the kinds `register`, `cas` and one key of `kv`.
 //!
-//! Open operations can be put off. Right before an acknowledged write or delete, their effect is overwritten, so they
-//! can be left out. Right before an acknowledged read or cas, only the value that the last one writes matters, so
-//! those before the last open write can be left out.
+//! Open operations can be postponed. An acknowledged write or delete overwrites their effect, so they can be omitted
+//! before it. Before an acknowledged read or cas, only the value of the last write matters. All operations before the
+//! last open write can therefore be omitted.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,8 @@ impl Register {
 }
 
 impl Model for Register {
-    // A write and a cas may lead to the same value, and one of them may be more useful later.
+    // A write and a cas may produce the same value, and one of them may be needed later. The search therefore tries
+    // both.
     fn first_help_does(&self) -> bool {
         false
     }

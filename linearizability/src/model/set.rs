@@ -1,8 +1,8 @@
-//! A set.
+//! Model of a set.
 //!
-//! An acknowledged add or remove can happen whether or not the element is in the set. Open ones can be put off until
-//! right before the next acknowledged operation on the element. Before a contains or read, only the last of the
-//! element's open operations matters; before an add or remove of the element, none does.
+//! An acknowledged add or remove can happen if the element is in the set and also if it is not. Open adds and removes
+//! can be postponed until just before the next acknowledged operation on the element. Before a `contains` or a read,
+//! only the element's last open operation matters. Before an acknowledged add or remove, none of them matters.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ pub(super) struct Set {
 }
 
 impl Model for Set {
-    // Each element that differs needs one open operation. All of these operations are needed in any case, and their
-    // order does not matter.
+    // Each element that differs needs one open operation. All of these operations are needed, and their order does not
+    // matter.
     fn first_help_does(&self) -> bool {
         true
     }
@@ -72,7 +72,7 @@ impl Model for Set {
                     history.value(v)
                 )
             }
-            // Sets are long, so only the difference is reported.
+            // Sets can be large, so only the difference is described.
             Some((Call::Members, Some(Answer::Members(members)))) => {
                 let missing = self.items.iter().copied().filter(|v| members.binary_search(v).is_err());
                 let foreign = members.iter().copied().filter(|v| !self.items.contains(v));

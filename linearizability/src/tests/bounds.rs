@@ -1,11 +1,11 @@
-//! Budgets and sizes.
+//! Tests of budgets and sizes.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
 use super::*;
 
-/// Returns a history of many concurrent writes, with an impossible read at the end.
+/// Returns a history of many concurrent writes with an impossible read at the end.
 fn hard() -> History {
     let mut text: String = (0..9).map(|i| format!("{i} invoke write {i}\n")).collect();
     text += &(20..23).map(|i| format!("{i} invoke read\n")).collect::<String>();
@@ -29,7 +29,7 @@ fn beyond_the_budget_the_verdict_is_unknown() {
     }
 }
 
-/// A search keeps the choices that it has not yet tried, which are many if many operations are concurrent.
+/// A search stores the choices that it has not yet tried. With many concurrent operations there are many of them.
 #[test]
 fn many_concurrent_operations_exceed_the_memory() {
     let mut text: String = (0..2_000).map(|i| format!("{i} invoke write {i}\n")).collect();
@@ -39,7 +39,7 @@ fn many_concurrent_operations_exceed_the_memory() {
     assert_eq!(report.keys[0].verdict, Verdict::Unknown { why: Limit::Memory(16 << 20) });
 }
 
-/// A budget that suffices for a verdict gives the same verdict as a larger one.
+/// A larger budget does not change a verdict that a smaller budget reached.
 #[test]
 fn a_larger_budget_changes_no_verdict() {
     let history = hard();
@@ -57,7 +57,7 @@ fn a_larger_budget_changes_no_verdict() {
     assert!(verdicts.is_sorted_by_key(|verdict| *verdict == "violation"), "{verdicts:?}");
 }
 
-/// A key that uses up its share does not reduce the shares of others.
+/// A key that uses up its share leaves the shares of other keys unchanged.
 #[test]
 fn a_hard_key_does_not_starve_others() {
     let mut text: String = (0..14).map(|i| format!("{i} invoke write {i}\n")).collect();
@@ -74,7 +74,7 @@ fn a_hard_key_does_not_starve_others() {
     );
 }
 
-/// The caller drops lines from one on. That is a problem of that line, and a history without it and the later ones.
+/// The caller drops all lines after a certain one. The first dropped line is an error, and the history ends before it.
 #[test]
 fn a_history_ends_where_lines_were_dropped() {
     let lines = written("1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read 9");
@@ -90,17 +90,17 @@ fn a_history_ends_where_lines_were_dropped() {
     assert_eq!(violations(&check(&history, Budget::default())).count(), 0, "the read has no known outcome");
 }
 
-/// An open operation: the value to write (`None` for a read), and the value of the key after it took effect (`None`
-/// if it has not).
+/// Open operation. The first field is the value to write, or `None` for a read. The second is the key's value after the
+/// operation took effect, or `None` if it has not.
 type Asked = (Option<u64>, Option<Option<u64>>);
 
-/// Returns the lines of a correct history of `keys` registers with five clients each. The steps of different operations
-/// (begin, take effect, end) are interleaved at random. `different` is the number of values, `unknown` the number of
-/// operations of unknown outcome per thousand.
+/// Returns the lines of a correct history of `keys` registers with five clients each. The begin, effect and end of
+/// different operations are interleaved at random. `different` is the number of distinct values. `unknown` is the
+/// number of operations of unknown outcome per thousand.
 fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
     let mut draws = ChaCha8Rng::seed_from_u64(7);
     let mut values: Vec<Option<u64>> = vec![None; keys as usize];
-    // Open operation by key and client.
+    // Open operation of each client of each key.
     let mut open: Vec<Option<Asked>> = vec![None; keys as usize * 5];
     let (mut lines, mut started) = (Vec::new(), 0);
     while started < operations || open.iter().any(Option::is_some) {
@@ -147,7 +147,7 @@ fn unknown_outcomes_do_not_blow_up_large_histories() {
     let history = read_all(spec(ModelKind::Register), lines.clone());
     let report = check(&history, Budget { steps: 1_000_000, ..Budget::default() });
     assert!(is_fine(&report), "{report:?}");
-    // A violation after all of these operations is found, too.
+    // The check also finds a violation after all of these operations.
     let mut spoilt = lines;
     for key in 0..10 {
         for text in [

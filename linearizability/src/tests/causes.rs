@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the causes of losses, and the causes of violations of linearizability.
+/// Returns the causes of lost writes, and the causes of violations of linearizability.
 fn causes(kind: ModelKind, text: &str) -> (Vec<String>, Vec<String>) {
     causes_of(&report(kind, text))
 }
@@ -12,14 +12,15 @@ fn causes_of(report: &Report) -> (Vec<String>, Vec<String>) {
     (losses.collect(), report.causes.iter().map(|group| group.cause.clone()).collect())
 }
 
-/// Returns the only cause of the losses. Panics if there are several, or if a violation is reported as well.
+/// Returns the only cause of the lost writes. Panics if there are several, or if a violation is also reported.
 fn loss(kind: ModelKind, text: &str) -> String {
     let (mut losses, violations) = causes(kind, text);
     assert_eq!((losses.len(), violations.len()), (1, 0), "{text}");
     losses.remove(0)
 }
 
-/// Returns the only cause of the violations of linearizability. Panics if there are several, or if a loss is reported.
+/// Returns the only cause of the violations of linearizability. Panics if there are several, or if a lost write is
+/// reported.
 fn violation(kind: ModelKind, text: &str) -> String {
     let (losses, mut violations) = causes(kind, text);
     assert_eq!((losses.len(), violations.len()), (0, 1), "{text}");
@@ -55,7 +56,7 @@ fn a_loss_has_one_cause_whichever_read_shows_it() {
 
 #[test]
 fn losses_of_several_kinds_are_all_reported() {
-    // One element was dequeued twice and another one never. The causes do not depend on which is which.
+    // One element was dequeued twice, and another element was never dequeued. The causes do not depend on the elements.
     for (twice, never) in [("1", "2"), ("2", "1")] {
         let text = format!(
             "1 invoke enqueue 1\n 1 ok enqueue\n 1 invoke enqueue 2\n 1 ok enqueue\n 9 invoke dequeue\n \
@@ -85,7 +86,7 @@ fn losses_of_several_kinds_are_all_reported() {
 #[test]
 fn causes_distinguish_operations_and_roles() {
     let read = |first: &str, second: &str| {
-        // The last write comes after the reads, so the reads show no loss.
+        // The last write comes after the reads, so the reads do not prove a lost write.
         let text = format!(
             "1 invoke write {first}\n 1 ok write\n 2 invoke write {second}\n 2 ok write\n 3 invoke read\n \
              3 ok read {first}\n 3 invoke read\n 3 ok read {second}\n 1 invoke write 9\n 1 ok write"
@@ -113,7 +114,7 @@ fn causes_distinguish_operations_and_roles() {
     );
 }
 
-/// Returns a history of several keys, from lines `key process type f value`.
+/// Returns a history of several keys from lines of the form `key process type f value`.
 fn keyed(text: &str) -> Vec<Line> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
     lines.flat_map(|(key, line)| of_key(key, written(line))).collect()
@@ -126,7 +127,8 @@ const STALE: &str = "stale 1 invoke write 1\nstale 1 ok write\nstale 2 invoke re
 const FOREIGN: &str =
     "foreign 1 invoke write 1\nforeign 1 ok write\nforeign 2 invoke cas [7,8]\nforeign 2 ok cas\n";
 
-/// A loss or a violation on one key does not hide those on other keys, and a loss is not also reported as a violation.
+/// A lost write or violation on one key does not hide those on other keys. A lost write is not also reported as a
+/// violation.
 #[test]
 fn each_cause_is_reported() {
     let causes = |text: &str| causes_of(&report_on(spec(ModelKind::Kv), keyed(text)));
@@ -140,14 +142,14 @@ fn each_cause_is_reported() {
     for order in [[LOST, STALE, FOREIGN], [FOREIGN, LOST, STALE], [STALE, FOREIGN, LOST]] {
         assert_eq!(causes(&order.concat()), all);
     }
-    // A cause that shows on two keys is reported once, with a count of 2.
+    // A cause that occurs on two keys is reported once, with a count of 2.
     let twice = LOST.to_owned() + STALE + &LOST.replace("lost", "gone") + &STALE.replace("stale", "old");
     let report = report_on(spec(ModelKind::Kv), keyed(&twice));
     let counts = (report.losses[0].count, report.causes[0].count);
     assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
 }
 
-/// A loss after the first `LOST_MAX` losses is reported, too, if it has another cause. It hides no violation.
+/// A lost write beyond `LOST_MAX` is still reported if it has another cause, and it hides no violation.
 #[test]
 fn many_losses_of_one_cause_hide_no_other() {
     let count = crate::limits::LOST_MAX + 5;
@@ -166,21 +168,20 @@ fn many_losses_of_one_cause_hide_no_other() {
         (report.losses[0].count, report.losses[1].count, report.lost.len()),
         (count as u64, 1, count - 5)
     );
-    // A loss replaces the violation of its key, even if the loss is only counted and not listed.
+    // A lost write replaces the violation of its key, even if the lost write is counted but not listed.
     let lost: String = (0..count).map(|key| LOST.replace("lost", &format!("k{key}"))).collect();
     let report = report_on(spec(ModelKind::Kv), keyed(&lost));
     assert_eq!(causes_of(&report), (vec!["kv: acknowledged write is gone".to_owned()], Vec::new()));
 }
 
-/// If the first impossible operation is not known, the cause names the operation at which the search got stuck, which
-/// depends on values. Uncertain causes are therefore not reported besides certain ones, and only one of them is
-/// reported if no cause is certain.
+/// If the first impossible operation is unknown, the cause names the operation at which the search got stuck, which
+/// depends on values. Such an uncertain cause is reported only if no cause is certain, and then only one is reported.
 #[test]
 fn uncertain_causes_are_reported_only_without_certain_ones() {
     let mut keys: String =
         (0..crate::limits::FOLLOWED_MAX).map(|key| STALE.replace("stale", &format!("k{key}"))).collect();
-    // The violations of the first keys, stale reads, are traced, so their cause is certain. That of the last key is
-    // not.
+    // The violations of the first keys are stale reads. They are traced, so their cause is certain. The violation of
+    // the last key is not traced.
     keys += FOREIGN;
     let report = report_on(spec(ModelKind::Kv), keyed(&keys));
     assert_eq!(violations(&report).filter(|evidence| !evidence.earliest).count(), 1);
@@ -196,7 +197,8 @@ fn uncertain_causes_are_reported_only_without_certain_ones() {
     assert_eq!(causes, ["kv: cas cannot be"]);
 }
 
-/// Lines that were cut off at different places have the same cause, and so have equal problems of different processes.
+/// Lines that were cut off at different places have the same cause. Equal errors of different processes also have the
+/// same cause.
 #[test]
 fn causes_of_problems_leave_out_places_and_processes() {
     let cause = |text: &str| {

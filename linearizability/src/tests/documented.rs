@@ -1,4 +1,4 @@
-//! The manual's table of models lists exactly the models and operations that exist.
+//! The user's page lists exactly the models and operations that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,17 +1,17 @@
-//! Random histories, compared with the oracle. Several clients use a correct object; the history is checked unchanged
-//! and altered.
+//! Random histories, compared with the oracle. Several clients use a correct object. The history is checked unchanged
+//! and after a change.
 
 use proptest::prelude::*;
 
 use super::naive::{End, Naive, happen, linearizable, lines, nothing, until};
 use super::*;
 
-/// Maximum number of operations of a history. It is small, because the oracle tries all of their orders.
+/// Maximum number of operations in a history. It is small, because the oracle tries all orders of operations.
 const OPERATIONS: usize = 7;
 
 /// Returns a client's request, chosen by three numbers.
 fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
-    // Few arguments are used, so that clients interact; none equals an initial value.
+    // The clients use few different arguments, so that they interact. No argument equals an initial value.
     let (one, other) = (json!(1 + a % 3), json!(1 + b % 3));
     let verbs: &[&str] = match kind {
         ModelKind::Register => &["write", "read", "read"],
@@ -30,15 +30,15 @@ fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
     (f, argument)
 }
 
-/// Next action of a client. It starts an operation, lets the open one take effect, or ends it.
+/// Next action of a client: start an operation, let the open operation take effect, or end it.
 #[derive(Debug, Clone)]
 struct Step {
     process: u8,
     verb: u8,
     a: u8,
     b: u8,
-    /// If the open operation has not taken effect: true if it takes effect now, false if the client gives up on it. If
-    /// it has taken effect: true if its result is recorded.
+    /// Before the open operation takes effect: true to let it take effect now, false if the client gives up on it.
+    /// After that: true if the result is recorded.
     known: bool,
 }
 
@@ -48,12 +48,12 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..most)
 }
 
-/// Returns the operations of clients that take these steps on a correct object. An operation of a client that gives up
-/// has an unknown outcome.
+/// Returns the operations of clients that take these steps on a correct object. If a client gives up on an operation,
+/// its outcome is unknown.
 fn seen(kind: ModelKind, steps: &[Step]) -> Vec<Naive> {
     let mut object = nothing(kind);
     let mut operations: Vec<Naive> = Vec::new();
-    // By process: the open operation, and its result if it happened.
+    // For each process, the open operation, and its result if it took effect.
     let mut open: [Option<(usize, Option<Option<Value>>)>; 4] = [const { None }; 4];
     let mut line = 0;
     for step in steps {
@@ -110,7 +110,7 @@ fn checked(kind: ModelKind, operations: &[Naive]) -> Report {
     report_on(spec(kind), lines(operations))
 }
 
-/// Compares a check with the oracle. The verdicts must agree, and the evidence must name the completion at which the
+/// Compares a check with the oracle. The verdicts must agree. The evidence must name the completion at which the
 /// oracle's verdict changes.
 fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     let report = checked(kind, operations);
@@ -118,11 +118,11 @@ fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     let is_fine = report.keys.iter().all(|key| key.verdict == Verdict::Fine);
     prop_assert_eq!(is_fine, expected, "{:?}", report);
     prop_assert_eq!(report.unknown().count(), 0);
-    // A lost write is always a violation, too.
+    // A lost write is always a violation of linearizability as well.
     prop_assert!(report.lost.is_empty() || !expected, "{:?}", report);
     for evidence in violations(&report) {
         prop_assert!(evidence.earliest);
-        // The evidence counts lines from 1, the oracle from 0.
+        // The evidence counts lines from 1, and the oracle counts them from 0.
         let end = evidence.operation.completed.unwrap().line as usize - 1;
         prop_assert!(!linearizable(kind, &until(operations, end)), "{}", evidence);
         prop_assert!(end > 0 && linearizable(kind, &until(operations, end - 1)), "{}", evidence);
@@ -133,7 +133,7 @@ fn agrees(kind: ModelKind, operations: &[Naive]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The possible states that evidence lists for a read are exactly those of the oracle.
+/// The evidence for a read lists exactly the possible states that the oracle finds.
 fn possible(evidence: &Evidence, operations: &[Naive], end: usize) -> Result<(), TestCaseError> {
     let mut expected = Vec::new();
     for value in [json!(1), json!(2), json!(3), Value::Null] {
@@ -196,7 +196,7 @@ proptest! {
         agrees(kind, &operations)?;
     }
 
-    /// Two keys that are used concurrently get the same verdicts as each alone.
+    /// Two keys that are used concurrently get the same verdicts as each key alone.
     #[test]
     fn keys_are_judged_alone(
         kind in kinds(),
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// For each model, many of the generated histories are linearizable and many are not.
+/// For each model, many of the generated histories are linearizable, and many are not.
 #[test]
 fn histories_with_and_without_an_order_are_drawn() {
     use proptest::strategy::ValueTree;

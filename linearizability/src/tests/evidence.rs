@@ -1,5 +1,4 @@
-//! Evidence of violations: the first completion that makes the history impossible, the possible states before it, and
-//! their last change.
+//! Tests of evidence: the first impossible completion, the possible states before it, and their last change.
 
 use super::*;
 
@@ -7,7 +6,7 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
     violations(&report(kind, text)).next().unwrap().clone()
 }
 
-/// The first of many violations is reported. Later operations do not change which one, but they are listed as origins.
+/// The first of many violations is reported. Later operations do not change it, but are listed as origins.
 #[test]
 fn the_first_impossible_completion_is_reported() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();
@@ -24,7 +23,7 @@ fn the_first_impossible_completion_is_reported() {
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
 
-/// The search over the whole history gets stuck at the dequeue of `null`. That is not the first impossible completion:
+/// The search over the whole history gets stuck at the dequeue of `null`. This is not the first impossible completion:
 /// up to line 6, the other dequeue may have taken the 1.
 #[test]
 fn a_search_may_get_stuck_before_the_impossible_operation() {
@@ -35,7 +34,7 @@ fn a_search_may_get_stuck_before_the_impossible_operation() {
          3 ok dequeue null
          2 ok dequeue 2";
     let evidence = evidence(ModelKind::Queue, text);
-    // The other dequeue explains the empty queue until its result turns out to be another value.
+    // Until its result is known, the other dequeue could explain the empty queue.
     assert_eq!(evidence.operation.completed.unwrap().line, 6);
     assert!(evidence.earliest);
     assert_eq!(
@@ -63,7 +62,8 @@ fn concurrent_operations_are_listed() {
     assert_eq!(evidence.since, None);
 }
 
-/// Only a bounded number of violations is traced to the first impossible completion. The others are reported as well.
+/// Only a bounded number of violations is traced to the first impossible completion. Further violations are still
+/// reported.
 #[test]
 fn many_violations_are_all_reported() {
     let count = crate::limits::FOLLOWED_MAX + 3;

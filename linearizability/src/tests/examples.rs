@@ -10,9 +10,9 @@ fn concurrent_operations_may_be_in_any_order() {
          3 ok read 2
          3 invoke read
          3 ok read 1\n";
-    // Two concurrent writes. The reads of process 3 fit one order of them.
+    // Two writes are concurrent. The reads of process 3 fit one order of the writes.
     fine(ModelKind::Register, &format!("{reads} 1 ok write\n 2 ok write\n 3 invoke read\n 3 ok read 1"));
-    // The reads of process 3 fit no order: 2, 1, then 2 again.
+    // The reads of process 3 fit no order of the writes: they return 2, 1, and 2 again.
     assert_eq!(
         said(ModelKind::Register, &format!("{reads} 3 invoke read\n 3 ok read 2")),
         "read of 2 by process 3 of n1 (700ms to 800ms, lines 7 and 8) cannot be: it held 1"
@@ -35,7 +35,7 @@ fn a_stale_read_after_a_partition() {
     );
 }
 
-/// The old value is read while the new one is written, after another client has read the new one.
+/// A client reads the old value during a write, although another client has already read the new value.
 #[test]
 fn a_read_that_goes_back() {
     assert_eq!(
@@ -103,7 +103,7 @@ fn a_write_of_unknown_outcome_is_seen_late_or_never() {
     assert!(history("2 fail write", &[1, 2]).contains("read of 2 by process 3"));
 }
 
-/// A process continues after an operation of unknown outcome. This operation may take effect during or after the next.
+/// A process continues after an operation of unknown outcome, which may take effect during or after the next operation.
 #[test]
 fn a_process_continues_after_an_unknown_outcome() {
     fine(
@@ -128,18 +128,18 @@ fn an_element_that_is_dequeued_twice() {
     let report = report(ModelKind::Queue, text);
     assert_eq!(
         report.lost[0].to_string(),
-        "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) is of what came out 2 times and \
-         went in 1 times"
+        "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6): this element came out 2 times, \
+         but went in at most 1 times"
     );
     assert_eq!(
         violations(&report).next().unwrap().to_string(),
         "dequeue of 7 by process 3 of n1 (400ms to 600ms, lines 4 and 6) cannot be: it was empty"
     );
-    // A second enqueue of unknown outcome would explain it.
+    // A second enqueue of unknown outcome would explain the result.
     fine(ModelKind::Queue, &format!("9 invoke enqueue 7\n{text}"));
 }
 
-/// Two clients hold the lock, because the lease of the first has expired.
+/// Two clients hold the lock, because the lease of the first client has expired.
 #[test]
 fn a_lock_that_two_processes_hold() {
     let text = "1 invoke acquire
@@ -151,12 +151,12 @@ fn a_lock_that_two_processes_hold() {
         "acquire by process 2 of n1 (300ms to 400ms, lines 3 and 4) cannot be: \
          process 1 of n1 held it since 200ms"
     );
-    // A release of unknown outcome explains it.
+    // A release of unknown outcome explains the result.
     fine(ModelKind::Lock, &text.replacen("2 invoke", "1 invoke release\n 2 invoke", 1));
 }
 
-/// Elements of a set that is never read as a whole are judged independently; the evidence lists only operations on the
-/// wrong element.
+/// Elements of a set that is never read as a whole are judged independently. The evidence lists only operations on the
+/// element with the violation.
 #[test]
 fn elements_of_a_set_are_judged_alone() {
     let text = "1 invoke add 1
@@ -171,8 +171,8 @@ fn elements_of_a_set_are_judged_alone() {
     assert_eq!(evidence.order[0].what, "add of 2");
 }
 
-/// If several elements are wrong, the report names the one whose impossible completion came first, even if another
-/// element was invoked earlier.
+/// If several elements have violations, the report names the element with the first impossible completion, even if
+/// another element's operations were invoked earlier.
 #[test]
 fn the_first_of_several_wrong_elements_is_reported() {
     let text = said(

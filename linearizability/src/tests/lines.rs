@@ -1,4 +1,4 @@
-//! Reading lines: problems, their places, and the effect on other lines.
+//! Tests of invalid lines: the errors, their positions, and the effect on other lines.
 
 use super::*;
 use crate::limits::{HISTORY_LINE_BYTES_MAX, PROBLEMS_MAX};
@@ -9,7 +9,7 @@ fn read(kind: ModelKind, texts: &[&str]) -> (History, Problems) {
     super::read(spec(kind), texts.iter().map(|text| line(1_500_000_000, text)))
 }
 
-/// Returns the problems in lines, with line numbers and without times.
+/// Returns the errors in lines, with line numbers and without times.
 fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
     read(kind, texts).1.first.iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
 }
@@ -46,7 +46,7 @@ fn each_line_that_cannot_be_read_is_reported() {
     for (text, expected) in cases {
         assert_eq!(wrong(ModelKind::Register, &[text]), [format!("1: {expected}")], "{text}");
     }
-    // These begin as an invocation does.
+    // These lines begin like an invocation.
     let cases: &[(ModelKind, &str, &str)] = &[
         (ModelKind::Register, r#""f":7}"#, "f must be a text"),
         (ModelKind::Register, r#""f":"read","key":[1]}"#, "key must be a text, a number, true or false"),
@@ -110,25 +110,25 @@ fn each_completion_that_does_not_fit_is_reported() {
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":1,"f":"write"}"#,
-            "f is not that of the invocation in line 1, whose outcome is now unknown",
+            "f differs from the invocation in line 1; the outcome of that operation is now unknown",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read","key":"x"}"#,
             r#"{"type":"ok","process":1,"f":"read","key":"y"}"#,
-            "key is not that of the invocation in line 1, whose outcome is now unknown",
+            "key differs from the invocation in line 1; the outcome of that operation is now unknown",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"ok","process":"1","f":"read"}"#,
-            "process \"1\" has no open operation to complete; it counts as one of unknown start and outcome",
+            "process \"1\" has no open operation to complete; this one may have happened at any time, or never",
         ),
         (
             ModelKind::Register,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
             r#"{"type":"invoke","process":1,"f":"read"}"#,
-            "process 1 starts another operation while that of line 1 is open, whose outcome is now unknown",
+            "process 1 starts another operation while its operation of line 1 is open; the outcome of line 1 is now unknown",
         ),
     ];
     for (kind, first, second, expected) in cases {
@@ -139,7 +139,7 @@ fn each_completion_that_does_not_fit_is_reported() {
     }
 }
 
-/// If an invocation is invalid, its completion is not reported as a second problem.
+/// If an invocation is invalid, its completion is not reported as a second error.
 #[test]
 fn one_mistake_is_one_problem() {
     let texts = [
@@ -152,7 +152,7 @@ fn one_mistake_is_one_problem() {
     assert!(wrong[1].starts_with("3: process 1 has no open operation"), "{wrong:?}");
 }
 
-/// A write whose invocation was lost may explain a read, so no violation is reported.
+/// A write whose invocation is missing may explain a read, so no violation is reported.
 #[test]
 fn a_completion_without_invocation_may_have_happened() {
     let read_of_5 =
@@ -166,12 +166,12 @@ fn a_completion_without_invocation_may_have_happened() {
     ] {
         let report = check(&read(ModelKind::Register, &texts).0, Budget::default());
         assert_eq!(report.keys[0].verdict == Verdict::Fine, expected, "{texts:?}");
-        // A report with a problem is never fine, even if all verdicts are.
+        // A report with an error is never fine, even if all verdicts are.
         assert!(!is_fine(&report));
     }
 }
 
-/// A write with a problem may or may not have happened.
+/// A write with an invalid line may or may not have taken effect.
 #[test]
 fn an_operation_with_a_problem_is_of_unknown_outcome() {
     for (value, is_fine) in [(5, true), (6, true), (7, false)] {
@@ -249,7 +249,7 @@ fn problems_that_are_not_listed_are_counted() {
     assert_eq!((problems.first.len(), problems.count), (PROBLEMS_MAX, PROBLEMS_MAX as u64 + 7));
 }
 
-/// Lines beyond a bound are not read, so the result is a history that ended early.
+/// Lines beyond a bound are not read, so the history ends early.
 #[test]
 fn a_history_ends_at_its_bounds() {
     let lines = written("1 invoke write 1\n 1 ok write\n 1 invoke write 2\n 2 invoke read\n 2 ok read 9");

@@ -1,4 +1,4 @@
-//! Acknowledged writes that are lost, and writes that only seem to be lost.
+//! Tests of lost writes, and of writes that only seem to be lost.
 
 use super::*;
 
@@ -29,14 +29,14 @@ fn writes_of_registers() {
     assert_eq!(register(overlapping, "null"), ["write of 2 at 2"]);
     // No write was acknowledged.
     assert!(register("1 invoke write 1\n 1 info write\n", "null").is_empty());
-    // A write of unknown outcome may take effect late, but must be invoked before the read ends.
+    // A write of unknown outcome may take effect late, but it must be invoked before the read ends.
     assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
     let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
     assert_eq!(lost(ModelKind::Register, &after), gone);
-    // A read that began before the end of the write proves no loss.
+    // A read that began before the end of the write does not prove a loss.
     let early = "1 invoke write 1\n 2 invoke read\n 1 ok write\n 2 ok read null";
     assert!(lost(ModelKind::Register, early).is_empty());
-    // Of several reads, one that does not show the write is enough.
+    // If there are several reads, one read that does not show the write is enough.
     assert_eq!(
         lost(
             ModelKind::Register,
@@ -44,7 +44,7 @@ fn writes_of_registers() {
         ),
         gone
     );
-    // A failed write is not lost; a cas and a delete count as writes.
+    // A failed write cannot be lost. A cas and a delete are writes.
     assert!(
         lost(ModelKind::Register, "1 invoke write 1\n 1 fail write\n 1 invoke read\n 1 ok read null")
             .is_empty()
@@ -63,11 +63,11 @@ fn elements_of_sets() {
     assert_eq!(set(&(two.to_owned() + &read("[2]"))), ["add of 1 at 1"]);
     assert_eq!(set(&(two.to_owned() + &read("[]"))), ["add of 1 at 1", "add of 2 at 3"]);
     assert!(set(&(two.to_owned() + &read("[1,2]"))).is_empty());
-    // Only the last read counts.
+    // Only the last read matters.
     assert!(set(&(two.to_owned() + &read("[]") + &read("[1,2]"))).is_empty());
-    // The result of a contains shows the loss, too.
+    // The result of a `contains` also proves the loss.
     assert_eq!(set(&(two.to_owned() + "9 invoke contains 2\n 9 ok contains [2,false]")), ["add of 2 at 3"]);
-    // A concurrent or later remove excuses the loss, even one of unknown outcome; an earlier one does not.
+    // A concurrent or later remove excuses the loss, even if its outcome is unknown. An earlier remove does not.
     for (remove, is_lost) in [
         ("1 invoke add 1\n 2 invoke remove 1\n 1 ok add\n 2 ok remove\n", false),
         ("1 invoke add 1\n 1 ok add\n 2 invoke remove 1\n 2 info remove\n", false),
@@ -77,7 +77,7 @@ fn elements_of_sets() {
     ] {
         assert_eq!(!set(&(remove.to_owned() + &read("[]"))).is_empty(), is_lost, "{remove}");
     }
-    // An add of unknown outcome may never happen, and a read that began before the end of the add proves nothing.
+    // An add of unknown outcome may never take effect. A read that began before the end of the add proves nothing.
     assert!(set(&("1 invoke add 1\n 1 info add\n".to_owned() + &read("[]"))).is_empty());
     assert!(set("1 invoke add 1\n 9 invoke read\n 1 ok add\n 9 ok read []").is_empty());
 }
@@ -89,22 +89,22 @@ fn elements_of_queues() {
     let took = |value: &str| format!("9 invoke dequeue\n 9 ok dequeue {value}\n");
     assert_eq!(queue(&(two.clone() + &took("2") + &took("null"))), ["enqueue of 1 at 1"]);
     assert!(queue(&(two.clone() + &took("1") + &took("2") + &took("null"))).is_empty());
-    // Nothing is missing if no dequeue found the queue empty.
+    // No element is missing if no dequeue found the queue empty.
     assert!(queue(&(two.clone() + &took("2"))).is_empty());
-    // Nothing is missing if the dequeue that found the queue empty was invoked before the end of the enqueue.
+    // No element is missing if the dequeue that found the queue empty was invoked before the end of the enqueue.
     assert!(queue("1 invoke enqueue 1\n 9 invoke dequeue\n 1 ok enqueue\n 9 ok dequeue null").is_empty());
-    // One dequeue of unknown outcome excuses one element, not two.
+    // One dequeue of unknown outcome excuses one missing element, but not two.
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";
     assert!(queue(&(two.clone() + unknown + &took("1") + &took("null"))).is_empty());
     assert_eq!(queue(&(two.clone() + unknown + &took("null"))), ["enqueue of 1 at 1", "enqueue of 2 at 3"]);
-    // An element that is dequeued twice is an error, unless it was or may have been enqueued twice.
+    // An element that is dequeued twice is an error, unless it was enqueued twice or may have been.
     assert_eq!(queue(&(two.clone() + &took("1") + &took("1"))), ["dequeue of 1 at 7"]);
     assert!(queue(&("8 invoke enqueue 1\n".to_owned() + &two + &took("1") + &took("1"))).is_empty());
-    // A value that was never enqueued is an error the first time it is dequeued.
+    // The first dequeue of a value that was never enqueued is an error.
     assert_eq!(queue(&took("5")), ["dequeue of 5 at 1"]);
 }
 
-/// All losses are counted, and the first ones are listed.
+/// All losses are counted, and the first losses are listed.
 #[test]
 fn losses_are_bounded() {
     let count = crate::limits::LOST_MAX + 5;

@@ -1,4 +1,4 @@
-//! Helpers for the tests of histories: a short notation.
+//! Tests of histories, with a short notation for them.
 
 mod bounds;
 mod causes;
@@ -24,13 +24,13 @@ fn spec(model: ModelKind) -> Spec {
     Spec::with_initial(model, Value::Null).unwrap()
 }
 
-/// Returns a line of node n1.
+/// Returns a line that node n1 wrote.
 fn line(vtime_ns: u64, text: impl ToString) -> Line {
     Line { vtime_ns, node: "n1".to_owned(), text: text.to_string() }
 }
 
-/// Parses a short notation, one line each: `process type f value`, with the value as JSON without spaces, or without a
-/// value. Each line is 100 ms after the one before it.
+/// Parses a short notation with one event per line: `process type f value`. The value is JSON without spaces, and may
+/// be missing. Each line is 100 ms after the line before it.
 fn written(text: &str) -> Vec<Line> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
@@ -47,7 +47,7 @@ fn written(text: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Returns lines with this key in their events.
+/// Adds this key to the events of lines.
 fn of_key(key: &str, mut lines: Vec<Line>) -> Vec<Line> {
     for line in &mut lines {
         let mut object: Value = serde_json::from_str(&line.text).unwrap();
@@ -57,21 +57,21 @@ fn of_key(key: &str, mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-/// Returns the history of these lines, and the problems in them.
+/// Returns the history of these lines, and the errors in the lines.
 fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
     let mut reader = Reader::new(spec);
     lines.into_iter().for_each(|line| reader.push(&line));
     reader.finish()
 }
 
-/// Returns the history of lines without problems.
+/// Returns the history of lines that must be valid.
 fn read_all(spec: Spec, lines: impl IntoIterator<Item = Line>) -> History {
     let (history, problems) = read(spec, lines);
     assert_eq!(problems, Problems::default());
     history
 }
 
-/// Returns the report on lines without problems.
+/// Returns the report on lines that must be valid.
 fn report_on(spec: Spec, lines: Vec<Line>) -> Report {
     check(&read_all(spec, lines), Budget::default())
 }
@@ -88,14 +88,14 @@ fn violations(report: &Report) -> impl Iterator<Item = &Evidence> {
     })
 }
 
-/// True if nothing is lost, no line had a problem, and every key is known to be linearizable.
+/// True if no write is lost, no line has an error, and every key is known to be linearizable.
 fn is_fine(report: &Report) -> bool {
     report.lost_count == 0
         && report.problems == 0
         && report.keys.iter().all(|key| key.verdict == Verdict::Fine)
 }
 
-/// Returns the text of the only key's violation; empty if the key is fine.
+/// Returns the text of the only key's violation. Empty if the key has no violation.
 fn said(kind: ModelKind, text: &str) -> String {
     let report = report(kind, text);
     assert_eq!(report.keys.len(), 1, "{report:?}");

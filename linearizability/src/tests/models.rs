@@ -1,9 +1,9 @@
-//! Each operation of each model, without concurrency: its effect, and the reports on impossible results.
+//! Tests of each operation of each model without concurrency: its effect, and the reports on impossible results.
 
 use super::*;
 
-/// Returns the report on a history of one process, from names, arguments and results of operations. A result `fail` or
-/// `info` becomes the type of the completion.
+/// Returns the report on a history of one process. Each operation has a name, an argument and a result. The results
+/// `fail` and `info` stand for the type of the completion.
 fn alone(kind: ModelKind, operations: &[(&str, &str, &str)]) -> String {
     let mut text = String::new();
     for (f, argument, result) in operations {
@@ -40,7 +40,7 @@ fn compare_and_set() {
     let cas = |operations: &[_]| alone(ModelKind::Cas, operations);
     assert_eq!(cas(&[("cas", "[null,1]", ""), ("cas", "[1,2]", "true"), ("read", "", "2")]), "");
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[2,3]", "fail"), ("read", "", "1")]), "");
-    // A cas may fail for another reason than its old value.
+    // A cas may also fail for another reason than its old value.
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[1,3]", "fail"), ("read", "", "1")]), "");
     assert_eq!(
         cas(&[("write", "1", ""), ("cas", "[2,3]", "")]),

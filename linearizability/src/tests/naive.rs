@@ -1,10 +1,11 @@
-//! The oracle: a history is linearizable if some order of its operations explains it. All orders are tried.
+//! The oracle: it tries all orders of a history's operations. The history is linearizable if some order explains the
+//! results.
 //!
 //! The oracle shares no code with the checker: it has its own operations, and its objects are JSON values.
 
 use super::*;
 
-/// An operation of the oracle. Its times are line numbers, from 0.
+/// Operation of the oracle. Its times are line numbers, from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Naive {
     pub(super) process: u64,
@@ -16,7 +17,7 @@ pub(super) struct Naive {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum End {
-    /// No end, or `info` at a line.
+    /// The outcome is unknown. The field is the line of the `info`, or `None` if the operation has no end.
     Unknown(Option<usize>),
     Failed(usize),
     Ok(usize, Value),
@@ -36,7 +37,8 @@ pub(super) fn nothing(kind: ModelKind) -> Value {
     if matches!(kind, ModelKind::Queue | ModelKind::Set) { json!([]) } else { Value::Null }
 }
 
-/// Returns the state after an operation, and its result. `None`: the operation has no effect and fails.
+/// Returns the state after an operation, and the operation's result. Returns `None` if the operation fails without an
+/// effect.
 pub(super) fn happen(object: &Value, op: &Naive) -> Option<(Value, Value)> {
     let items = || object.as_array().cloned().unwrap_or_default();
     let argument = &op.argument;
@@ -93,14 +95,13 @@ fn any_order(object: &Value, left: &[&Naive]) -> bool {
     })
 }
 
-/// Returns the operations that were invoked up to a line. Those that end later have an unknown outcome, unless they
-/// fail.
+/// Returns the operations that were invoked up to a line. Operations that end later have an unknown outcome, except
+/// those that fail.
 pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
     let invoked = operations.iter().filter(|op| op.from <= line).cloned();
     invoked
         .map(|mut op| {
-            // An operation that fails after the line stays failed, because the checker leaves it out of each prefix,
-            // too.
+            // An operation that fails after the line stays failed. The checker also omits it from each prefix.
             if let End::Ok(end, _) | End::Unknown(Some(end)) = op.end
                 && end > line
             {
@@ -111,7 +112,7 @@ pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
         .collect()
 }
 
-/// Returns the operations as lines.
+/// Returns the lines of the operations.
 pub(super) fn lines(operations: &[Naive]) -> Vec<Line> {
     let mut events: Vec<(usize, Value)> = Vec::new();
     for op in operations {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{CODE_MAX, NAME_CHARS};
+use super::limits::{CODE_MAX, NAME_CHARS_MAX};
 use crate::clip::clip;
 
 /// Maximum number of nodes that are read from one line.
@@ -84,10 +84,10 @@ impl Edges {
             _ => (OTHER, to.as_str()),
         };
         self.edges += 1;
-        let parts = self.binaries.entry(clip(binary, NAME_CHARS)).or_default();
+        let parts = self.binaries.entry(clip(binary, NAME_CHARS_MAX)).or_default();
         parts.edges += 1;
-        *parts.places.entry(clip(place, NAME_CHARS)).or_default() += 1;
-        for node in nodes.iter().take(NODES_MAX).map(|node| clip(node, NAME_CHARS)) {
+        *parts.places.entry(clip(place, NAME_CHARS_MAX)).or_default() += 1;
+        for node in nodes.iter().take(NODES_MAX).map(|node| clip(node, NAME_CHARS_MAX)) {
             if let Err(at) = parts.nodes.binary_search(&node) {
                 parts.nodes.insert(at, node);
             }

@@ -5,7 +5,7 @@ use everett_explorer::run::{self, Cost};
 use serde::Serialize;
 
 use super::history::{Status, observed, tally};
-use super::limits::{ENTRIES_MAX, NAME_CHARS, SCENES_MAX};
+use super::limits::{ENTRIES_MAX, NAME_CHARS_MAX, SCENES_MAX};
 use super::{Causality, Run, Sources};
 use crate::clip::clip;
 use crate::findability::{Outlook, outlook};
@@ -157,7 +157,7 @@ fn of(
 
 /// Returns the names of the nodes, each cut to the maximum length.
 fn nodes(header: &run::Header) -> Vec<String> {
-    header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect()
+    header.nodes.iter().map(|node| clip(node, NAME_CHARS_MAX)).collect()
 }
 
 /// Reads the plan of a regression file.

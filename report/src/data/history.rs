@@ -3,7 +3,7 @@
 use everett_explorer::run::{Cost, Merged, Tally};
 use serde::Serialize;
 
-use super::limits::{GONE_MAX, NAME_CHARS};
+use super::limits::{GONE_MAX, NAME_CHARS_MAX};
 use super::world_name::world_name;
 use super::{Run, Sources};
 use crate::clip::clip;
@@ -41,7 +41,7 @@ impl OlderRun {
 
 /// Returns a line for each older run whose world has another name: its findings say little about this world.
 pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
-    let of = |run: &Run<'_>| clip(&world_name(&run.header.world_file), NAME_CHARS);
+    let of = |run: &Run<'_>| clip(&world_name(&run.header.world_file), NAME_CHARS_MAX);
     let now = of(&sources.run);
     let others = sources.older.iter().filter(|run| of(run) != now);
     others

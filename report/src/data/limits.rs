@@ -27,9 +27,9 @@ pub const POINTS_MAX: usize = 2_000;
 pub const GONE_MAX: usize = 256;
 
 /// Maximum length of a name of a node, a binary or a function, in characters.
-pub const NAME_CHARS: usize = 200;
+pub const NAME_CHARS_MAX: usize = 200;
 /// Maximum length of the path of a world file and of a property's name, in characters.
-pub const PATH_CHARS: usize = 1000;
+pub const PATH_CHARS_MAX: usize = 1000;
 
 /// Returns what these bounds cut off, a line each.
 pub(super) fn cut(sources: &Sources<'_>) -> Vec<String> {

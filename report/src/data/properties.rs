@@ -7,7 +7,7 @@ use everett_explorer::run::Cost;
 use serde::Serialize;
 
 use super::history::{Status, observed};
-use super::limits::PATH_CHARS;
+use super::limits::PATH_CHARS_MAX;
 use super::unreached::{self, BUILT_IN, declared};
 use super::{Run, Sources};
 use crate::clip::clip;
@@ -106,7 +106,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),
     };
-    let name = clip(&name, PATH_CHARS);
+    let name = clip(&name, PATH_CHARS_MAX);
     Property {
         name,
         kind,
@@ -149,7 +149,7 @@ fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property
 fn wanted(sources: &Sources<'_>) -> Vec<Property> {
     let report = sources.report;
     let of = |name: &str, kind: &str, why: String, branches: u64, first: Option<u64>| Property {
-        name: clip(name, PATH_CHARS),
+        name: clip(name, PATH_CHARS_MAX),
         kind: kind.to_owned(),
         state: if branches > 0 { State::Passed } else { State::NeverReached },
         why,

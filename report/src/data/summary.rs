@@ -7,7 +7,7 @@ use everett_explorer::run::{Budget, FinalPhases};
 use serde::Serialize;
 
 use super::history::Status;
-use super::limits::{NAME_CHARS, PATH_CHARS};
+use super::limits::{NAME_CHARS_MAX, PATH_CHARS_MAX};
 use super::world_name::world_name;
 use super::{Finding, Gone, Property, Recordings, Sources, State};
 use crate::clip::clip;
@@ -108,18 +108,18 @@ impl Summary {
         let per = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
         Summary {
             run: sources.run.name.to_owned(),
-            world: clip(&world_name(&header.world_file), NAME_CHARS),
-            world_file: clip(&header.world_file, PATH_CHARS),
-            nodes: header.nodes.iter().map(|node| clip(node, NAME_CHARS)).collect(),
+            world: clip(&world_name(&header.world_file), NAME_CHARS_MAX),
+            world_file: clip(&header.world_file, PATH_CHARS_MAX),
+            nodes: header.nodes.iter().map(|node| clip(node, NAME_CHARS_MAX)).collect(),
             seed: header.seed,
-            engine: clip(&header.engine, NAME_CHARS),
+            engine: clip(&header.engine, NAME_CHARS_MAX),
             exact: header.exact,
-            strategy: clip(&header.strategy.0, NAME_CHARS),
+            strategy: clip(&header.strategy.0, NAME_CHARS_MAX),
             adaptive: !header.strategy.is_uniform(),
-            everett: clip(&header.everett, NAME_CHARS),
-            machine: clip(&header.machine_version, NAME_CHARS),
-            image: clip(&header.image, NAME_CHARS),
-            identity: clip(&header.identity, NAME_CHARS),
+            everett: clip(&header.everett, NAME_CHARS_MAX),
+            machine: clip(&header.machine_version, NAME_CHARS_MAX),
+            image: clip(&header.image, NAME_CHARS_MAX),
+            identity: clip(&header.identity, NAME_CHARS_MAX),
             end: report.end.as_ref().map_or("it is running, or was killed", |end| end.why.words()).to_owned(),
             verdict: verdict(findings, gone, states(State::NeverReached)),
             sure: sure(sources, findings),

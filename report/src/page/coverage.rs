@@ -7,13 +7,16 @@ use super::svg::{Scale, line};
 use super::text::{code as code_text, count, counted, foreign, percent, plain};
 use crate::data::{Code, CoverageData, Data, Growth};
 
-/// Size of a growth curve, in pixels.
+/// Width of a growth curve, in pixels.
 const WIDTH: f64 = 300.0;
+/// Height of a growth curve, in pixels.
 const HEIGHT: f64 = 90.0;
-/// Number of rows that are shown before the rest is folded.
-const ORDERS_SHOWN: usize = 12;
-const BINARIES_SHOWN: usize = 40;
-const FUNCTIONS_SHOWN: usize = 60;
+/// Maximum number of orders of events that are shown before the rest is folded.
+const ORDERS_SHOWN_MAX: usize = 12;
+/// Maximum number of binaries that are shown before the rest is folded.
+const BINARIES_SHOWN_MAX: usize = 40;
+/// Maximum number of functions of a binary that are shown before the rest is folded.
+const FUNCTIONS_SHOWN_MAX: usize = 60;
 
 pub(super) fn section(data: &Data) -> Markup {
     let coverage = &data.coverage;
@@ -116,7 +119,7 @@ fn matrix(coverage: &CoverageData) -> Markup {
 }
 
 fn orders(coverage: &CoverageData) -> Markup {
-    let (shown, folded) = coverage.one_way.split_at(coverage.one_way.len().min(ORDERS_SHOWN));
+    let (shown, folded) = coverage.one_way.split_at(coverage.one_way.len().min(ORDERS_SHOWN_MAX));
     let item = |pair: &crate::data::OneWay| {
         html! {
             li {
@@ -148,7 +151,7 @@ fn executed(code: Option<&Code>) -> Markup {
                     table {
                         thead { tr { th scope="col" { "Binary" } th.number scope="col" { "Edges" } th.number scope="col" { "Places" } th scope="col" { "Nodes" } th scope="col" { "Functions" } } }
                         tbody {
-                            @for binary in code.binaries.iter().take(BINARIES_SHOWN) {
+                            @for binary in code.binaries.iter().take(BINARIES_SHOWN_MAX) {
                                 tr {
                                     th scope="row" { (code_text(&binary.name)) }
                                     td.number { (count(binary.edges)) }
@@ -159,7 +162,7 @@ fn executed(code: Option<&Code>) -> Markup {
                                         @else {
                                             details {
                                                 summary { (counted(binary.functions_count, "function", "functions")) }
-                                                ul.plain { @for function in binary.functions.iter().take(FUNCTIONS_SHOWN) { li { (code_text(&function.name)) " " span.dim { (count(function.edges)) } } } }
+                                                ul.plain { @for function in binary.functions.iter().take(FUNCTIONS_SHOWN_MAX) { li { (code_text(&function.name)) " " span.dim { (count(function.edges)) } } } }
                                             }
                                         }
                                     }
@@ -168,7 +171,7 @@ fn executed(code: Option<&Code>) -> Markup {
                         }
                     }
                 }
-                @if code.binaries.len() > BINARIES_SHOWN { p.dim { (code.binaries.len() - BINARIES_SHOWN) " more binaries are in the data." } }
+                @if code.binaries.len() > BINARIES_SHOWN_MAX { p.dim { (code.binaries.len() - BINARIES_SHOWN_MAX) " more binaries are in the data." } }
             }
         }
     }

@@ -16,7 +16,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
 /// Maximum number of problems with a plot.
-const SHOWN: usize = 40;
+const PROBLEMS_SHOWN_MAX: usize = 40;
 
 /// Problem whose findability is shown.
 struct Problem<'d> {
@@ -41,8 +41,8 @@ pub(super) fn section(data: &Data) -> Markup {
                 @if data.older.is_empty() { " Name older runs with " code { "--against" } " to see the history; leave out none, or the bug looks more frequent than it is." }
             }
             @if problems.is_empty() { p { "No run shows a problem, so there is no rate. A bug whose mean time to a hit is above " (clean_bound(data)) " may be hidden (" (confidence(s.confidence)) " confidence)." } }
-            @for problem in problems.iter().take(SHOWN) { (one(data, problem)) }
-            @if problems.len() > SHOWN { p.dim { (problems.len() - SHOWN) " more problems are in the data." } }
+            @for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) { (one(data, problem)) }
+            @if problems.len() > PROBLEMS_SHOWN_MAX { p.dim { (problems.len() - PROBLEMS_SHOWN_MAX) " more problems are in the data." } }
             (older(data))
         }
     }

@@ -10,7 +10,7 @@ use crate::data::Finding;
 use crate::scene::{Operation, Outcome, Scene};
 
 /// Maximum number of operations that are drawn: those that the finding names, and the last ones before it.
-const SHOWN: usize = 120;
+const OPERATIONS_SHOWN_MAX: usize = 120;
 /// Maximum number of processes with a row of their own. If there are more, processes of one node share rows, in which
 /// operations do not overlap.
 const ROWS_MAX: usize = 20;
@@ -96,7 +96,7 @@ fn marked_last<'s>(shown: &[&'s Operation], place: &[usize]) -> Vec<(&'s Operati
 
 /// Returns the operations to draw.
 fn shown(all: &[Operation]) -> Vec<&Operation> {
-    let first = all.len().saturating_sub(SHOWN);
+    let first = all.len().saturating_sub(OPERATIONS_SHOWN_MAX);
     all.iter().enumerate().filter(|(place, op)| *place >= first || op.marked).map(|(_, op)| op).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::data::Finding;
 use crate::scene::{Event, Scene};
 
 /// Maximum number of lines that are shown: the last ones before the finding.
-const LINES_SHOWN: usize = 600;
+const LINES_SHOWN_MAX: usize = 600;
 
 /// A row of the table.
 enum Row<'s> {
@@ -27,7 +27,7 @@ pub(super) fn table(finding: &Finding, scene: &Scene) -> Markup {
     }));
     rows.push((scene.found_ns, Row::Found));
     rows.sort_by_key(|(at, _)| *at);
-    let cut = rows.len().saturating_sub(LINES_SHOWN);
+    let cut = rows.len().saturating_sub(LINES_SHOWN_MAX);
     let rows = rows.get(cut..).unwrap_or_default();
     let first = rows.iter().find_map(|(_, row)| match row {
         Row::Event(place, _) => Some(*place),

@@ -7,7 +7,7 @@ use super::text::{count, counted, duration, foreign, plain};
 use crate::data::{Data, Different, State};
 
 /// Maximum number of findings and of properties on the first screen.
-const SHOWN: usize = 5;
+const ROWS_SHOWN_MAX: usize = 5;
 
 pub(super) fn section(data: &Data) -> Markup {
     let s = &data.summary;
@@ -125,7 +125,7 @@ fn found(data: &Data) -> Markup {
             p.pass { span.glyph aria-hidden="true" { "✓" } "No property was violated." }
         }
         ol.found {
-            @for finding in data.findings.iter().take(SHOWN) {
+            @for finding in data.findings.iter().take(ROWS_SHOWN_MAX) {
                 li {
                     a href={ "#finding-" (finding.id) } { (foreign(&finding.property)) }
                     @if let Some(status) = finding.status { (tag(status.word())) }
@@ -137,8 +137,8 @@ fn found(data: &Data) -> Markup {
                 }
             }
         }
-        @if data.findings.len() > SHOWN {
-            p { a href="#findings" { (data.findings.len() - SHOWN) " more" } }
+        @if data.findings.len() > ROWS_SHOWN_MAX {
+            p { a href="#findings" { (data.findings.len() - ROWS_SHOWN_MAX) " more" } }
         }
         @if !data.gone.is_empty() {
             p { a href="#findability" { (counted(data.gone.len() as u64, "problem", "problems")) " of older runs not seen again" } }
@@ -157,11 +157,11 @@ fn never(data: &Data) -> Markup {
     let states = coverage.kinds.first().map(|states| states.figures);
     html! {
         ul.plain {
-            @for property in unreached.iter().take(SHOWN) {
+            @for property in unreached.iter().take(ROWS_SHOWN_MAX) {
                 li { span.glyph.unknown aria-hidden="true" { "○" } (foreign(&property.name)) span.dim { " " (foreign(&property.why)) } }
             }
-            @if unreached.len() > SHOWN {
-                li { a href="#properties" { (unreached.len() - SHOWN) " more properties" } }
+            @if unreached.len() > ROWS_SHOWN_MAX {
+                li { a href="#properties" { (unreached.len() - ROWS_SHOWN_MAX) " more properties" } }
             }
             @if !coverage.phases.is_empty() && coverage.empty_cells > 0 {
                 li { span.glyph.unknown aria-hidden="true" { "○" } a href="#matrix" { (counted(coverage.empty_cells, "pair", "pairs")) " of a fault and a phase" } }

@@ -9,7 +9,7 @@ use super::vtime;
 use crate::clip::clip;
 
 /// Maximum length of a name in the words for a fault, in characters.
-const NAME_CHARS: usize = 60;
+const NAME_CHARS_MAX: usize = 60;
 
 /// A fault that was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -194,5 +194,5 @@ fn words(kind: FaultKind, target: &Target, entry: &Value) -> String {
 }
 
 fn short(text: &str) -> String {
-    clip(text, NAME_CHARS)
+    clip(text, NAME_CHARS_MAX)
 }

@@ -11,7 +11,7 @@ use crate::clip::clip;
 /// Maximum number of operations.
 const OPERATIONS_MAX: usize = 20_000;
 /// Maximum length of a value that is shown, in characters.
-const VALUE_CHARS: usize = 80;
+const VALUE_CHARS_MAX: usize = 80;
 
 /// An operation of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -131,5 +131,5 @@ fn shown(value: Option<&Value>) -> String {
 }
 
 fn short(text: &str) -> String {
-    clip(text, VALUE_CHARS)
+    clip(text, VALUE_CHARS_MAX)
 }

@@ -12,6 +12,7 @@ use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::limits::RECORD_LINES_MAX;
 use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
 use everett_explorer::run::Evidence;
+use everett_explorer::run::limits::EVIDENCE_LINE_BYTES_MAX;
 use everett_explorer::sdk;
 use everett_fault::{DiskFault, Fault, FaultKind, Group, MediumFault, NodeFault};
 use everett_input::units::Vtime;
@@ -28,8 +29,6 @@ use crate::world::timeline::Timeline;
 
 /// Number of last lines that are kept as evidence of a hit, besides those of a record of several lines.
 const LINES_MAX: usize = 60;
-/// Maximum length of a kept line, in bytes.
-const EVIDENCE_LINE_BYTES_MAX: usize = 512;
 /// Number of last messages that are kept as evidence of a hit.
 const PACKETS_MAX: usize = 40;
 /// Number of last faults that are kept as evidence of a hit.

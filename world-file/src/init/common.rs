@@ -101,7 +101,7 @@ pub(super) fn faults(has_several: bool, has_disks: bool) -> String {
 /// Maximum number of units for which a draft has properties. Names of properties are short.
 const PROPERTIES: usize = 8;
 /// Maximum length of a unit in the name of a property, in characters.
-const UNIT_CHARACTERS_MAX: usize = 55;
+const UNIT_CHARS_MAX: usize = 55;
 
 /// Returns the properties, one for each of these units. A `*` in a unit stands for any characters.
 pub(super) fn properties(units: &[String]) -> String {
@@ -112,7 +112,7 @@ pub(super) fn properties(units: &[String]) -> String {
     );
     let mut named = Vec::new();
     for unit in units.iter().take(PROPERTIES) {
-        let name: String = unit.chars().filter(|c| *c != '*').take(UNIT_CHARACTERS_MAX).collect();
+        let name: String = unit.chars().filter(|c| *c != '*').take(UNIT_CHARS_MAX).collect();
         if named.contains(&name) {
             continue;
         }

@@ -11,9 +11,9 @@ use iced_x86::{Instruction, Mnemonic};
 
 /// Arithmetic or logic operation on two values.
 pub(crate) trait Alu {
-    /// True if the result is written.
+    /// True if the operation writes its result to the destination.
     const STORES: bool = true;
-    /// Returns the result, not masked, and the flags.
+    /// Returns the result, whose excess upper bits are not cleared, and the flags.
     fn apply<W: Width>(a: u64, b: u64, flags: &Flags) -> (u64, Flags);
 }
 
@@ -27,12 +27,12 @@ pub(crate) struct Xor;
 pub(crate) struct Cmp;
 pub(crate) struct Test;
 
-/// Returns the flags of `a + b (+ carry) = r`.
+/// Returns the flags of `r = a + b + carry`.
 #[inline(always)]
 pub(crate) fn add_flags<W: Width>(a: u64, b: u64, r: u64) -> Flags {
     Flags { res: W::sext(r), carry: ((a & b) | ((a | b) & !r)) << (64 - W::BITS), aux: (a ^ b ^ r) & 0x10 }
 }
-/// Returns the flags of `a - b (- borrow) = r`.
+/// Returns the flags of `r = a - b - borrow`.
 #[inline(always)]
 pub(crate) fn sub_flags<W: Width>(a: u64, b: u64, r: u64) -> Flags {
     Flags { res: W::sext(r), carry: ((!a & b) | ((!a | b) & r)) << (64 - W::BITS), aux: (a ^ b ^ r) & 0x10 }
@@ -136,14 +136,14 @@ fn mem_reg<W: Width, A: Address, K: Alu>(core: &mut Core, op: &Op) -> Flow {
 fn mem_imm<W: Width, A: Address, K: Alu>(core: &mut Core, op: &Op) -> Flow {
     on_memory::<W, K>(core, A::of(core, op), op.imm)
 }
-/// XOR of a register with itself, the idiom for zero.
+/// XOR of a register with itself, which compilers use to write zero.
 fn zero<W: Width>(core: &mut Core, op: &Op) -> Flow {
     W::write(core, op.dst, 0);
     core.flags = Flags::logic(0);
     Ok(())
 }
 
-/// Fills in the operands of a two-operand instruction and chooses among its five forms.
+/// Fills in the operands of a two-operand instruction, and returns the handler for their form: one of five.
 fn forms<K: Alu>(i: &Instruction, op: &mut Op) -> Handler {
     let w = width(i, 0);
     let mask = if w == 8 { u64::MAX } else { (1 << (8 * w)) - 1 };
@@ -167,7 +167,7 @@ fn forms<K: Alu>(i: &Instruction, op: &mut Op) -> Handler {
     by_width!(w, reg_reg, K)
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Xor

@@ -1,4 +1,4 @@
-//! Bits: BT, BTS, BTR, BTC, BSF, BSR, POPCNT, CRC32.
+//! Bit instructions: BT, BTS, BTR, BTC, BSF, BSR, POPCNT, CRC32.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -73,7 +73,8 @@ fn at<W: Width, K: BitOp>(core: &mut Core, va: u64, n: u64) -> Flow {
 fn mem_imm<W: Width, A: Address, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     at::<W, K>(core, A::of(core, op), op.imm)
 }
-/// Memory bit string: the register's whole signed value selects the bit, also beyond the operand (SDM vol. 2A, BT).
+/// Bit in a memory bit string. The signed value of the register selects the bit, also outside the memory operand (SDM
+/// vol. 2A, BT).
 fn mem_reg<W: Width, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     let n = W::sext(W::read(core, op.src));
     let step = ((n as i64) >> W::BITS.trailing_zeros()) * i64::from(W::BITS / 8);
@@ -109,7 +110,7 @@ struct Popcnt;
 impl Scan for Bsf {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
-        // With a zero source, the whole destination register keeps its value.
+        // If the source is zero, the whole destination register keeps its value.
         if v != 0 {
             W::write(core, dst, u64::from(v.trailing_zeros()));
         }
@@ -129,7 +130,7 @@ impl Scan for Popcnt {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, dst: u8, v: u64) {
         W::write(core, dst, u64::from(v.count_ones()));
-        // All flags except ZF are cleared.
+        // POPCNT clears all arithmetic flags except ZF.
         core.flags = Flags::from_bits(if v == 0 { crate::flags::bits::ZF } else { 0 });
     }
 }
@@ -153,7 +154,7 @@ fn scan_forms<K: Scan>(i: &Instruction, op: &mut Op) -> Handler {
     by_width!(w, scan_reg, K)
 }
 
-/// Byte table of reflected CRC-32C, computed at compile time one bit at a time.
+/// Byte table of the reflected CRC-32C, computed at compile time.
 const CRC32C: [u32; 256] = {
     let mut table = [0u32; 256];
     let mut n = 0;
@@ -188,7 +189,7 @@ fn crc_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Bt => forms::<Bt>(i, op),

@@ -1,4 +1,4 @@
-//! Conditions: SETcc and CMOVcc. Conditional branches are in `control`.
+//! Conditional instructions: SETcc and CMOVcc. Conditional branches are in `control`.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -9,7 +9,7 @@ use crate::op::{Address, Full, Handler, Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{ConditionCode, Instruction};
 
-/// True if condition `CC` (the low four bits of the opcode) holds.
+/// True if condition `CC` holds. `CC` is the low four bits of the opcode.
 #[inline(always)]
 pub(crate) fn condition<const CC: u8>(f: &Flags) -> bool {
     match CC {
@@ -32,7 +32,7 @@ pub(crate) fn condition<const CC: u8>(f: &Flags) -> bool {
     }
 }
 
-/// A condition as a type, so that it can be combined with other type parameters.
+/// A condition as a type, for handlers that are generic over conditions.
 pub(crate) trait Condition {
     /// True if the condition holds.
     fn holds(f: &Flags) -> bool;
@@ -46,7 +46,7 @@ impl<const CC: u8> Condition for Cc<CC> {
     }
 }
 
-/// Expands `$body` with `$cc` as the condition type for an opcode's low four bits.
+/// Expands to `$body`, in which `$cc` is the type of the condition with this number.
 macro_rules! with_condition {
     ($number:expr, $cc:ident => $body:expr) => {
         $crate::exec::integer::with_condition!(@arms $number, $cc, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
@@ -60,7 +60,7 @@ macro_rules! with_condition {
 }
 pub(crate) use with_condition;
 
-/// Returns the opcode's low four bits if the instruction has a condition.
+/// Returns the number of the instruction's condition (the opcode's low four bits), or `None` without a condition.
 pub(crate) fn number(i: &Instruction) -> Option<u8> {
     match i.condition_code() {
         ConditionCode::None => None,
@@ -79,20 +79,20 @@ fn set_memory<C: Condition>(core: &mut Core, op: &Op) -> Flow {
 }
 fn cmov_register<W: Width, C: Condition>(core: &mut Core, op: &Op) -> Flow {
     let from = if C::holds(&core.flags) { op.src } else { op.dst };
-    // A 32-bit CMOV clears the upper half either way.
+    // A 32-bit CMOV clears the upper half of the destination even if the condition does not hold.
     let v = W::read(core, from);
     W::write(core, op.dst, v);
     Ok(())
 }
 fn cmov_memory<W: Width, A: Address, C: Condition>(core: &mut Core, op: &Op) -> Flow {
-    // The load takes place, and may fault, even if the condition does not hold.
+    // CMOV loads its operand, and may fault, even if the condition does not hold.
     let loaded = core.mem.load::<W>(A::of(core, op))?.to_u64();
     let v = if C::holds(&core.flags) { loaded } else { W::read(core, op.dst) };
     W::write(core, op.dst, v);
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let number = number(i)?;
     let name = i.code().op_code_is_setcc_or_cmov()?;

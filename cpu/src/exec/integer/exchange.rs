@@ -1,4 +1,4 @@
-//! XCHG, XADD, CMPXCHG, CMPXCHG8B, CMPXCHG16B. A machine has one vCPU, so LOCK has no additional effect.
+//! XCHG, XADD, CMPXCHG, CMPXCHG8B, CMPXCHG16B. A machine has one vCPU, so LOCK needs no code.
 
 use super::alu::{Add, Alu, sub_flags};
 use super::width::Width;
@@ -52,7 +52,7 @@ fn cmpxchg_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
     }
     Ok(())
 }
-/// CMPXCHG on memory. The destination is written even if the comparison fails, as on hardware (SDM vol. 2A, CMPXCHG).
+/// CMPXCHG on memory. Like hardware, it writes the destination even if the comparison fails (SDM vol. 2A, CMPXCHG).
 fn cmpxchg_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     let a = W::read(core, 0);
     let new = W::read(core, op.src);
@@ -113,7 +113,7 @@ macro_rules! two_forms {
     }};
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let run: Handler = match i.mnemonic() {
         Mnemonic::Xchg if is_memory(i, 1) => {

@@ -1,7 +1,8 @@
 //! Integer instructions on registers and memory.
 //!
-//! Handlers are generic over width, operation and address form, and monomorphised: the choice is made once, when an
-//! instruction is lowered. Undefined flags get the values that current hardware gives, where processors agree.
+//! Handlers are generic over width, operation and address form, and the compiler generates one function for each
+//! combination. `lower` chooses the function once per decoded instruction. Undefined flags get the values of current
+//! hardware where processors agree.
 
 pub(crate) mod alu;
 mod bits;
@@ -19,7 +20,7 @@ pub(crate) use cond::{Cc, Condition, number, with_condition};
 use crate::op::{Kind, Op};
 use iced_x86::Instruction;
 
-/// Chooses a handler by width and type parameters.
+/// Chooses a handler by operand width and type parameters.
 macro_rules! by_width {
     ($width:expr, $f:ident $(, $t:ty)*) => {
         match $width {
@@ -30,7 +31,7 @@ macro_rules! by_width {
         }
     };
 }
-/// Chooses a handler with a memory operand by width, address form and type parameters.
+/// Chooses a handler with a memory operand, by operand width, address form and type parameters.
 macro_rules! by_memory {
     ($op:expr, $width:expr, $f:ident $(, $t:ty)*) => {
         match ($crate::op::operand::is_near($op), $width) {
@@ -47,7 +48,7 @@ macro_rules! by_memory {
 }
 pub(crate) use {by_memory, by_width};
 
-/// Lowers an integer instruction, or returns `None` for any other.
+/// Chooses the handler of an integer instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     mov::lower(i, op)
         .or_else(|| alu::lower(i, op))

@@ -30,14 +30,14 @@ fn mem_imm<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(A::of(core, op), W::from_u64(op.imm))
 }
 
-/// MOV from a 64-bit absolute address, which is in `Op::imm`, to the accumulator.
+/// MOV to the accumulator from the 64-bit absolute address in `Op::imm`.
 fn load_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
     let v = core.mem.load::<W>(va)?;
     W::write(core, 0, v.to_u64());
     Ok(())
 }
-/// MOV from the accumulator to a 64-bit absolute address, which is in `Op::imm`.
+/// MOV from the accumulator to the 64-bit absolute address in `Op::imm`.
 fn store_absolute<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let va = op.imm.wrapping_add(core.regs[(op.seg & 31) as usize]);
     let v = W::from_u64(core.regs[0]);
@@ -50,8 +50,8 @@ fn zx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
     D::write(core, op.dst, v);
     Ok(())
 }
-/// Zero extension of memory from `S`. `D` has 16 or 32 bits; for a 64-bit destination, writing 32 bits clears the upper
-/// half.
+/// Zero extension of memory from `S` to `D`, which has 16 or 32 bits. A write of 32 bits clears the upper half, so it
+/// serves 64-bit destinations, too.
 fn zx_mem<S: Width, A: Address, D: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = core.mem.load::<S>(A::of(core, op))?.to_u64();
     D::write(core, op.dst, v);
@@ -92,7 +92,7 @@ fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
         i.memory_base() == iced_x86::Register::None && i.memory_index() == iced_x86::Register::None;
     let displacement = i.memory_displacement64();
     // True for a 64-bit absolute address that does not fit into `Op::disp`. A 32-bit address always fits: `Op::offset`
-    // sign-extends it, but then keeps only the lower 32 bits.
+    // sign-extends it, and then keeps only the lower 32 bits.
     let wide = absolute && i.memory_displ_size() == 8 && displacement != displacement as i32 as u64;
     let far = |n| wide && is_memory(i, n);
     if is_memory(i, 0) {
@@ -132,7 +132,7 @@ fn lower_mov(i: &Instruction, op: &mut Op) -> Option<Handler> {
     Some(by_width!(w, reg_reg))
 }
 
-/// Lowers MOVZX, MOVSX and MOVSXD by source and destination width.
+/// Chooses the handler of MOVZX, MOVSX or MOVSXD by source and destination width.
 fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     op.dst = gpr(i.op0_register());
     let dst = width(i, 0);
@@ -157,7 +157,7 @@ fn lower_extend(i: &Instruction, op: &mut Op, signed: bool) -> Handler {
     }
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mov => lower_mov(i, op)?,

@@ -1,4 +1,4 @@
-//! MUL, IMUL, DIV, IDIV.
+//! Multiplication and division: MUL, IMUL, DIV, IDIV.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -9,7 +9,7 @@ use crate::op::{Address, Handler, Kind, Op};
 use crate::stop::{Flow, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-/// One-operand form: an operation on the accumulator pair and a value.
+/// One-operand form: the accumulator pair (AX, or rDX and rAX) is multiplied or divided by a value.
 trait Wide {
     fn apply<W: Width>(core: &mut Core, v: u64) -> Flow;
 }
@@ -18,7 +18,7 @@ struct Imul;
 struct Div;
 struct Idiv;
 
-/// Writes two results to AL and AH, or to rAX and rDX: the halves of a product, or quotient and remainder.
+/// Writes the halves of a product, or quotient and remainder, to AL and AH or to rAX and rDX.
 #[inline(always)]
 fn write_pair<W: Width>(core: &mut Core, low: u64, high: u64) {
     if W::BITS == 8 {
@@ -28,7 +28,7 @@ fn write_pair<W: Width>(core: &mut Core, low: u64, high: u64) {
         W::write(core, 2, high);
     }
 }
-/// Reads the accumulator pair, zero-extended.
+/// Reads the accumulator pair as one number.
 #[inline(always)]
 fn read_pair<W: Width>(core: &Core) -> u128 {
     if W::BITS == 8 {
@@ -64,7 +64,7 @@ impl Wide for Div {
     #[inline(always)]
     fn apply<W: Width>(core: &mut Core, v: u64) -> Flow {
         if W::BITS == 64 && core.regs[2] == 0 && v != 0 {
-            // Common case, without 128-bit division.
+            // The common case needs no 128-bit division.
             let a = core.regs[0];
             core.regs[0] = a / v;
             core.regs[2] = a % v;
@@ -85,7 +85,7 @@ impl Wide for Idiv {
         let bits = 2 * W::BITS;
         let a = (read_pair::<W>(core) << (128 - bits)) as i128 >> (128 - bits);
         let b = i128::from(W::sext(v) as i64);
-        // The division itself can overflow only for i128::MIN / -1, which is out of range for every width anyway.
+        // The division overflows only for i128::MIN / -1, which is out of range for every operand width.
         let quotient = if b == 0 { None } else { a.checked_div(b) };
         match quotient {
             Some(q) if i128::from(W::sext(q as u64) as i64) == q => {
@@ -160,7 +160,7 @@ fn lower_imul(i: &Instruction, op: &mut Op) -> Handler {
     if from_memory { by_memory!(op, w, two_mem) } else { by_width!(w, two_reg) }
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Mul => forms::<Mul>(i, op),

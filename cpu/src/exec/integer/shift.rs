@@ -1,7 +1,7 @@
 //! Shifts and rotates: SHL, SHR, SAR, ROL, ROR, RCL, RCR, SHLD, SHRD.
 //!
-//! Counts are masked to 5 bits, or 6 for 64-bit operands. A masked count of zero changes no flags. OF is defined for
-//! counts of one only. Other counts use the same formula, which matches hardware where processors agree.
+//! Counts are masked to 5 bits, or to 6 for 64-bit operands. A masked count of zero changes no flags. The manual
+//! defines OF only for counts of one. For other counts OF has the value of hardware where processors agree.
 
 use super::width::Width;
 use super::{by_memory, by_width};
@@ -13,7 +13,8 @@ use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
 trait Shift {
-    /// Returns the result, not masked, and the flags. `count` is masked and not zero; `a` is zero-extended.
+    /// Returns the result, whose excess upper bits may be set, and the flags. `count` is masked and not zero; `a` is
+    /// zero-extended.
     fn apply<W: Width>(a: u64, count: u32, f: &Flags) -> (u64, Flags);
 }
 struct Shl;
@@ -43,8 +44,8 @@ impl Shift for Shr {
     fn apply<W: Width>(a: u64, count: u32, _: &Flags) -> (u64, Flags) {
         let cf = a >> (count - 1) & 1 != 0;
         let r = a >> count;
-        // OF is defined for counts of one, where it is the operand's top bit. For greater counts, hardware gives the
-        // top bit before the last one-bit step, which is 0.
+        // For a count of one, OF is the operand's top bit. For greater counts, hardware gives the top bit before the
+        // last one-bit step, which is 0.
         let of = top::<W>(a) && count == 1;
         (r, Flags::result(W::sext(r), cf, of))
     }
@@ -101,15 +102,15 @@ impl Shift for Rcr {
     }
 }
 
-/// Returns the flags of `a << count`. `a` must be zero-extended; `count` must be masked and not zero.
+/// Returns the flags of `a << count`. `a` must be zero-extended, `count` masked and not zero.
 pub(crate) fn flags_of_shl<W: Width>(a: u64, count: u32) -> Flags {
     Shl::apply::<W>(a, count, &Flags::logic(0)).1
 }
-/// Returns the flags of `a >> count`, with the bounds of [`flags_of_shl`].
+/// Returns the flags of the unsigned `a >> count`. The arguments are those of [`flags_of_shl`].
 pub(crate) fn flags_of_shr<W: Width>(a: u64, count: u32) -> Flags {
     Shr::apply::<W>(a, count, &Flags::logic(0)).1
 }
-/// Returns the flags of the signed `a >> count`, with the bounds of [`flags_of_shl`].
+/// Returns the flags of the signed `a >> count`. The arguments are those of [`flags_of_shl`].
 pub(crate) fn flags_of_sar<W: Width>(a: u64, count: u32) -> Flags {
     Sar::apply::<W>(a, count, &Flags::logic(0)).1
 }
@@ -129,7 +130,7 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     let count = masked::<W>(core.regs[1]);
     let a = W::read(core, op.dst);
     if count == 0 {
-        // A 32-bit destination is still written, which clears its upper half.
+        // A shift by zero writes a 32-bit destination, which clears its upper half.
         W::write(core, op.dst, a);
         return Ok(());
     }
@@ -138,13 +139,13 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     core.flags = f;
     Ok(())
 }
-/// Register shift with a masked count of zero known at lowering. A 32-bit destination is still written.
+/// Register shift whose masked count is an immediate zero. Writing a 32-bit destination clears its upper half.
 fn reg_none<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = W::read(core, op.dst);
     W::write(core, op.dst, v);
     Ok(())
 }
-/// Shift of a memory operand. `imm` is the count, or `u64::MAX` for CL.
+/// Shift of a memory operand. `imm` is the count; `u64::MAX` means that the count is in CL.
 fn memory<W: Width, A: Address, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     let count = masked::<W>(if op.imm == u64::MAX { core.regs[1] } else { op.imm });
     let flags = core.flags;
@@ -173,8 +174,8 @@ fn forms<K: Shift>(i: &Instruction, op: &mut Op) -> Handler {
     if op.imm == 0 { by_width!(w, reg_none) } else { by_width!(w, reg_imm, K) }
 }
 
-/// SHLD if `LEFT`, else SHRD. For 16-bit operands a count above 16 is undefined; hardware rotates through the
-/// concatenation of both operands.
+/// SHLD if `LEFT`, else SHRD. For 16-bit operands the manual leaves counts above 16 undefined. Hardware then shifts in
+/// bits of the destination again.
 #[inline(always)]
 fn double<W: Width, const LEFT: bool>(a: u64, b: u64, count: u32, f: &Flags) -> (u64, Flags) {
     if count == 0 {
@@ -234,7 +235,7 @@ fn shrd_mem<W: Width, A: Address>(core: &mut Core, op: &Op) -> Flow {
     double_mem::<W, A, false>(core, op)
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Shl | Mnemonic::Sal => forms::<Shl>(i, op),

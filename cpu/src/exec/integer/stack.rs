@@ -37,7 +37,7 @@ fn pop_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
     W::write(core, op.dst, v.to_u64());
     Ok(())
 }
-/// POP to memory. The address is computed with the incremented RSP (SDM vol. 2B, POP).
+/// POP to memory. The incremented RSP is the base of the address (SDM vol. 2B, POP).
 fn pop_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
     let v = core.mem.load::<W>(sp)?;
@@ -55,7 +55,7 @@ fn leave<W: Width>(core: &mut Core, _: &Op) -> Flow {
     W::write(core, RBP as u8, v.to_u64());
     Ok(())
 }
-/// ENTER with nesting level `aux` and frame size `imm` (SDM vol. 2A).
+/// ENTER with nesting level `aux` and frame size `imm` (SDM vol. 2A, ENTER).
 fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let level = op.aux & 31;
     if level > 0 {
@@ -82,9 +82,9 @@ fn enter<W: Width>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
-    // The stack pointer is 64 bits wide; the operand is 64 bits, or 16 with a prefix.
+    // The stack pointer has 64 bits. The operand has 64 bits, or 16 bits with an operand-size prefix.
     let small = i.stack_pointer_increment().unsigned_abs() == 2;
     macro_rules! wide {
         ($f:ident) => {

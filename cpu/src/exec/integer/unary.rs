@@ -78,7 +78,7 @@ fn bswap64(core: &mut Core, op: &Op) -> Flow {
     u64::write(core, op.dst, v);
     Ok(())
 }
-/// BSWAP with a 16-bit operand. The result is undefined; hardware writes zero.
+/// BSWAP with a 16-bit operand. The manual leaves the result undefined; hardware writes zero.
 fn bswap16(core: &mut Core, op: &Op) -> Flow {
     u16::write(core, op.dst, 0);
     Ok(())
@@ -140,7 +140,7 @@ fn nop(_: &mut Core, _: &Op) -> Flow {
     Ok(())
 }
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Inc => forms::<Inc>(i, op),

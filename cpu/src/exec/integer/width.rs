@@ -7,14 +7,14 @@ use crate::mem::Prim;
 pub(crate) trait Width: Prim {
     /// Number of bits.
     const BITS: u32;
-    /// Mask of the width's bits.
+    /// Mask with one bit for each bit of the width.
     const MASK: u64;
-    /// Reads a register slot, zero-extended.
+    /// Reads a register, zero-extended. `slot` is a register number; for `u8`, bit 4 selects AH, CH, DH or BH.
     fn read(core: &Core, slot: u8) -> u64;
-    /// Writes a register slot as x86 does: a 32-bit write clears the upper half, 8-bit and 16-bit writes keep the
-    /// other bits.
+    /// Writes a register as x86 does: a 32-bit write clears the upper half, and 8-bit and 16-bit writes keep all other
+    /// bits. `slot` is as in [`Width::read`].
     fn write(core: &mut Core, slot: u8, v: u64);
-    /// Sign-extends from this width.
+    /// Sign-extends the low bits of `v` from this width.
     fn sext(v: u64) -> u64;
     /// Truncates to this width.
     fn from_u64(v: u64) -> Self;

@@ -1,9 +1,9 @@
-//! RCPPS, RCPSS, RSQRTPS, RSQRTSS.
+//! Approximations: RCPPS, RCPSS, RSQRTPS, RSQRTSS.
 //!
-//! The manual bounds the relative error by 1.5 * 2^-12 and leaves the result to the implementation, so hosts differ.
-//! Here the result is the reciprocal, or the reciprocal square root, rounded to nearest with a significand of twelve
-//! bits. Special cases follow the manual (SDM vol. 2B, RCPPS and RSQRTPS): denormals count as zeros, results that
-//! would be denormal are zero, and MXCSR is neither read nor written.
+//! The manual only bounds the relative error, by 1.5 * 2^-12, so hosts give different results. This CPU computes the
+//! reciprocal, or the reciprocal square root, and rounds it to nearest with a significand of twelve bits. Special cases
+//! follow the manual (SDM vol. 2B, RCPPS and RSQRTPS): denormal operands count as zeros, results that would be denormal
+//! are zero, and MXCSR is neither read nor written.
 
 use super::operand::{merge, set_xmm, usable, xmm, xmm_op};
 use crate::core::Core;
@@ -16,7 +16,7 @@ const INFINITY: u32 = 0x7f80_0000;
 const QUIET: u32 = 0x0040_0000;
 const INDEFINITE: u32 = 0xffc0_0000;
 
-/// Lowers an approximation, or returns `None` for any other instruction.
+/// Chooses the handler of an approximation. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -32,8 +32,8 @@ fn each(b: u128, f: impl Fn(u32) -> u32) -> u128 {
     (0..4).fold(0, |r, n| r | u128::from(f((b >> (32 * n)) as u32)) << (32 * n))
 }
 
-/// Assembles a number from a significand of twelve bits, or 2^12 after rounding up, and the biased exponent of its
-/// leading bit.
+/// Assembles a single-precision number. `significand` has twelve bits, or is 2^12 after rounding up. `exponent` is the
+/// biased exponent of its leading bit.
 fn assemble(sign: u32, significand: u64, exponent: i32) -> u32 {
     let (significand, exponent) =
         if significand >> 12 != 0 { (significand >> 1, exponent + 1) } else { (significand, exponent) };
@@ -53,7 +53,7 @@ fn reciprocal(x: u32) -> u32 {
         _ => {}
     }
     let m = u64::from(x & 0x007f_ffff | 0x0080_0000);
-    // x = m * 2^(exponent - 150), so 1 / x = (2^35 / m) * 2^(115 - exponent), with 2^11 < 2^35 / m <= 2^12.
+    // x = m * 2^(exponent - 150), so 1 / x = (2^35 / m) * 2^(115 - exponent), and 2^11 < 2^35 / m <= 2^12.
     assemble(sign, ((1 << 35) + m / 2) / m, 253 - exponent)
 }
 
@@ -67,12 +67,13 @@ fn reciprocal_root(x: u32) -> u32 {
         _ => {}
     }
     let m = u128::from(x & 0x007f_ffff | 0x0080_0000);
-    // x = m * 2^s with s even, so 1 / sqrt(x) = (2^40 / sqrt(m)) * 2^(-40 - s / 2).
+    // x = m * 2^s with an even s, so 1 / sqrt(x) = (2^40 / sqrt(m)) * 2^(-40 - s / 2).
     let (m, s) = if exponent & 1 == 0 { (m, exponent - 150) } else { (m << 1, exponent - 151) };
     let root = ((1u128 << 80) / m).isqrt() as u64;
     let excess = root.ilog2() - 11;
     let significand = (root + (1 << (excess - 1))) >> excess;
-    // significand * 2^(excess - 40 - s / 2), and 1.0 is 2^11 * 2^-11.
+    // The result is significand * 2^(excess - 40 - s / 2). The leading bit of the significand is 2^11, and the bias is
+    // 127.
     assemble(0, significand, excess as i32 + 11 - 40 - s / 2 + 127)
 }
 
@@ -80,7 +81,7 @@ fn reciprocal_root(x: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// All exponents, and significands spread over the whole range.
+    /// Returns numbers with all normal exponents, and significands spread over the whole range.
     fn normals() -> impl Iterator<Item = u32> {
         (1..255u32).flat_map(|e| (0..0x80_0000).step_by(0x1f_fff).map(move |f| e << 23 | f))
     }

@@ -1,4 +1,4 @@
-//! ADD, SUB, MUL, DIV, SQRT, MIN and MAX, packed and scalar.
+//! Arithmetic: ADD, SUB, MUL, DIV, SQRT, MIN and MAX, packed and scalar.
 
 use super::float::{self, quick, quickly};
 use super::operand::{merge, set_xmm, usable, xmm, xmm_op};
@@ -9,7 +9,7 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Scalar operation on the low element, on the quick path or by the host.
+/// Scalar operation on the low element. Uses the quick path if possible, otherwise the host's instruction.
 macro_rules! scalar {
     ($i:expr, $op:expr, $t:ty, $bits:literal, $quick:path, $host:path, $step:expr) => {
         xmm_op!($i, $op, $t, |c, o, a, b| {
@@ -21,7 +21,7 @@ macro_rules! scalar {
     };
 }
 
-/// Packed operation on all elements, on the quick path or by the host.
+/// Packed operation on all elements. Uses the quick path if possible, otherwise the host's instruction.
 macro_rules! packed {
     ($i:expr, $op:expr, $t:ty, $n:literal, $quick:path, $host:path, $step:expr) => {
         xmm_op!($i, $op, u128, |c, o, a, b| {
@@ -39,7 +39,7 @@ macro_rules! packed {
     };
 }
 
-/// Computes an operation on the host, under the guest's MXCSR.
+/// Executes the operation on the host, under the guest's MXCSR.
 #[inline(never)]
 fn slow(
     core: &mut Core,
@@ -58,10 +58,10 @@ const ADD: Option<Step> = Some(Step::Add);
 const SUB: Option<Step> = Some(Step::Sub);
 const MUL: Option<Step> = Some(Step::Mul);
 const DIV: Option<Step> = Some(Step::Div);
-/// No step that overflows or underflows.
+/// For operations that neither overflow nor underflow.
 const NONE: Option<Step> = None;
 
-/// Lowers an arithmetic instruction, or returns `None` for any other.
+/// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {

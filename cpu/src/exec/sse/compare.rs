@@ -1,4 +1,4 @@
-//! CMPccPS and the other compares that give a mask, and the compares that set RFLAGS.
+//! Compares that give a mask (CMPccPS and its relatives), and compares that set RFLAGS.
 
 use super::float::{self, Format};
 use super::operand::{load, merge, set_xmm, usable, xmm, xmm_op};
@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Packed compare: an all-ones mask where the predicate holds. `$invert` negates the predicate.
+/// Packed compare: an element is all ones if the predicate holds, else zero. `$invert` negates the predicate.
 macro_rules! packed {
     ($i:expr, $op:expr, $host:path, $invert:literal) => {
         xmm_op!($i, $op, u128, |c, o, a, b| {
@@ -21,7 +21,7 @@ macro_rules! packed {
     };
 }
 
-/// Scalar compare: as `packed`, for the low element.
+/// Scalar compare, like `packed` for the low element.
 macro_rules! scalar {
     ($i:expr, $op:expr, $t:ty, $f:ty, $bits:literal, $quick:expr, $host:path, $invert:literal) => {
         xmm_op!($i, $op, $t, |c, o, a, b| {
@@ -37,8 +37,8 @@ macro_rules! scalar {
     };
 }
 
-/// Lowers a compare, or returns `None` for any other instruction. Predicates 4-7 negate 0-3 (SDM vol. 2A, table 3-1);
-/// other bits of the immediate are ignored.
+/// Chooses the handler of a compare. Returns `None` for other instructions. Predicates 4-7 negate 0-3 (SDM vol. 2A,
+/// table 3-1). The other bits of the immediate have no effect.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed_by_predicate {
         ($eq:path, $lt:path, $le:path, $unord:path) => {
@@ -86,7 +86,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// A compare that sets RFLAGS.
+/// Compare that sets RFLAGS.
 trait Ordered {
     type Bits: Prim + Format;
     fn less_equal(a: Self::Bits, b: Self::Bits) -> (bool, bool);
@@ -122,8 +122,8 @@ fn flags<C: Ordered>(i: &Instruction, op: &mut Op) -> Option<Kind> {
         let (x, y) = (C::Bits::narrow(a), C::Bits::narrow(b));
         if x.comparable() && y.comparable() {
             let (less, equal) = C::less_equal(x, y);
-            // ZF is set if equal. PF must be clear: the result 1 has odd parity, and for the result 0 the inversion bit
-            // makes the parity odd.
+            // ZF is set if the operands are equal. PF must be clear: the result 1 has odd parity, and with the result 0
+            // the bit in `aux` inverts the parity.
             let (res, parity) = if equal { (0, 1 << 8) } else { (1, 0) };
             core.flags = Flags { res, carry: u64::from(less) * (3 << 62), aux: parity };
             return Ok(());

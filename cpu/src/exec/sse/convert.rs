@@ -1,4 +1,4 @@
-//! Conversions between integers and floating point, and between the two formats.
+//! Conversions between integers and floating point, and between single and double precision.
 
 use super::float::{self, Format, quick};
 use super::operand::{enter_mmx, handler, load, merge, mm, mmx_usable, set_mm, set_xmm, usable, xmm, xmm_op};
@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lowers a conversion, or returns `None` for any other instruction.
+/// Chooses the handler of a conversion. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! packed {
         ($mem:ty, $host:path) => {
@@ -27,8 +27,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             if wide_result { to_gpr::<$t, $f64>(i, op) } else { to_gpr::<$t, $f>(i, op) }
         };
     }
-    /// Converts two elements into an MMX register. The unused elements are zeroed so that they raise nothing. The
-    /// transition to MMX state happens even if #XM follows, as on hardware.
+    /// Converts two elements into an MMX register. Elements outside the mask `$used` are zeroed, so they raise no
+    /// exception. As on hardware, the x87 state becomes MMX state even if #XM follows.
     macro_rules! to_mm {
         ($mem:ty, $host:path, $used:expr) => {
             if is_memory(i, 1) {
@@ -121,13 +121,13 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Converts two signed dwords to doubles. The result is always exact.
+/// Converts two signed dwords to doubles, which is always exact.
 fn doubles(v: u64) -> u128 {
     let double = |n: u32| u128::from(f64::from((v >> n) as i32).to_bits());
     double(0) | double(32) << 64
 }
 
-/// Conversion from an integer to the low element.
+/// Conversion of an integer to a floating-point low element.
 trait FromInteger {
     /// Returns `a` with its low element replaced by the converted `v`.
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop>;
@@ -151,7 +151,7 @@ impl FromInteger for Double32 {
 impl FromInteger for Double64 {
     #[inline(always)]
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop> {
-        // Only the precision exception can be raised.
+        // The conversion can raise the precision exception only.
         if quick(core) || (v as i64).unsigned_abs() <= 1 << 53 {
             return Ok(merge::<64>(a, u128::from((v as i64 as f64).to_bits())));
         }
@@ -196,7 +196,7 @@ fn from_gpr<T: Prim, C: FromInteger>(i: &Instruction, op: &mut Op) -> Option<Kin
     Some(Kind::Straight)
 }
 
-/// Conversion from the low element to an integer.
+/// Conversion of a floating-point low element to an integer.
 trait ToInteger {
     /// Returns the new value of the general register.
     fn convert(core: &mut Core, b: u128) -> Result<u64, Stop>;
@@ -220,8 +220,8 @@ to_integer! {
     Nearest64Wide host::cvtsd2si64;
 }
 
-/// Truncating conversion. It does not depend on the rounding mode, and within range raises only the precision
-/// exception.
+/// Truncating conversion. The rounding mode has no effect. If the operand is in range, only the precision exception is
+/// possible.
 macro_rules! truncate {
     ($($name:ident $t:ty, $f:ty, $int:ty, $uint:ty, $limit:literal, $host:path;)*) => {$(
         struct $name;

@@ -1,4 +1,4 @@
-//! Insertion and extraction of single elements, PTEST, and other transfers between register files.
+//! Insertion and extraction of single elements, and PTEST.
 
 use super::lanes::element;
 use super::operand::{
@@ -13,7 +13,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
     let (store, from_memory) = (is_memory(i, 0), is_memory(i, 1));

@@ -1,19 +1,19 @@
 //! Floating-point arithmetic under the guest's MXCSR: exceptions, and the quick path.
 //!
-//! The host's instruction computes the result and the flags that it raises, with all exceptions masked. [`settle`] then
-//! handles these flags as hardware does (SDM vol. 1, 11.5): it sets them in MXCSR, and if one of them is unmasked,
-//! raises #XM so that nothing is stored.
+//! The host's instruction computes the result and its exception flags, with all exceptions masked. [`settle`] then
+//! handles these flags as hardware does (SDM vol. 1, 11.5): it sets them in MXCSR, and raises #XM if one of them is
+//! unmasked. After #XM the handler stores no result.
 //!
-//! The quick path needs default control bits in MXCSR, a precision flag that is set already, and ordinary operands and
-//! results. Then an operation changes only its destination, and the host's own control bits equal the guest's. So it is one
-//! host instruction and a few comparisons.
+//! The quick path needs default control bits in MXCSR, a precision flag that is already set, and ordinary operands and
+//! results. An operation then changes only its destination, and the guest's control bits equal the host's. The quick
+//! path therefore consists of one host instruction and a few comparisons.
 
 use super::precision::Shape;
 use crate::core::{Core, cr4};
 use crate::host_fp::sse as host;
 use crate::stop::{Stop, vector};
 
-/// MXCSR flags.
+/// Exception flags of MXCSR.
 pub(super) const IE: u32 = 1;
 const DE: u32 = 1 << 1;
 const ZE: u32 = 1 << 2;
@@ -21,22 +21,22 @@ const OE: u32 = 1 << 3;
 const UE: u32 = 1 << 4;
 pub(super) const PE: u32 = 1 << 5;
 const FLAGS: u32 = 0x3f;
-/// Denormals are zeros.
+/// Control bit of MXCSR: denormal operands count as zeros.
 pub(super) const DAZ: u32 = 1 << 6;
-/// Exceptions that are detected before the computation.
+/// Flags of the exceptions that hardware detects before the computation.
 const PRE: u32 = IE | DE | ZE;
-/// Overflow and underflow masks, and flush-to-zero.
+/// Masks of overflow and underflow, and flush-to-zero.
 const OM: u32 = 1 << 10;
 const UM: u32 = 1 << 11;
 const FZ: u32 = 1 << 15;
 
-/// True if the quick path may be taken for ordinary operands.
+/// True if MXCSR permits the quick path.
 #[inline(always)]
 pub(super) fn quick(core: &Core) -> bool {
     core.fpu.mxcsr | 0x1f == 0x1fbf
 }
 
-/// Runs, under the guest's MXCSR, a host operation that can neither overflow nor underflow.
+/// Runs a host operation that can neither overflow nor underflow, under the guest's MXCSR.
 #[inline(always)]
 pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, Stop> {
     let guest = core.fpu.mxcsr;
@@ -45,7 +45,8 @@ pub(super) fn run<R>(core: &mut Core, f: impl Fn(u32) -> (R, u32)) -> Result<R, 
     Ok(r)
 }
 
-/// Runs a host operation on `a` and `b` under the guest's MXCSR. `shape` describes the operation.
+/// Runs a host operation on `a` and `b` under the guest's MXCSR. `shape` describes the operation, which may overflow or
+/// underflow.
 #[inline]
 pub(super) fn run_shaped(
     core: &mut Core,
@@ -61,8 +62,9 @@ pub(super) fn run_shaped(
         settle(core, status & FLAGS)?;
         return Ok(r);
     }
-    // With underflow unmasked, hardware ignores FTZ, and a tiny result raises UE even if it is exact. Under FTZ,
-    // hardware raises UE for exactly the tiny results, so a second run with FTZ detects them.
+    // If underflow is unmasked, hardware ignores flush-to-zero, and a tiny result raises UE even if it is exact. If
+    // flush-to-zero is active, hardware raises UE for every tiny result. A second run with flush-to-zero therefore
+    // detects them.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;
@@ -76,8 +78,8 @@ pub(super) fn run_shaped(
     Ok(r)
 }
 
-/// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. An unmasked exception detected before the
-/// computation suppresses the flags that the computation would raise.
+/// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. If an exception that is detected before
+/// the computation is unmasked, the flags of the computation itself are not set.
 #[inline(always)]
 pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
     let unmasked = raised & !(core.fpu.mxcsr >> 7);
@@ -95,14 +97,14 @@ fn unmasked_exception(core: &mut Core, raised: u32, unmasked: u32) -> Stop {
 }
 /// Bits of a number in an SSE floating-point format.
 pub(super) trait Format: Copy {
-    /// True if the number is neither zero nor denormal nor infinite nor NaN.
+    /// True if the number is normal: not zero, denormal, infinite or NaN.
     fn normal(self) -> bool;
     /// True if the number is zero or normal.
     fn ordinary(self) -> bool;
-    /// True if the number is finite and its magnitude is at least twice the least normal number, so that the
-    /// operation that computed it cannot have underflowed.
+    /// True if the number is finite and its magnitude is at least twice the least normal number. The operation with
+    /// this result cannot have underflowed.
     fn safe(self) -> bool;
-    /// True for zeros of both signs.
+    /// True if the number is a zero of either sign.
     fn zero(self) -> bool;
     /// True if the number is neither NaN nor denormal.
     fn comparable(self) -> bool;
@@ -137,7 +139,8 @@ macro_rules! format {
 format!(u32, 23, 0xff);
 format!(u64, 52, 0x7ff);
 
-/// Operations of the quick path. Each returns `None` if the operands or the result require the host's instruction.
+/// Operations of the quick path. Each returns `None` if its operands or result require the host's instruction under the
+/// guest's MXCSR.
 pub(super) mod quickly {
     use super::Format;
 
@@ -146,7 +149,8 @@ pub(super) mod quickly {
             #[inline(always)]
             pub(in super::super) fn $add(a: $t, b: $t) -> Option<$t> {
                 let r = (<$f>::from_bits(a) + <$f>::from_bits(b)).to_bits();
-                // Sums near the least normal number are exact, so `ordinary` is enough; products and quotients need `safe`.
+                // Sums near the least normal number are exact, so `ordinary` is enough. Products and quotients need
+                // `safe`.
                 (a.ordinary() && b.ordinary() && (r.ordinary())).then_some(r)
             }
             #[inline(always)]
@@ -191,8 +195,8 @@ pub(super) mod quickly {
 mod tests {
     use super::*;
 
-    /// Zeros, the least and greatest number of each class, NaNs, and numbers whose sums and products are near the
-    /// limits.
+    /// Returns zeros, the least and greatest number of each class, NaNs, and numbers whose sums and products are near
+    /// the limits, with both signs.
     fn doubles() -> Vec<u64> {
         let magnitudes = [
             0,
@@ -247,8 +251,8 @@ mod tests {
         magnitudes.into_iter().flat_map(|m| [m, m | 1 << 31]).collect()
     }
 
-    /// Under the MXCSR of the quick path, every accepted result equals the host's, and the host raises at most the
-    /// precision flag, which is already set.
+    /// Under an MXCSR that permits the quick path, every result of the quick path equals the host's. The host raises at
+    /// most the precision flag, which is already set.
     #[test]
     fn the_quick_path_is_the_hosts_arithmetic() {
         macro_rules! agree {

@@ -1,6 +1,6 @@
-//! SSE3's horizontal and alternating arithmetic and SSE4.1's dot products, composed of SSE and SSE2 arithmetic.
+//! Horizontal and alternating arithmetic (SSE3) and dot products (SSE4.1), composed of SSE and SSE2 arithmetic.
 //!
-//! Elements that a step does not use are set to zero, because operations on zeros raise nothing.
+//! Elements that a step does not use are zero, because operations on zeros raise no exception.
 
 use super::float;
 use super::operand::{set_xmm, usable, xmm, xmm_op};
@@ -20,10 +20,10 @@ const SINGLE_SUMS: Shape = Shape::all(Step::Add, 4, false);
 const DOUBLE_PRODUCTS: Shape = Shape::all(Step::Mul, 2, true);
 const DOUBLE_SUMS: Shape = Shape::all(Step::Add, 2, true);
 
-/// A host operation on two vectors: MXCSR, operands, and the result with its flags.
+/// A host operation on two vectors. It takes MXCSR and the operands, and returns the result and the new MXCSR.
 type Packed = fn(u32, u128, u128) -> (u128, u32);
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -41,7 +41,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Applies one operation to the even elements (mask `first`) and another to the odd ones.
+/// Applies `f` to the elements in the mask `first`, which are the even ones, and `g` to all others.
 fn alternate(
     core: &mut Core,
     a: u128,
@@ -69,16 +69,17 @@ fn doubles(core: &mut Core, a: u128, b: u128, step: Step, f: Packed) -> Result<u
     float::run_shaped(core, Shape::all(step, 2, true), even, odd, f)
 }
 
-/// Returns a mask of `n` elements. An element is all ones if its bit in `chosen` is set, otherwise zero.
+/// Returns a vector of `n` elements. An element is all ones if its bit in `chosen` is set, otherwise zero.
 fn mask(chosen: u64, n: u32) -> u128 {
     let width = 128 / n;
     let one = u128::MAX >> (128 - width);
     (0..n).filter(|k| chosen >> k & 1 != 0).fold(0, |m, k| m | one << (k * width))
 }
 
-/// DPPS: adds the products of the elements chosen by bits 4-7, first in pairs, then the two sums. The result goes to
-/// the elements chosen by bits 0-3. Exceptions are those of each step in turn (SDM vol. 2A, DPPS). Each result element
-/// starts its sum at its own position, which decides the resulting NaN when several operands are NaNs.
+/// DPPS: multiplies the elements that bits 4-7 choose, adds the products in pairs, and adds the two sums. The elements
+/// that bits 0-3 choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS). Each result element
+/// begins its sum with the product at its own position. That order decides the resulting NaN if several products are
+/// NaNs.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;
@@ -89,7 +90,7 @@ fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop
     Ok(sum & mask(imm, 4))
 }
 
-/// DPPD: as [`dot_singles`], with bits 4-5 and 0-1.
+/// DPPD: like [`dot_singles`], with bits 4-5 and 0-1.
 fn dot_doubles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 2);
     let product = float::run_shaped(core, DOUBLE_PRODUCTS, a & used, b & used, host::mulpd)? & used;

@@ -1,4 +1,4 @@
-//! Packed integer instructions in MMX and XMM forms, mapped to functions of [`super::lanes`] and [`super::shuffle`].
+//! Packed integer instructions in MMX and XMM forms, as calls of functions in [`super::lanes`] and [`super::shuffle`].
 
 use super::operand::{
     enter_mmx, handler, mm, mm_op, mmx_usable, set_mm, set_xmm, to_gpr, usable, xmm, xmm_op,
@@ -10,10 +10,10 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a packed integer instruction, or returns `None` for any other.
+/// Chooses the handler of a packed integer instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
-    /// Element-wise operation. The MMX form uses the low half.
+    /// Element-wise operation. The MMX form uses the low half of the XMM operation.
     macro_rules! both {
         ($f:path) => {
             if mmx {
@@ -23,8 +23,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// Operation that crosses operands. The MMX form joins both operands as halves of one value; the low half is its
-    /// result.
+    /// Operation on the elements of both operands together. The MMX form joins the two operands as halves of one XMM
+    /// operand. Its result is the low half of the XMM result.
     macro_rules! joined {
         ($f:path) => {
             if mmx {
@@ -52,7 +52,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// Shift. The count is an immediate or the low 64 bits of the source.
+    /// Shift of all elements. The count is an immediate or the low 64 bits of the source.
     macro_rules! shift {
         ($f:path) => {
             match (is_immediate(i, 1), mmx) {
@@ -231,7 +231,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// PANDN: the first operand is inverted.
+/// PANDN, ANDNPS and ANDNPD, which invert the first operand.
 #[inline(always)]
 fn and_not(a: u128, b: u128) -> u128 {
     !a & b

@@ -1,21 +1,21 @@
-//! Packed integer arithmetic on values. The instructions of SSE2 come from [`crate::host_fp::packed`]; this module
-//! adds the later ones. MMX forms are the low halves of these.
+//! Packed integer arithmetic on values. [`crate::host_fp::packed`] implements the instructions of SSE2. This module
+//! adds the instructions of SSSE3 and SSE4. MMX forms use the low half of a result.
 
 pub(super) use crate::host_fp::packed::*;
 
-/// PSLLDQ: shifts left by whole bytes. Counts from sixteen on give zero.
+/// PSLLDQ: shifts left by `count` bytes. A count above fifteen gives zero.
 #[inline(always)]
 pub(super) fn shl_bytes(a: u128, count: u64) -> u128 {
     if count > 15 { 0 } else { a << (8 * count) }
 }
 
-/// PSRLDQ: shifts right by whole bytes. Counts from sixteen on give zero.
+/// PSRLDQ: shifts right by `count` bytes. A count above fifteen gives zero.
 #[inline(always)]
 pub(super) fn shr_bytes(a: u128, count: u64) -> u128 {
     if count > 15 { 0 } else { a >> (8 * count) }
 }
 
-/// Defines element-wise operations by a function of two elements.
+/// Defines element-wise operations. Each is given by a function of two elements.
 macro_rules! elementwise {
     ($($(#[$doc:meta])* $name:ident $t:ty, $n:literal, |$a:ident, $b:ident| $body:expr;)*) => {$(
         $(#[$doc])*
@@ -90,13 +90,14 @@ pub(super) fn packus32(a: u128, b: u128) -> u128 {
     pack(a) | pack(b) << 64
 }
 
-/// Returns element `n` of `x`, with elements of `BITS` bits.
+/// Returns element `n` of `x`. Elements have `BITS` bits.
 #[inline(always)]
 pub(super) fn element<const BITS: u32>(x: u128, n: u32) -> u128 {
     (x >> (n * BITS)) & ((1 << BITS) - 1)
 }
 
-/// Combines neighbouring elements, first of `x`, then of `y`. Elements have `BITS` bits; the result has 128.
+/// Applies `f` to neighbouring elements of `BITS` bits. The results from `x` form the low half of the value, and the
+/// results from `y` the upper half.
 fn horizontal<const BITS: u32>(x: u128, y: u128, f: impl Fn(u128, u128) -> u128) -> u128 {
     let half = 64 / BITS;
     let mask = (1u128 << BITS) - 1;
@@ -136,7 +137,7 @@ pub(super) fn hsubs16(a: u128, b: u128) -> u128 {
     horizontal::<16>(a, b, |x, y| saturate16(i32::from(x as i16) - i32::from(y as i16)))
 }
 
-/// MPSADBW: eight sums of four absolute differences.
+/// MPSADBW: eight sums of four absolute differences each.
 pub(super) fn mpsad8(a: u128, b: u128, imm: u64) -> u128 {
     let from = (imm as u32 >> 2 & 1) * 4;
     let block = (imm as u32 & 3) * 4;
@@ -147,7 +148,7 @@ pub(super) fn mpsad8(a: u128, b: u128, imm: u64) -> u128 {
     })
 }
 
-/// PHMINPOSUW: the least word and its index.
+/// PHMINPOSUW: the least word of `b` and its index.
 pub(super) fn minpos16(b: u128) -> u128 {
     let (place, least) =
         (0..8u32).map(|n| (n, element::<16>(b, n))).min_by_key(|&(_, v)| v).unwrap_or((0, 0));

@@ -1,19 +1,19 @@
-//! MMX and SSE to SSE4.2, in their legacy encodings: lowering, and the map of the folder.
+//! MMX and SSE to SSE4.2 in their legacy encodings.
 //!
-//! - `operand`: checks that SSE can be used, operands, and the shapes that most instructions share
-//! - `moves`, `element`: moves of all kinds; single elements; PTEST
-//! - `integer`, with the pure functions in `lanes` and `shuffle`: packed integers, logic, shuffles
-//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path; `arith`, `compare`, `convert`: instructions
-//!   that use them
-//! - `round`, `horizontal`, `approximate`, `strings`: instructions newer than SSE2, and approximations; composed of
-//!   SSE2 arithmetic or computed in software
-//! - `state`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
+//! - `operand`: checks that the guest may use SSE, operands, and the forms that most instructions share
+//! - `moves`: moves of all kinds
+//! - `element`: single elements, PTEST
+//! - `integer`: packed integers, logic and shuffles, with the pure functions of `lanes` and `shuffle`
+//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path
+//! - `arith`, `compare`, `convert`: instructions that use `float`
+//! - `round`, `horizontal`, `approximate`, `strings`: instructions composed of SSE2 arithmetic or computed in software
+//! - `fxsave`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints
 //!
-//! Not here: CRC32 and POPCNT (integer instructions), x87.
+//! CRC32 and POPCNT are in `exec::integer`.
 //!
-//! **Invariants.** Floating-point results and MXCSR flags are those of the host hardware (see [`crate::host_fp`]),
-//! except where a module states that it computes them. An instruction that raises #XM changes MXCSR's flags and
-//! nothing else.
+//! **Invariants.** Floating-point results and MXCSR flags are those of the host ([`crate::host_fp`]), except where a
+//! module says that it computes them in software. An instruction that raises #XM changes only the flags in MXCSR.
+//! Conversions into and out of MMX registers are the exception: they also enter the MMX state.
 
 mod approximate;
 mod arith;
@@ -21,6 +21,7 @@ mod compare;
 mod convert;
 mod element;
 mod float;
+mod fxsave;
 mod horizontal;
 mod integer;
 mod lanes;
@@ -29,13 +30,12 @@ mod operand;
 mod precision;
 mod round;
 mod shuffle;
-mod state;
 mod strings;
 
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// Lowers an MMX or SSE instruction, or returns `None` for any other.
+/// Chooses the handler of an MMX or SSE instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if matches!(i.mnemonic(), Mnemonic::Maskmovdqu | Mnemonic::Maskmovq) {
@@ -54,14 +54,14 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         horizontal::lower,
         approximate::lower,
         strings::lower,
-        state::lower,
+        fxsave::lower,
     ];
     let kind = files.iter().find_map(|lower| lower(i, &mut candidate))?;
     *op = candidate;
     Some(kind)
 }
 
-/// Fills in the register numbers of the first two operands, and the immediate.
+/// Stores the register numbers of the first two operands, and the immediate, in `op`.
 fn operands(i: &Instruction, op: &mut Op) {
     if i.op_kind(0) == OpKind::Register {
         op.dst = i.op_register(0).number() as u8;

@@ -1,4 +1,5 @@
-//! Moves: whole registers, halves, scalars, to and from general registers, masked and non-temporal stores.
+//! Moves of whole registers, halves and scalars, moves to and from general registers, and masked and non-temporal
+//! stores.
 
 use super::operand::{
     enter_mmx, handler, load, merge, mm, mm_op, mmx_usable, set_mm, set_xmm, usable, xmm, xmm_op,
@@ -12,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 const LOW: u128 = u64::MAX as u128;
 
-/// Lowers a move, or returns `None` for any other instruction.
+/// Chooses the handler of a move. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let (to_memory, from_memory) = (is_memory(i, 0), is_memory(i, 1));
     let near = is_near(op);
@@ -114,7 +115,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Lowers MOVD and MOVQ between XMM or MMX registers, memory and general registers. A REX.W prefix makes both MOVQ.
+/// Chooses the handler of MOVD and MOVQ between XMM or MMX registers, memory and general registers. With REX.W both are
+/// MOVQ.
 fn lower_movq(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let wide = i.mnemonic() == Mnemonic::Movq;
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();
@@ -251,8 +253,8 @@ fn store_gpr<T: Prim>(core: &mut Core, op: &Op) -> Flow {
     core.mem.store(va, v)
 }
 
-/// MASKMOVDQU and MASKMOVQ: stores the bytes whose mask byte has its top bit set. Faults for an empty mask are
-/// implementation-defined; here it does not fault.
+/// MASKMOVDQU and MASKMOVQ: store each byte whose mask byte has its top bit set. The manual leaves open whether an
+/// instruction with an empty mask faults; here it does not.
 fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     let va = op.ea(core);
     let chosen = |n: u64| mask >> (8 * n + 7) & 1 != 0;
@@ -265,7 +267,7 @@ fn store_masked(core: &mut Core, op: &Op, v: u128, mask: u128) -> Flow {
     Ok(())
 }
 
-/// Fills in the implied memory operand of MASKMOVDQU and MASKMOVQ: DS:RDI, as modified by prefixes.
+/// Stores the implied memory operand of MASKMOVDQU and MASKMOVQ in `op`: DS:RDI, as modified by prefixes.
 pub(super) fn masked_operand(i: &Instruction, op: &mut Op) {
     op.base = gpr(Register::RDI);
     op.index = slot::ZERO;

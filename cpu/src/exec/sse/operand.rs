@@ -1,16 +1,16 @@
-//! Checks that SSE and MMX can be used, operand access, and the shapes that most instructions share.
+//! Checks that the guest may use SSE and MMX, operand access, and the forms that most instructions share.
 
 use crate::core::{Core, cr0, cr4};
 use crate::mem::Prim;
 use crate::op::Op;
 use crate::stop::{Flow, Stop, vector};
 
-/// x87 status word: an unmasked exception is pending.
+/// Bit of the x87 status word: an unmasked exception is pending.
 const ES: u16 = 0x80;
-/// x87 status word: TOP.
+/// Bits of the x87 status word: TOP.
 const TOP: u16 = 0x3800;
 
-/// Checks for #UD and #NM of SSE instructions (SDM vol. 3A, 14.1 and table 2-2).
+/// Raises the #UD and #NM that all SSE instructions raise (SDM vol. 3A, 14.1 and table 2-2).
 #[inline(always)]
 pub(super) fn usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) | (!core.cr4 & cr4::OSFXSR) == 0 { Ok(()) } else { Err(unusable(core)) }
@@ -22,7 +22,7 @@ fn unusable(core: &mut Core) -> Stop {
     if core.cr0 & cr0::EM != 0 || core.cr4 & cr4::OSFXSR == 0 { core.ud() } else { core.raise(vector::NM) }
 }
 
-/// Checks for #UD, #NM and #MF of MMX instructions (SDM vol. 3A, 12.1 and 12.5).
+/// Raises the #UD, #NM and #MF that all MMX instructions raise (SDM vol. 3A, 13.1 and 13.5).
 #[inline(always)]
 pub(super) fn mmx_usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 {
@@ -42,7 +42,8 @@ fn mmx_unusable(core: &mut Core) -> Stop {
     }
 }
 
-/// Applies the effect that every MMX instruction has on the x87 state (SDM vol. 3A, table 12-1).
+/// Applies the effect of every MMX instruction on the x87 state: TOP becomes 0 and all registers become valid (SDM vol.
+/// 3A, table 13-1).
 #[inline(always)]
 pub(super) fn enter_mmx(core: &mut Core) {
     core.fpu.fsw &= !TOP;
@@ -67,21 +68,21 @@ pub(super) fn mm(core: &Core, n: u8) -> u64 {
     core.fpu.r[(n & 7) as usize].0
 }
 
-/// Replaces an MMX register and enters the MMX state.
+/// Replaces an MMX register and enters the MMX state ([`enter_mmx`]).
 #[inline(always)]
 pub(super) fn set_mm(core: &mut Core, n: u8, v: u64) {
     enter_mmx(core);
     core.fpu.r[(n & 7) as usize] = (v, 0xffff);
 }
 
-/// Returns `old` with its low `BITS` bits replaced by those of `new`.
+/// Returns `old` with its low `BITS` bits replaced by the low bits of `new`.
 #[inline(always)]
 pub(super) fn merge<const BITS: u32>(old: u128, new: u128) -> u128 {
     let mask = (1u128 << BITS) - 1;
     old & !mask | new & mask
 }
 
-/// Loads a memory operand, zero-extended. A sixteen-byte operand must be aligned.
+/// Loads a memory operand, zero-extended. Raises #GP if an operand of sixteen bytes is not aligned.
 #[inline(always)]
 pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
@@ -91,14 +92,15 @@ pub(super) fn load<T: Prim>(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     Ok(core.mem.load::<T>(va)?.widen())
 }
 
-/// Loads sixteen bytes that need not be aligned.
+/// Loads sixteen bytes from any address.
 #[inline(always)]
 pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
     core.mem.load::<u128>(va)
 }
 
-/// `xmm, xmm/mem`: sets the first operand to the body's value. `$mem` is the type of the memory operand.
+/// Defines the handler of `xmm, xmm/mem`. It sets the first operand to the value of `$body`. `$mem` is the type of the
+/// memory operand.
 macro_rules! xmm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -123,7 +125,7 @@ macro_rules! xmm_op {
     }};
 }
 
-/// `mm, mm/mem`: as `xmm_op`, on values zero-extended from 64 bits.
+/// Defines the handler of `mm, mm/mem`, like `xmm_op`. The values are zero-extended from 64 bits.
 macro_rules! mm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -148,7 +150,7 @@ macro_rules! mm_op {
     }};
 }
 
-/// `r32/r64, xmm` or `r32/r64, mm`: sets a general register to the body's value, which is zero-extended to 64 bits.
+/// Defines the handler of `r32/r64, xmm` or `r32/r64, mm`. It sets a general register to the value of `$body`, a u64.
 macro_rules! to_gpr {
     ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -175,7 +177,7 @@ macro_rules! to_gpr {
     }};
 }
 
-/// Sets a handler that is given by its body.
+/// Defines the handler of an instruction. Its code is `$body`.
 macro_rules! handler {
     ($op:expr, |$core:ident, $o:ident| $body:expr) => {{
         #[allow(unused_variables)]

@@ -1,9 +1,9 @@
 //! The precision flag of operations whose overflow or underflow is unmasked.
 //!
-//! If the exception is masked, the result is inexact when it is cut to the format's range. If it is unmasked,
-//! hardware sets PE if rounding to the format's precision with an unbounded exponent was inexact (SDM vol. 1,
-//! 4.9.1.4-6). x87 arithmetic with reduced precision control computes exactly this, because its exponent range is
-//! large enough.
+//! If the exception is masked, the result is inexact whenever it is cut to the range of the format. If the exception is
+//! unmasked, hardware rounds to the precision of the format with an unbounded exponent, and sets PE if that rounding
+//! was inexact (SDM vol. 1, 4.9.1.4-6). x87 arithmetic with reduced precision control gives the same PE, because its
+//! exponent range is large enough.
 
 use crate::host_fp::{sse, x87};
 
@@ -26,7 +26,7 @@ pub(super) enum Step {
 /// Description of a packed operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Operation on even elements, and on odd elements.
+    /// Operation on even elements, and operation on odd elements.
     pub steps: [Step; 2],
     /// Number of elements.
     pub count: u32,
@@ -35,11 +35,11 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of the same operation on `count` elements.
+    /// Returns the shape of a packed operation that applies `step` to all `count` elements.
     pub(super) const fn all(step: Step, count: u32, double: bool) -> Shape {
         Shape { steps: [step; 2], count, double }
     }
-    /// Returns PE if the operation on `a` and `b` raises it under `mxcsr` and its masks, else 0.
+    /// Returns PE if the operation on `a` and `b` raises it under the control bits in `mxcsr`, else 0.
     pub(super) fn precision(&self, mxcsr: u32, a: u128, b: u128) -> u32 {
         let width = if self.double { 64 } else { 32 };
         let mask = u128::MAX >> (128 - width);
@@ -53,7 +53,7 @@ impl Shape {
 
     fn element(&self, step: Step, mxcsr: u32, a: u128, b: u128) -> u32 {
         let narrow = step == Step::Narrow;
-        // A conversion has one operand, the second. Adding zero rounds it.
+        // The second operand is the operand of a conversion. The addition of zero rounds it.
         let (x, y) = if narrow {
             (self.extended(mxcsr, b), (0, 0))
         } else {
@@ -89,7 +89,7 @@ impl Shape {
         scalar(mxcsr & !0x3f, a, b).1 & PE
     }
 
-    /// Returns an operand in the extended format, with denormals treated as MXCSR demands.
+    /// Returns an operand in the extended format. If MXCSR has DAZ set, a denormal operand becomes zero.
     fn extended(&self, mxcsr: u32, v: u128) -> x87::Extended {
         let exponent = if self.double { 0x7ff << 52 } else { 0xff << 23 };
         let v = if mxcsr & DAZ != 0 && v & exponent == 0 { 0 } else { v };

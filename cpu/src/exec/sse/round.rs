@@ -1,4 +1,4 @@
-//! ROUNDPS, ROUNDPD, ROUNDSS, ROUNDSD, computed in software because a host may lack SSE4.1.
+//! ROUNDPS, ROUNDPD, ROUNDSS, ROUNDSD. They are computed in software because a host may lack SSE4.1.
 
 use super::float;
 use super::operand::{merge, set_xmm, usable, xmm, xmm_op};
@@ -7,7 +7,7 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a rounding instruction, or returns `None` for any other.
+/// Chooses the handler of a rounding instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -19,13 +19,13 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Rounding modes, as encoded in RC.
+/// Rounding modes, as the RC field of MXCSR encodes them.
 const NEAREST: u32 = 0;
 const DOWN: u32 = 1;
 const UP: u32 = 2;
 
-/// Rounds the first `n` elements of `b`, of `BITS` bits each. Immediate: bits 0-1 are the mode unless bit 2 selects
-/// MXCSR's; bit 3 suppresses the precision exception (SDM vol. 2B, figure 4-24).
+/// Rounds the first `n` elements of `b`, of `BITS` bits each. Bits 0-1 of `imm` are the rounding mode, unless bit 2
+/// selects the mode of MXCSR. Bit 3 suppresses the precision exception (SDM vol. 2B, figure 4-24).
 fn round<const BITS: u32>(core: &mut Core, b: u128, imm: u64, n: u32) -> Result<u128, Stop> {
     let mxcsr = core.fpu.mxcsr;
     let mode = if imm & 4 != 0 { mxcsr >> 13 & 3 } else { imm as u32 & 3 };
@@ -49,7 +49,7 @@ fn round<const BITS: u32>(core: &mut Core, b: u128, imm: u64, n: u32) -> Result<
     Ok(r)
 }
 
-/// Rounds one number with `F` fraction bits and `E` exponent bits.
+/// Rounds one number with `F` fraction bits and `E` exponent bits. Returns the result and the exception flags.
 fn one<const F: u32, const E: u32>(x: u64, mode: u32, zero_denormals: bool) -> (u64, u32) {
     let bias = (1i64 << (E - 1)) - 1;
     let sign = x & 1 << (F + E);

@@ -2,7 +2,7 @@
 
 use super::lanes::element;
 
-/// PSHUFD: four dwords of `b` chosen by two bits each.
+/// PSHUFD: four dwords of `b`, each chosen by two bits of `imm`.
 #[inline(always)]
 pub(super) fn dwords(b: u128, imm: u64) -> u128 {
     let d = [b as u32, (b >> 32) as u32, (b >> 64) as u32, (b >> 96) as u32];
@@ -11,7 +11,7 @@ pub(super) fn dwords(b: u128, imm: u64) -> u128 {
         | u128::from(u64::from(pick(2)) | u64::from(pick(3)) << 32) << 64
 }
 
-/// PSHUFW, and the half that PSHUFLW or PSHUFHW shuffles.
+/// PSHUFW, or the half of the operand that PSHUFLW or PSHUFHW shuffles.
 #[inline(always)]
 pub(super) fn words(b: u64, imm: u64) -> u64 {
     let w = [b as u16, (b >> 16) as u16, (b >> 32) as u16, (b >> 48) as u16];
@@ -19,26 +19,26 @@ pub(super) fn words(b: u64, imm: u64) -> u64 {
     pick(0) | pick(1) << 16 | pick(2) << 32 | pick(3) << 48
 }
 
-/// SHUFPS: two dwords of `a`, then two of `b`.
+/// SHUFPS: two dwords of `a` in the low half, two of `b` in the upper half.
 #[inline(always)]
 pub(super) fn shufps(a: u128, b: u128, imm: u64) -> u128 {
     (dwords(a, imm) & u128::from(u64::MAX)) | dwords(b, imm) & !u128::from(u64::MAX)
 }
 
-/// SHUFPD: one qword of `a`, then one of `b`.
+/// SHUFPD: one qword of `a` in the low half, one of `b` in the upper half.
 #[inline(always)]
 pub(super) fn shufpd(a: u128, b: u128, imm: u64) -> u128 {
     element::<64>(a, imm as u32 & 1) | element::<64>(b, imm as u32 >> 1 & 1) << 64
 }
 
-/// PSHUFB: each byte of the control selects a byte, or zero.
+/// PSHUFB: each byte of `control` selects a byte of `a`, or zero.
 pub(super) fn bytes(a: u128, control: u128) -> u128 {
     let from = a.to_le_bytes();
     let r = control.to_le_bytes().map(|c| if c & 0x80 != 0 { 0 } else { from[(c & 15) as usize] });
     u128::from_le_bytes(r)
 }
 
-/// PALIGNR: drops `count` bytes from the low end of `a:b`.
+/// PALIGNR: shifts the concatenation of `a` (upper half) and `b` right by `count` bytes. Returns the low half.
 pub(super) fn align(a: u128, b: u128, count: u64) -> u128 {
     match count {
         0 => b,
@@ -48,25 +48,25 @@ pub(super) fn align(a: u128, b: u128, count: u64) -> u128 {
     }
 }
 
-/// Returns the bytes of `b` where the mask byte has its top bit set, else those of `a`.
+/// Returns the bytes of `b` whose mask byte has its top bit set, and the other bytes of `a`.
 pub(super) fn blend_bytes(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 7 & 0x0101_0101_0101_0101_0101_0101_0101_0101;
     select(a, b, top * 0xff)
 }
 
-/// As [`blend_bytes`], with dwords.
+/// Like [`blend_bytes`], with dwords.
 pub(super) fn blend_dwords(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 31 & 0x0000_0001_0000_0001_0000_0001_0000_0001;
     select(a, b, top * 0xffff_ffff)
 }
 
-/// As [`blend_bytes`], with qwords.
+/// Like [`blend_bytes`], with qwords.
 pub(super) fn blend_qwords(a: u128, b: u128, mask: u128) -> u128 {
     let top = mask >> 63 & 0x0000_0000_0000_0001_0000_0000_0000_0001;
     select(a, b, top * u128::from(u64::MAX))
 }
 
-/// Returns the elements of `b` where the immediate's bit is set, else those of `a`.
+/// Returns the elements of `b` whose bit in `imm` is set, and the other elements of `a`.
 pub(super) fn blend_imm<const BITS: u32>(a: u128, b: u128, imm: u64) -> u128 {
     let one = (1u128 << BITS) - 1;
     let mask = (0..128 / BITS).filter(|n| imm >> n & 1 != 0).fold(0, |m, n| m | one << (n * BITS));
@@ -77,7 +77,7 @@ fn select(a: u128, b: u128, mask: u128) -> u128 {
     a & !mask | b & mask
 }
 
-/// Returns `a` with element `n` replaced.
+/// Returns `a` with element `n` replaced by the low bits of `v`. Elements have `BITS` bits.
 #[inline(always)]
 pub(super) fn insert<const BITS: u32>(a: u128, v: u64, n: u64) -> u128 {
     let at = (n as u32 % (128 / BITS)) * BITS;
@@ -85,14 +85,14 @@ pub(super) fn insert<const BITS: u32>(a: u128, v: u64, n: u64) -> u128 {
     a & !one | u128::from(v) << at & one
 }
 
-/// INSERTPS, with the dword already selected.
+/// INSERTPS. `v` is the source dword, which the caller has selected.
 pub(super) fn insertps(a: u128, v: u64, imm: u64) -> u128 {
     let r = insert::<32>(a, v, imm >> 4 & 3);
     let keep = (0..4).filter(|n| imm >> n & 1 == 0).fold(0u128, |m, n| m | 0xffff_ffff << (32 * n));
     r & keep
 }
 
-/// Widens the low elements from `FROM` bits to `TO` bits each.
+/// Extends the low elements of `b` from `FROM` bits to `TO` bits each.
 pub(super) fn extend<const FROM: u32, const TO: u32>(b: u128, signed: bool) -> u128 {
     let to_mask = (1u128 << TO) - 1;
     (0..128 / TO).fold(0, |r, n| {

@@ -1,4 +1,4 @@
-//! PCMPESTRI, PCMPESTRM, PCMPISTRI, PCMPISTRM (SDM vol. 2B, 4.1).
+//! String compares: PCMPESTRI, PCMPESTRM, PCMPISTRI, PCMPISTRM (SDM vol. 2B, 4.1).
 
 use super::operand::{load_unaligned, set_xmm, usable, xmm};
 use crate::core::Core;
@@ -13,12 +13,12 @@ const RAX: usize = 0;
 const RCX: usize = 1;
 const RDX: usize = 2;
 
-/// Source of the string lengths.
+/// Source of the two string lengths.
 trait Lengths {
-    /// Returns the numbers of valid elements of the first and the second operand.
+    /// Returns the number of valid elements of the first and of the second operand.
     fn of(core: &Core, a: &Elements, b: &Elements) -> (usize, usize);
 }
-/// Implicit lengths: up to the first zero element.
+/// Implicit lengths: the first zero element ends a string.
 struct Implicit;
 /// Explicit lengths in EAX and EDX.
 struct Explicit32;
@@ -43,7 +43,7 @@ impl Lengths for Explicit64 {
     }
 }
 
-/// Lowers a string compare, or returns `None` for any other instruction.
+/// Chooses the handler of a string compare. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     let memory = is_memory(i, 1);
@@ -105,7 +105,7 @@ struct Elements {
 }
 
 impl Elements {
-    /// Splits an operand by the format in bits 0-1 of the immediate: words or bytes, signed or not.
+    /// Splits an operand into elements. Bits 0-1 of `imm` select the format: bytes or words, unsigned or signed.
     fn new(x: u128, imm: u64) -> Elements {
         let mut v = [0; 16];
         let n = if imm & 1 != 0 { 8 } else { 16 };
@@ -124,7 +124,7 @@ impl Elements {
     }
 }
 
-/// `IntRes2` of the manual, the number of elements, and the flags.
+/// Result of a compare: `IntRes2` of the manual, the number of elements, and the flags.
 struct Found {
     bits: u32,
     n: usize,
@@ -137,21 +137,22 @@ fn compare<L: Lengths>(core: &Core, a: u128, b: u128, imm: u64) -> Found {
     aggregate(&a, &b, lengths, imm)
 }
 
-/// Computes the result from the valid lengths, by bits 2-5 of the immediate.
+/// Compares the valid elements as bits 2-5 of `imm` say. Bits 2-3 are the operation, bits 4-5 the polarity.
 fn aggregate(a: &Elements, b: &Elements, (a_len, b_len): (usize, usize), imm: u64) -> Found {
     let n = a.n;
     let (a_valid, b_valid) = (&a.v[..a_len], &b.v[..b_len]);
     let holds = |j: usize| match imm >> 2 & 3 {
         // Equal any.
         0 => j < b_len && a_valid.contains(&b.v[j]),
-        // Ranges: pairs of bounds. An incomplete pair at the end is ignored.
+        // Ranges: pairs of bounds. An incomplete pair at the end has no effect.
         1 => j < b_len && a_valid.chunks_exact(2).any(|r| r[0] <= b.v[j] && b.v[j] <= r[1]),
-        // Equal each: elements beyond both ends are equal.
+        // Equal each: elements that are beyond the end of both strings are equal.
         2 => match (j < a_len, j < b_len) {
             (true, true) => a.v[j] == b.v[j],
             (x, y) => x == y,
         },
-        // Equal ordered: the first operand occurs at `j`, up to the end of the register.
+        // Equal ordered: the first string occurs at position `j` of the second, or its start does at the end of the
+        // register.
         _ => a_valid.iter().zip(j..n).all(|(e, at)| b_valid.get(at) == Some(e)),
     };
     let all = (1u32 << n) - 1;
@@ -200,8 +201,8 @@ mod tests {
 
     #[test]
     fn the_four_ways_to_compare() {
-        // CF: a match exists. ZF: the second operand is shorter than the register. SF: the first one is. OF: the first
-        // element matches.
+        // CF: there is a match. ZF: the second operand is shorter than the register. SF: the first operand is shorter.
+        // OF: the first element matches.
         let ends = bits::ZF | bits::SF;
         assert_eq!(found(text("ei"), text("everett"), 0), (0b10101, ends | bits::CF | bits::OF));
         assert_eq!(found(text("azAZ"), text("a-Z9z"), RANGES), (0b10101, ends | bits::CF | bits::OF));

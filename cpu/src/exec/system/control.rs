@@ -10,14 +10,14 @@ use crate::op::{Handler, Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
-/// CR0.ET, which is always set.
+/// CR0.ET, which always reads as set.
 const CR0_ET: u64 = 1 << 4;
-/// Bits that CR0 has. Other bits of the low half are ignored.
+/// Bits that CR0 has besides ET. Other bits of the low half are ignored.
 const CR0_KNOWN: u64 =
     cr0::PE | cr0::MP | cr0::EM | cr0::TS | cr0::NE | cr0::WP | cr0::AM | cr0::NW | cr0::CD | cr0::PG;
-/// CR4.PSE: large pages outside of long mode. It has no effect here.
+/// CR4.PSE enables large pages outside long mode. It has no effect here.
 const CR4_PSE: u64 = 1 << 4;
-/// CR4.PCE: RDPMC in ring 3. The model has no counters, but the bit exists.
+/// CR4.PCE permits RDPMC in ring 3. The bit exists, although the model has no counters.
 const CR4_PCE: u64 = 1 << 8;
 /// Bits that CR4 has in this model. Other bits raise #GP.
 const CR4_KNOWN: u64 = cr4::TSD
@@ -31,7 +31,7 @@ const CR4_KNOWN: u64 = cr4::TSD
     | cr4::UMIP
     | cr4::SMEP
     | cr4::SMAP;
-/// Offset of the task priority register from the local APIC's base.
+/// Offset of the task priority register in the local APIC's page.
 const APIC_TPR: u64 = 0x80;
 const APIC_BASE_ADDRESS: u64 = !0xfff;
 
@@ -94,7 +94,7 @@ fn read_cr4(core: &mut Core, op: &Op) -> Flow {
     read(core, op, core.cr4)
 }
 
-/// MOV from CR8. CR8 is the upper half of the local APIC's task priority register, so it is read from that device.
+/// MOV from CR8. CR8 is bits 4-7 of the local APIC's task priority register, so the machine answers the read.
 fn read_cr8(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let gpa = (core.msrs.apic_base & APIC_BASE_ADDRESS) | APIC_TPR;
@@ -117,7 +117,7 @@ fn write_cr8(core: &mut Core, op: &Op) -> Flow {
 fn write_cr0(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let v = core.regs[(op.src & 15) as usize];
-    // 64-bit code cannot turn off paging or protected mode.
+    // Code in 64-bit mode cannot turn off paging or protected mode.
     let impossible = v & (cr0::PE | cr0::PG) != cr0::PE | cr0::PG;
     if v >> 32 != 0 || impossible || (v & cr0::NW != 0 && v & cr0::CD == 0) {
         return Err(core.gp());
@@ -149,7 +149,8 @@ fn write_cr3(core: &mut Core, op: &Op) -> Flow {
     if v >> PHYSICAL_BITS != 0 {
         return Err(core.gp());
     }
-    // On hardware, writing the same value flushes the TLB. This MMU is coherent, so no flush is needed.
+    // On hardware, a write of the same value flushes the TLB. The TLB of this CPU has no stale entries, so it needs no
+    // flush.
     if v != core.cr3 {
         core.cr3 = v;
         core.mem.set_root(v);
@@ -177,7 +178,7 @@ fn clts(core: &mut Core, _op: &Op) -> Flow {
     Ok(())
 }
 
-/// LMSW writes PE, MP, EM and TS, and cannot clear PE.
+/// LMSW writes PE, MP, EM and TS, but cannot clear PE.
 fn lmsw(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let v = u64::from(source16(core, op)?) & (cr0::PE | cr0::MP | cr0::EM | cr0::TS);

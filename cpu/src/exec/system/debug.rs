@@ -7,21 +7,21 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Code, Instruction, Register};
 
-/// DR6.BD: debug registers were accessed under DR7.GD.
+/// DR6.BD: an instruction accessed a debug register while DR7.GD was set.
 const DR6_BD: u64 = 1 << 13;
-/// DR6.BS: a single step.
+/// DR6.BS: a single step raised #DB.
 const DR6_BS: u64 = 1 << 14;
-/// DR6 bits that read as set.
+/// Bits of DR6 that always read as set.
 const DR6_FIXED: u64 = 0xffff_0ff0;
-/// DR6 bits that can be written.
+/// Bits of DR6 that software can write.
 const DR6_KNOWN: u64 = 0xf | DR6_BD | DR6_BS | 1 << 15;
-/// DR6 bits of the four breakpoints.
+/// Bits of DR6 for the four breakpoints.
 const DR6_HITS: u64 = 0xf;
-/// DR7.GD: accesses to debug registers raise #DB.
+/// DR7.GD: an access to a debug register raises #DB.
 pub(crate) const GENERAL_DETECT: u64 = 1 << 13;
-/// DR7 bit that reads as set.
+/// Bit of DR7 that always reads as set.
 const DR7_FIXED: u64 = 1 << 10;
-/// DR7 bits that can be written.
+/// Bits of DR7 that software can write.
 const DR7_KNOWN: u64 = 0xffff_0000 | GENERAL_DETECT | 0x3ff;
 
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -53,7 +53,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Performs the checks common to reads and writes. DR4 and DR5 are aliases of DR6 and DR7 unless CR4.DE is set.
+/// Makes the checks that reads and writes share, and returns the number of the register. Unless CR4.DE is set, DR4 and
+/// DR5 are aliases of DR6 and DR7.
 fn register(core: &mut Core, number: u8) -> Result<u8, Stop> {
     if matches!(number, 4 | 5) && core.cr4 & cr4::DE != 0 {
         return Err(core.ud());
@@ -92,14 +93,14 @@ fn write(core: &mut Core, op: &Op) -> Flow {
 }
 
 impl Core {
-    /// Delivers #DB and returns true if an enabled instruction breakpoint is at RIP. The run loop calls this before
-    /// an instruction, unless RFLAGS.RF is set.
+    /// If an enabled instruction breakpoint is at RIP, delivers #DB and returns true. The run loop calls this before an
+    /// instruction if RFLAGS.RF is clear.
     #[cold]
     pub(crate) fn instruction_breakpoint(&mut self) -> bool {
         let mut hits = 0;
         for n in 0..4 {
             let enabled = self.dr7 >> (2 * n) & 3 != 0;
-            // R/W and LEN are both zero for an instruction breakpoint.
+            // For an instruction breakpoint, R/W and LEN are both zero.
             let executes = self.dr7 >> (16 + 4 * n) & 0xf == 0;
             if enabled && executes && self.dr[n] == self.rip {
                 hits |= 1 << n;
@@ -112,9 +113,9 @@ impl Core {
         self.deliver_debug();
         true
     }
-    /// Delivers #DB after an instruction if it hit data breakpoints, or if it began with RFLAGS.TF set (`stepping`).
-    /// A step does not end in a handler that the instruction entered. It does not end after MOV SS either; the step
-    /// then ends after the next instruction.
+    /// Delivers #DB after an instruction that hit data breakpoints (`hits`), or that began with RFLAGS.TF set
+    /// (`stepping`). If the instruction entered a handler, there is no single step. After MOV SS, the single step
+    /// happens one instruction later.
     pub(crate) fn debug_trap(&mut self, stepping: bool, hits: u64) {
         let entered = std::mem::take(&mut self.no_trap);
         let step = stepping && !entered && !self.shadow;

@@ -1,11 +1,11 @@
-//! Segment descriptors (SDM vol. 3A, 3.4.5 and 3.5) and accesses with supervisor rights.
+//! Segment descriptors (SDM vol. 3A, 3.4.5 and 3.5), and accesses to memory with supervisor rights.
 
 use crate::core::Core;
 use crate::mem::{Mem, Mode};
 use crate::state::Segment;
 use crate::stop::{Flow, Stop, vector};
 
-/// First eight bytes of a descriptor.
+/// First eight bytes of a descriptor in the GDT or LDT.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descriptor(pub u64);
 
@@ -21,7 +21,7 @@ impl Descriptor {
     pub(crate) fn is_code(self) -> bool {
         self.is_segment() && self.kind() & 8 != 0
     }
-    /// True for code that keeps its caller's privilege level.
+    /// True for a code segment that keeps its caller's privilege level.
     pub(crate) fn is_conforming(self) -> bool {
         self.is_code() && self.kind() & 4 != 0
     }
@@ -37,42 +37,41 @@ impl Descriptor {
     pub(crate) fn present(self) -> bool {
         self.0 & (1 << 47) != 0
     }
-    /// Returns the L bit.
+    /// True if the L bit is set, which means 64-bit code.
     pub(crate) fn long(self) -> bool {
         self.0 & (1 << 53) != 0
     }
-    /// Returns the D/B bit.
+    /// True if the D/B bit is set.
     pub(crate) fn default_32(self) -> bool {
         self.0 & (1 << 54) != 0
     }
-    /// Returns the limit in bytes.
+    /// Returns the limit in bytes. The G bit is already applied.
     pub(crate) fn limit(self) -> u32 {
         let raw = (self.0 & 0xffff) as u32 | ((self.0 >> 32) & 0xf_0000) as u32;
         if self.0 & (1 << 55) != 0 { raw << 12 | 0xfff } else { raw }
     }
-    /// Returns the low 32 bits of the base.
+    /// Returns the low 32 bits of the base address.
     pub(crate) fn base(self) -> u64 {
         (self.0 >> 16) & 0xff_ffff | (self.0 >> 56) << 24
     }
-    /// Returns the content of a segment register after loading this descriptor. Code and data segments become
-    /// accessed.
+    /// Returns the segment register after a load of this descriptor. Code and data segments get the accessed bit.
     pub(crate) fn loaded(self, selector: u16) -> Segment {
         let access = (self.0 >> 40) as u16 & 0xf0ff | u16::from(self.is_segment());
         Segment { selector, base: self.base(), limit: self.limit(), access }
     }
 }
 
-/// True for the null selectors.
+/// True for the four null selectors.
 pub(crate) fn is_null(selector: u16) -> bool {
     selector & 0xfffc == 0
 }
 
-/// Returns the error code for a selector.
+/// Returns a selector as an error code, without its RPL.
 pub(crate) fn selector_error(selector: u16) -> u32 {
     u32::from(selector & 0xfffc)
 }
 
-/// Returns a segment register with a null selector (SDM vol. 3A, 3.4.2).
+/// Returns a segment register after a load of a null selector (SDM vol. 3A, 3.4.2).
 pub(crate) fn null_segment(selector: u16) -> Segment {
     Segment { selector, base: 0, limit: 0, access: (selector & 3) << 5 }
 }
@@ -91,17 +90,17 @@ impl Core {
         self.mem.tlb.set_mode(before);
         result
     }
-    /// Loads from a descriptor table or the TSS.
+    /// Loads eight bytes from a descriptor table or the TSS, with supervisor rights.
     #[inline(always)]
     pub(crate) fn load_table(&mut self, va: u64) -> Result<u64, Stop> {
         let loaded = self.with_mode(Mode::Kernel, |mem| mem.load::<u64>(va));
         if loaded.is_err() {
-            // The fault is not a stack fault, even if the instruction uses the stack.
+            // This fault is no stack fault, even if the instruction also accesses the stack.
             self.mem.fault.non_canonical = false;
         }
         loaded
     }
-    /// Returns the address of a selector's descriptor if all of its `size` bytes are within the table.
+    /// Returns the address of a selector's descriptor, or `None` if the table does not contain all of its `size` bytes.
     pub(crate) fn descriptor_address(&self, selector: u16, size: u32) -> Option<u64> {
         let (base, limit) = if selector & 4 == 0 {
             (self.gdtr.base, u32::from(self.gdtr.limit))
@@ -113,15 +112,15 @@ impl Core {
         let offset = u32::from(selector & 0xfff8);
         (offset + size - 1 <= limit).then(|| base.wrapping_add(u64::from(offset)))
     }
-    /// Reads the descriptor of `selector`. If it is outside of its table, raises exception `outside` with an error
-    /// code of the selector and, in bit 0, `ext`.
+    /// Reads the descriptor of `selector`. If the descriptor lies outside its table, raises exception `outside`. The
+    /// error code is the selector, with `ext` in bit 0.
     pub(crate) fn descriptor(&mut self, selector: u16, outside: u8, ext: u32) -> Result<Descriptor, Stop> {
         match self.descriptor_address(selector, 8) {
             Some(at) => self.load_table(at).map(Descriptor),
             None => Err(self.raise_with(outside, selector_error(selector) | ext)),
         }
     }
-    /// Sets the accessed bit of a code or data descriptor, as loading it does.
+    /// Sets the accessed bit of a code or data descriptor in its table, as a load of the descriptor does.
     #[inline(always)]
     pub(crate) fn touch_descriptor(&mut self, selector: u16, d: Descriptor) -> Flow {
         if d.0 & (1 << 40) != 0 { Ok(()) } else { self.set_accessed(selector, d) }
@@ -136,9 +135,9 @@ impl Core {
             None => Ok(()),
         }
     }
-    /// Reads the descriptor of a stack segment for privilege level `cpl`; the selector must not be null. RPL and DPL
-    /// must equal `cpl`, and the segment must be writable. Violations raise `wrong` with the selector; a segment that
-    /// is not present raises #SS.
+    /// Reads the descriptor of a stack segment for privilege level `cpl`. The selector must not be null. If RPL or DPL
+    /// differs from `cpl`, or the segment is not writable, raises `wrong`. If the segment is not present, raises #SS.
+    /// The error code is the selector.
     pub(crate) fn stack_descriptor(&mut self, selector: u16, cpl: u8, wrong: u8) -> Result<Descriptor, Stop> {
         let d = self.descriptor(selector, wrong, 0)?;
         if selector as u8 & 3 != cpl || !d.is_writable() || d.dpl() != cpl {

@@ -1,4 +1,4 @@
-//! Far jumps, calls and returns (SDM vol. 2A, CALL, JMP and RET; vol. 3A, 5.8).
+//! Far jumps, calls and returns (SDM vol. 2A, CALL and JMP; vol. 2B, RET; vol. 3A, 5.8).
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use super::sized::load_sized;
@@ -39,7 +39,8 @@ struct Target {
     selector: u16,
     code: Descriptor,
     rip: u64,
-    /// True if reached through a call gate, which means 64-bit pushes and possibly a switch to an inner ring.
+    /// True if the target was reached through a call gate. Pushes then have 64 bits, and a call may switch to an inner
+    /// ring.
     gate: bool,
 }
 
@@ -97,7 +98,7 @@ fn push(core: &mut Core, mode: Mode, rsp: &mut u64, size: u16, words: &[u64]) ->
     })
 }
 
-/// Reads the far pointer and checks its target.
+/// Reads the far pointer, and checks its target.
 fn target(core: &mut Core, op: &Op, call: bool) -> Result<Target, Stop> {
     let size = op.aux & SIZE;
     let va = op.ea(core);
@@ -123,7 +124,7 @@ fn target(core: &mut Core, op: &Op, call: bool) -> Result<Target, Stop> {
     Ok(Target { selector, code: d, rip, gate: false })
 }
 
-/// Resolves a 64-bit call gate, the only kind of gate or task that can be called in long mode.
+/// Reads and checks a 64-bit call gate. Long mode supports no other gates and no tasks as targets.
 fn gate_target(core: &mut Core, gate: u16, low: Descriptor, call: bool) -> Result<Target, Stop> {
     let error = selector_error(gate);
     if low.kind() != 0xc || low.dpl() < core.cpl || low.dpl() < gate as u8 & 3 {

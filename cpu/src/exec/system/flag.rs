@@ -1,4 +1,4 @@
-//! RFLAGS as a whole, IF and AC (SDM vol. 2, CLI, STI, PUSHF, POPF, CLAC, STAC).
+//! RFLAGS as a whole, and its bits IF and AC (SDM vol. 2, CLI, STI, PUSHF, POPF, CLAC, STAC).
 
 use super::SIZE;
 use crate::core::Core;
@@ -24,7 +24,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(kind)
 }
 
-/// True if the CPL may change IF and use ports.
+/// True if code at this CPL may change IF and use all ports: CPL is at most IOPL.
 #[inline(always)]
 pub(super) fn io_privileged(core: &Core) -> bool {
     u64::from(core.cpl) <= (core.rflags & bits::IOPL) >> 12
@@ -46,27 +46,27 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
         return Ok(());
     }
     core.rflags |= bits::IF;
-    // With TF set, there is no interrupt shadow: the single step is not delayed, and its handler would end the
-    // shadow.
+    // If TF is set, there is no interrupt shadow: nothing delays the single step, and entering its handler would end
+    // the shadow.
     core.shadow = core.rflags & bits::TF == 0;
     Err(Stop::Leave)
 }
 
-/// STI followed by another instruction of the same block. That instruction executes next even if an interrupt is
-/// pending, and the shadow ends with it. So the shadow is not observable and need not be recorded.
+/// STI that another instruction of the same block follows. The next instruction executes even if an interrupt is
+/// pending, and ends the interrupt shadow. Nothing can observe the shadow, so it is not recorded.
 pub(crate) fn sti_within(core: &mut Core, _op: &Op) -> Flow {
     if !io_privileged(core) {
         return Err(core.gp());
     }
     if core.window && core.rflags & bits::IF == 0 {
-        // The machine has requested an interrupt window, which opens after the next instruction.
+        // The machine waits for an interrupt window, which opens after the next instruction.
         return Err(Stop::Single);
     }
     core.rflags |= bits::IF;
     Ok(())
 }
 
-/// CLAC and STAC, which are allowed in ring 0 only.
+/// CLAC and STAC, which raise #UD outside ring 0.
 fn set_ac<const ON: bool>(core: &mut Core, _op: &Op) -> Flow {
     if core.cpl != 0 {
         return Err(core.ud());
@@ -80,7 +80,7 @@ fn set_ac<const ON: bool>(core: &mut Core, _op: &Op) -> Flow {
     Ok(())
 }
 
-/// PUSHF, which pushes RF as clear.
+/// PUSHF. RF is clear in the pushed value.
 fn pushf(core: &mut Core, op: &Op) -> Flow {
     let image = core.rflags() & !bits::RF;
     let rsp = core.regs[4].wrapping_sub(u64::from(op.aux & SIZE));

@@ -1,4 +1,4 @@
-//! INT n, INT3 and INT1: software interrupts and the exceptions that instructions request.
+//! INT n, INT3 and INT1, which enter a handler by request.
 
 use crate::core::Core;
 use crate::exec::event::Event;
@@ -27,7 +27,7 @@ fn int_n(core: &mut Core, op: &Op) -> Flow {
     enter(core, op, op.imm as u8, true)
 }
 
-/// INT1 raises #DB without setting a DR6 bit and without a check of the gate's DPL.
+/// INT1 raises #DB. It sets no bit in DR6, and delivery does not check the gate's DPL.
 fn int1(core: &mut Core, op: &Op) -> Flow {
     enter(core, op, vector::DB, false)
 }
@@ -37,7 +37,7 @@ fn enter(core: &mut Core, op: &Op, vector: u8, software: bool) -> Flow {
     let next = op.next_rip(core);
     let stepping = core.rflags & bits::TF != 0;
     core.enter(Event { vector, error: None, software, resume: false }, next)?;
-    // Entering the handler cleared TF, so a single step does not end there.
+    // Entering the handler cleared TF, so no single-step trap follows this instruction.
     core.no_trap = stepping;
     Err(Stop::Leave)
 }

@@ -1,4 +1,4 @@
-//! IRET in 64-bit mode (SDM vol. 2A, IRET): always pops SS:RSP.
+//! IRET in 64-bit mode, which always pops SS:RSP (SDM vol. 2A, IRET).
 
 use super::descriptor::is_null;
 use super::sized::load_sized;

@@ -1,4 +1,4 @@
-//! CPUID, model-specific registers, the TSC, HLT, and maintenance of caches that do not exist here.
+//! CPUID, model-specific registers, the TSC, HLT, and instructions that flush caches and TLBs.
 
 use super::{nothing, ring0};
 use crate::core::{Core, cr4};
@@ -11,13 +11,13 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let (run, kind): (Handler, Kind) = match i.mnemonic() {
         Mnemonic::Cpuid => (cpuid_op, Kind::Straight),
         Mnemonic::Rdmsr => (rdmsr, Kind::Straight),
-        // A WRMSR can change which code is executable, so it ends the block.
+        // WRMSR can change which code is executable, so it ends the block.
         Mnemonic::Wrmsr => (wrmsr, Kind::Ends),
         Mnemonic::Rdtsc => (rdtsc, Kind::Straight),
         Mnemonic::Rdtscp => (rdtscp, Kind::Straight),
         Mnemonic::Rdpmc => (no_counter, Kind::Straight),
         Mnemonic::Hlt => (hlt, Kind::Ends),
-        // The MMU is coherent and the model has no data caches, so only the privilege check remains.
+        // The TLB has no stale entries and the model has no data caches, so only the privilege check remains.
         Mnemonic::Invlpg | Mnemonic::Invd | Mnemonic::Wbinvd => (ring0_only, Kind::Straight),
         // The model has no CET, so these instructions do nothing.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => {

@@ -1,18 +1,22 @@
-//! System instructions: privileged ones, far transfers, segments, ports.
+//! System instructions: privileged instructions, far transfers, segments, ports.
 //!
 //! - [`descriptor`]: descriptors in the GDT and LDT, and accesses with supervisor rights
-//! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW; [`sized`]: loads of the operand size
+//! - [`segment`]: loads and stores of segment registers, LAR, LSL, VERR, VERW
+//! - [`sized`]: loads of 2, 4 or 8 bytes
 //! - [`table`]: GDTR, IDTR, LDTR, TR
 //! - [`control`]: control registers
 //! - [`debug`]: debug registers, breakpoints, single-stepping
 //! - [`flag`]: RFLAGS as a whole, IF and AC
-//! - [`far`]: far jumps, calls and returns; [`iret`]: IRET; [`transfer`]: what they share; [`gate`]: INT n
+//! - [`far`]: far jumps, calls and returns
+//! - [`iret`]: return from an interrupt (IRET)
+//! - [`transfer`]: checks that far transfers and IRET share
+//! - [`gate`]: INT n, INT3, INT1
 //! - [`syscall`]: SYSCALL, SYSENTER and their returns, SWAPGS
 //! - [`port`]: IN, OUT, INS, OUTS
-//! - [`misc`]: CPUID, MSRs, TSC, HLT, cache and TLB maintenance
+//! - [`misc`]: CPUID, MSRs, TSC, HLT, flushes of caches and TLBs
 //!
-//! Delivery of exceptions and interrupts is in `crate::exec::interrupt`. 32-bit code segments are not modelled: an
-//! instruction that would enter one ends the run with that reason.
+//! `crate::exec::interrupt` delivers exceptions and interrupts. The model lacks 32-bit code segments: an instruction
+//! that would enter one ends the run.
 
 mod control;
 pub(crate) mod debug;
@@ -36,12 +40,12 @@ use crate::state::Unsupported;
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, OpKind};
 
-/// `Op::aux`: the operand is in memory.
+/// Bit of `Op::aux`: the operand is in memory.
 const MEMORY: u16 = 0x100;
-/// `Op::aux`: the operand's width in bytes.
+/// Mask of the bits of `Op::aux` that hold the operand's width in bytes.
 const SIZE: u16 = 0xff;
 
-/// Lowers a system instruction, or returns `None` for any other.
+/// Chooses the handler of a system instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let families = [
         syscall::lower,
@@ -59,8 +63,8 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     families.iter().find_map(|family| family(i, op))
 }
 
-/// Fills in the register or memory operand `n` as the only general operand: register in `src`, width and kind in
-/// `aux`.
+/// Stores operand `n`, which is a register or in memory, in `op`. A register's number goes to `src`; the width, and
+/// whether the operand is in memory, go to `aux`.
 fn single_operand(i: &Instruction, n: u32, op: &mut Op) {
     if is_memory(i, n) {
         op.aux |= MEMORY | i.memory_size().size() as u16;
@@ -81,8 +85,8 @@ fn ring0(core: &mut Core) -> Flow {
     if core.cpl == 0 { Ok(()) } else { Err(core.gp()) }
 }
 
-/// Writes a general register as an instruction with operand size `size` (in bytes) does: 16 bits merge, 32 bits
-/// zero-extend.
+/// Writes a general register, for an operand of `size` bytes. A 32-bit write clears the upper half; 8-bit and 16-bit
+/// writes keep the other bits.
 #[inline(always)]
 fn set_register(core: &mut Core, n: u8, size: u16, v: u64) {
     let r = &mut core.regs[(n & 15) as usize];
@@ -103,7 +107,7 @@ fn source16(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     Ok(core.regs[(op.src & 15) as usize] as u16)
 }
 
-/// Stores to the register or memory operand filled in by [`single_operand`]. In memory, 16 bits are stored.
+/// Stores `v` in the operand that [`single_operand`] has filled in. An operand in memory gets only 16 bits.
 fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
     if op.aux & MEMORY != 0 {
         let va = op.ea(core);
@@ -113,7 +117,7 @@ fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
     Ok(())
 }
 
-/// Ends the run because the instruction would enter 32-bit code, which is not modelled.
+/// Marks the CPU as dead, because the instruction would enter 32-bit code, which the model lacks.
 fn code_32_bit(core: &mut Core, op: &Op) -> Stop {
     core.unsupported(Unsupported::Code32Bit);
     core.rip = op.rip(core);

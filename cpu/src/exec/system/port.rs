@@ -1,4 +1,4 @@
-//! IN, OUT, INS and OUTS, and permission checks for ports (SDM vol. 1, 19.5).
+//! IN, OUT, INS and OUTS, and the permission checks for ports (SDM vol. 1, 19.5).
 
 use super::flag::io_privileged;
 use super::{SIZE, set_register};
@@ -11,14 +11,14 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// `Op::aux`: the port is in DX, not in the immediate.
+/// Bit of `Op::aux`: the port is in DX, not in the immediate.
 const DX: u16 = 0x200;
-/// `Op::aux`: the instruction is repeated.
+/// Bit of `Op::aux`: the instruction is repeated.
 const REPEAT: u16 = 0x400;
-/// `Op::aux`: addresses and the count have 32 bits.
+/// Bit of `Op::aux`: addresses and the count have 32 bits.
 const NARROW: u16 = 0x800;
 
-/// Offset of the I/O map base in a 64-bit TSS.
+/// Offset of the I/O map base address in a 64-bit TSS.
 const TSS_IO_MAP_BASE: u64 = 102;
 
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -59,7 +59,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// Returns the port if the CPL or the TSS's bitmap permits it, else raises #GP(0).
+/// Returns the port. Raises #GP(0) unless the CPL or the I/O permission bitmap of the TSS permits the access.
 fn permitted_port(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     let port = if op.aux & DX != 0 { core.regs[2] as u16 } else { op.imm as u16 };
     if io_privileged(core) {
@@ -72,7 +72,7 @@ fn permitted_port(core: &mut Core, op: &Op) -> Result<u16, Stop> {
     }
     let load16 = |core: &mut Core, at: u64| core.with_mode(Mode::Kernel, |mem| mem.load::<u16>(at));
     let map = u64::from(load16(core, tss.wrapping_add(TSS_IO_MAP_BASE))?);
-    // The CPU always reads two bytes of the map, because an access may use bits of both.
+    // The CPU always reads two bytes of the bitmap, because the bits of one access may be in both.
     let at = map + u64::from(port >> 3);
     if at + 1 > limit {
         return Err(core.gp());
@@ -106,7 +106,7 @@ fn output(core: &mut Core, op: &Op) -> Flow {
     ask_write(core, port, op.aux & SIZE, core.regs[0])
 }
 
-/// Returns a register value truncated to the size of addresses and counts.
+/// Returns a register value, truncated to the size of addresses and counts.
 fn narrowed(op: &Op, v: u64) -> u64 {
     if op.aux & NARROW != 0 { v & 0xffff_ffff } else { v }
 }
@@ -116,8 +116,8 @@ fn exhausted(core: &Core, op: &Op) -> bool {
     op.aux & REPEAT != 0 && narrowed(op, core.regs[1]) == 0
 }
 
-/// Finishes an iteration: advances the index register, decrements the count, and repeats the instruction if
-/// iterations are left.
+/// Finishes an iteration: advances the index register and decrements the count. If iterations are left, RIP stays at
+/// the instruction.
 fn advance(core: &mut Core, op: &Op, index: usize) -> Flow {
     let size = u64::from(op.aux & SIZE);
     let step = if core.rflags & bits::DF != 0 { size.wrapping_neg() } else { size };
@@ -131,7 +131,8 @@ fn advance(core: &mut Core, op: &Op, index: usize) -> Flow {
     Err(Stop::Leave)
 }
 
-/// INS. It checks that the destination is writable before it reads the port, because a read can have side effects.
+/// INS. It checks that the destination is writable before it reads the port, because reading a port can have side
+/// effects.
 fn input_string(core: &mut Core, op: &Op) -> Flow {
     let port = permitted_port(core, op)?;
     if exhausted(core, op) {

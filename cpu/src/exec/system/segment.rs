@@ -1,4 +1,4 @@
-//! Segment registers: MOV, PUSH, POP and LFS/LGS/LSS; queries of descriptors: LAR, LSL, VERR, VERW.
+//! Segment registers: MOV, PUSH, POP, LFS, LGS, LSS. Queries of descriptors: LAR, LSL, VERR, VERW.
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use super::sized::load_sized;
@@ -53,7 +53,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let look = |op: &mut Op, run: crate::op::Handler| {
         op.dst = gpr(i.op0_register());
         single_operand(i, 1, op);
-        // The operand size is that of the destination; the source is a selector.
+        // The destination determines the operand size. The source is a selector.
         op.aux = op.aux & !SIZE | register_size(i, 0);
         op.run = run;
         Some(Kind::Straight)
@@ -73,7 +73,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Returns a segment register's index in `Core::seg`.
+/// Returns the index of a segment register in `Core::seg`.
 fn index(r: Register) -> usize {
     match r {
         Register::ES => seg::ES,
@@ -138,7 +138,8 @@ fn load_far(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Checks a selector for a data or stack segment register and returns its new content (SDM vol. 3A, 5.6 and 5.7).
+/// Checks a selector for a data or stack segment register, and returns the register's new content (SDM vol. 3A, 5.6 and
+/// 5.7).
 fn load_segment(core: &mut Core, which: usize, selector: u16) -> Result<Segment, Stop> {
     let rpl = selector as u8 & 3;
     if is_null(selector) {
@@ -170,8 +171,7 @@ fn set_segment(core: &mut Core, which: usize, segment: Segment) {
     core.set_segment_base(which, segment.base);
 }
 
-/// Returns the descriptor that LAR, LSL, VERR or VERW queries, or `None` if the selector is null or outside of its
-/// table.
+/// Returns the descriptor that LAR, LSL, VERR or VERW queries, or `None` if the selector is null or outside its table.
 fn looked_at(core: &mut Core, selector: u16) -> Result<Option<Descriptor>, Stop> {
     match core.descriptor_address(selector, 8) {
         Some(at) if !is_null(selector) => core.load_table(at).map(|d| Some(Descriptor(d))),

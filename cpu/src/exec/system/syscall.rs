@@ -23,7 +23,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(if i.mnemonic() == Mnemonic::Swapgs { Kind::Straight } else { Kind::Ends })
 }
 
-/// Loads flat 64-bit code and flat data at privilege level `cpl`, without reading descriptors.
+/// Loads CS with flat 64-bit code and SS with flat data, at privilege level `cpl`. Reads no descriptors.
 fn load_flat(core: &mut Core, cs: u16, ss: u16, cpl: u8) {
     let dpl = u16::from(cpl) << 5;
     core.seg[seg::CS] = Segment { selector: cs, base: 0, limit: u32::MAX, access: 0xa09b | dpl };
@@ -42,7 +42,7 @@ fn syscall(core: &mut Core, op: &Op) -> Flow {
     let base = (core.msrs.star >> 32) as u16;
     load_flat(core, base & 0xfffc, base.wrapping_add(8), 0);
     core.set_rflags(rflags & !core.msrs.fmask);
-    // A single step ends after SYSCALL only if FMASK does not clear TF.
+    // A single-step trap follows SYSCALL only if FMASK leaves TF set.
     core.no_trap = core.rflags & bits::TF == 0 && rflags & bits::TF != 0;
     Ok(())
 }

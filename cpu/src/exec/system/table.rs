@@ -1,4 +1,4 @@
-//! Table registers: LGDT, LIDT, LLDT, LTR and their stores (SDM vol. 3A, 2.4; UMIP: 2.5).
+//! Table registers: LGDT, LIDT, LLDT, LTR, SGDT, SIDT, SLDT, STR (SDM vol. 3A, 2.4; UMIP: 2.5).
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use super::{ring0, single_operand, source16, store16};
@@ -11,7 +11,7 @@ use iced_x86::{Instruction, Mnemonic};
 
 /// Type of an LDT descriptor.
 const LDT: u8 = 2;
-/// Type of an available 64-bit TSS descriptor. Bit 1 marks it busy.
+/// Type of an available 64-bit TSS descriptor. A busy TSS has bit 1 set, too.
 const TSS_AVAILABLE: u8 = 9;
 
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
@@ -33,7 +33,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Straight)
 }
 
-/// Raises #GP(0) for stores of system registers outside of ring 0 if CR4.UMIP is set.
+/// Raises #GP(0) if CR4.UMIP forbids stores of system registers at this CPL.
 pub(super) fn umip(core: &mut Core) -> Flow {
     if core.cpl != 0 && core.cr4 & cr4::UMIP != 0 { Err(core.gp()) } else { Ok(()) }
 }
@@ -75,7 +75,8 @@ fn sidt(core: &mut Core, op: &Op) -> Flow {
     store_register(core, op, core.idtr)
 }
 
-/// Reads a 16-byte system descriptor from the GDT, which must be of type `kind` and present.
+/// Reads a system descriptor of sixteen bytes from the GDT. It must be present and of type `kind`. Returns the segment
+/// and the address of the descriptor.
 fn system_segment(core: &mut Core, selector: u16, kind: u8) -> Result<(Segment, u64), Stop> {
     let error = selector_error(selector);
     let address = if selector & 4 == 0 { core.descriptor_address(selector, 16) } else { None };
@@ -98,7 +99,7 @@ fn lldt(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let selector = source16(core, op)?;
     core.ldtr = if is_null(selector) {
-        // Not present, but with the right type in the hidden part.
+        // The segment is not present, but the hidden part has the type of an LDT.
         Segment { access: u16::from(LDT), ..null_segment(selector) }
     } else {
         system_segment(core, selector, LDT)?.0

@@ -1,12 +1,13 @@
-//! Entry into code and stack segments, with its checks (SDM vol. 3A, 5.8). Far jumps, far calls, far returns and IRET use
-//! it.
+//! Checks that far jumps, far calls, far returns and IRET share, and the entry into code and stack segments (SDM vol.
+//! 3A, 5.8).
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use crate::core::Core;
 use crate::state::{Segment, seg};
 use crate::stop::{Flow, Stop, vector};
 
-/// Checks that the target of a transfer is code, reachable, present, and not marked as both 64-bit and 32-bit.
+/// Raises an exception unless the target of a transfer is a present and reachable code segment. The segment must not be
+/// marked as both 64-bit and 32-bit code.
 pub(super) fn check_code(core: &mut Core, selector: u16, d: Descriptor, reachable: bool) -> Flow {
     if !d.is_code() || !reachable || (d.long() && d.default_32()) {
         return Err(core.raise_with(vector::GP, selector_error(selector)));
@@ -17,8 +18,7 @@ pub(super) fn check_code(core: &mut Core, selector: u16, d: Descriptor, reachabl
     Ok(())
 }
 
-/// Reads and checks the code segment to which a far return or IRET returns. Its RPL must not be that of an inner
-/// ring.
+/// Reads and checks the code segment that a far return or IRET returns to. Its RPL must not be below the CPL.
 pub(super) fn return_code(core: &mut Core, cs: u16) -> Result<Descriptor, Stop> {
     if is_null(cs) {
         return Err(core.gp());
@@ -30,8 +30,8 @@ pub(super) fn return_code(core: &mut Core, cs: u16) -> Result<Descriptor, Stop> 
     Ok(d)
 }
 
-/// Reads and checks the stack segment to which a far return or IRET returns. It may be null for 64-bit code outside
-/// of ring 3.
+/// Reads and checks the stack segment that a far return or IRET returns to. If 64-bit code in ring 0, 1 or 2 is the
+/// target, the selector may be null.
 pub(super) fn return_stack(
     core: &mut Core,
     ss: u16,
@@ -44,8 +44,8 @@ pub(super) fn return_stack(
     core.stack_descriptor(ss, rpl, vector::GP).map(Some)
 }
 
-/// Loads CS and SS and enters the ring of CS. On a switch to an outer ring, segment registers that this ring may not
-/// use are cleared. The caller sets RFLAGS or calls `update_mode`.
+/// Loads CS and SS, and enters the ring of CS. On a switch to an outer ring, clears the segment registers that this
+/// ring may not use. Afterwards the caller must set RFLAGS or call `update_mode`.
 pub(super) fn enter_ring(
     core: &mut Core,
     (cs, code): (u16, Descriptor),
@@ -66,7 +66,7 @@ pub(super) fn enter_ring(
         let s = &mut core.seg[which];
         let conforming = s.access & 0x1c == 0x1c;
         if is_null(s.selector) || (s.dpl() < rpl && !conforming) {
-            // The base is kept: FS and GS of 64-bit programs have a null selector and a base from an MSR.
+            // The base stays, because 64-bit programs have null selectors in FS and GS, and bases from MSRs.
             *s = Segment { base: s.base, ..null_segment(0) };
         }
     }

@@ -1,4 +1,4 @@
-//! Arithmetic, square root, rounding, scaling, sign changes.
+//! Arithmetic: sums, products and quotients, square root, rounding, scaling, FXTRACT, sign changes.
 
 use super::integer::extended;
 use super::stack::{
@@ -13,7 +13,7 @@ use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 /// Result of a host operation: value and status word.
 type Outcome = (Extended, u16);
 
-/// One of the six arithmetic operations, with all kinds of source.
+/// One of the six arithmetic operations. The source is a register or a number in memory.
 trait Arithmetic {
     fn register(cw: u16, a: Extended, b: Extended) -> Outcome;
     fn single(cw: u16, a: Extended, b: u32) -> Outcome;
@@ -45,7 +45,7 @@ operations! {
     ReverseQuotient divr divr_single divr_double;
 }
 
-/// Lowers an arithmetic instruction, or returns `None` for any other.
+/// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -122,7 +122,7 @@ fn register<A: Arithmetic, const POP: bool>(core: &mut Core, op: &Op) -> Flow {
     two(core, op, op.dst, op.src, POP, A::register)
 }
 
-/// Sets ST(`dst`) to a function of itself and ST(`src`).
+/// Sets ST(`dst`) to `f` of ST(`dst`) and ST(`src`).
 fn two(
     core: &mut Core,
     op: &Op,
@@ -145,7 +145,7 @@ fn two(
     Ok(())
 }
 
-/// Sets ST(0) to a function of itself.
+/// Sets ST(0) to `f` of ST(0).
 fn top(core: &mut Core, op: &Op, f: impl Fn(u16, Extended) -> Outcome) -> Flow {
     enter(core)?;
     top_entered(core, op, f)
@@ -162,7 +162,7 @@ fn top_entered(core: &mut Core, op: &Op, f: impl Fn(u16, Extended) -> Outcome) -
     Ok(())
 }
 
-/// FXTRACT: replaces ST(0) with the exponent, and pushes the significand.
+/// FXTRACT: replaces ST(0) by its exponent, and pushes its significand.
 fn extract(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let (exponent, significand, status) = match st(core, 0) {

@@ -1,4 +1,4 @@
-//! Compares, FTST, FXAM, FCMOVcc.
+//! Compares, FTST, FXAM and FCMOVcc.
 
 use super::integer::extended;
 use super::stack::{
@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// Lowers a compare, or returns `None` for any other instruction.
+/// Chooses the handler of a compare. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{
@@ -70,7 +70,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Sets C0, C2 and C3 from a compare of ST(0), then pops `pops` times. An unmasked exception prevents only the pops.
+/// Sets C0, C2 and C3 from a compare of ST(0), then pops `pops` times. An unmasked exception suppresses only the pops.
 fn condition(core: &mut Core, op: &Op, pops: u8, f: impl Fn(u16, Extended) -> u16) -> Flow {
     let status = match st(core, 0) {
         Some(a) => f(core.fpu.fcw, a),
@@ -118,7 +118,7 @@ fn with_int32(core: &mut Core, op: &Op, pops: u8) -> Flow {
     condition(core, op, pops, |cw, a| host::com(cw, a, b))
 }
 
-/// FCOMI, FCOMIP, FUCOMI and FUCOMIP: compares into RFLAGS. Only a stack fault changes C1.
+/// FCOMI, FCOMIP, FUCOMI and FUCOMIP, which set RFLAGS. They change C1 only after a stack fault.
 fn flags(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> u16, pops: bool) -> Flow {
     enter(core)?;
     let status = match (st(core, 0), st(core, op.src)) {
@@ -133,7 +133,7 @@ fn flags(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> u16, pops: 
     Ok(())
 }
 
-/// FXAM: reports the class and sign of ST(0), including whether it is empty.
+/// FXAM: reports class and sign of ST(0), or that ST(0) is empty.
 fn examine(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let n = physical(core, 0);
@@ -154,7 +154,7 @@ fn examine(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// FCMOVcc. C1 changes only if a register is empty.
+/// FCMOVcc. It changes C1 only if one of the two registers is empty.
 fn conditional(core: &mut Core, op: &Op, holds: bool) -> Flow {
     enter(core)?;
     match (st(core, 0), st(core, op.src)) {

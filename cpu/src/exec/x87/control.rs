@@ -1,4 +1,4 @@
-//! Control and status words, the environment, FSAVE and FRSTOR, and stack management.
+//! Control and status words, the environment, FSAVE, FRSTOR, and stack management.
 
 use super::stack::{
     EXCEPTIONS, PENDING, TOP_SHIFT, available, enter, free, physical, pop, rotate, settle, update_pending,
@@ -9,11 +9,11 @@ use crate::state::FpuState;
 use crate::stop::{Flow, Stop, vector};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
-/// Bits of the control word that can be set. Bit 6 is always set.
+/// Bits of the control word that software can set. Bit 6 always reads as set.
 const CONTROL: u16 = 0x1f7f;
 const CONTROL_FIXED: u16 = 0x40;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{
@@ -77,7 +77,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             core.fpu.fip = op.rip(core);
             Ok(())
         }),
-        // Instructions of the 8087 and 80287 that have had no effect since the 80387.
+        // Instructions of the 8087 and the 80287. They have had no effect since the 80387.
         Fneni | Fndisi | Fnsetpm => run!(|core, _| available(core)),
         Wait => run!(|core, _| {
             if core.cr0 & (cr0::MP | cr0::TS) == cr0::MP | cr0::TS {
@@ -97,7 +97,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// FNINIT: registers keep their content but are marked empty.
+/// FNINIT: marks all registers as empty, but keeps their contents.
 fn initialise(core: &mut Core) {
     let fresh = FpuState::default();
     let f = &mut core.fpu;
@@ -111,7 +111,7 @@ fn turn(core: &mut Core, op: &Op, by: u16) -> Flow {
     Ok(())
 }
 
-/// The environment's 16-bit and 32-bit layouts (SDM vol. 1, figures 8-9 and 8-11).
+/// Layout of the environment: 16-bit or 32-bit (SDM vol. 1, figures 8-11 and 8-9).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Short,
@@ -125,7 +125,7 @@ impl Layout {
     }
 }
 
-/// Returns the full 16-bit tag word.
+/// Returns the tag word in its full form, with two bits for each register.
 fn tags(core: &Core) -> u16 {
     (0..8).fold(0, |tags, n| {
         let (significand, exponent) = core.fpu.r[n];
@@ -140,9 +140,9 @@ fn tags(core: &Core) -> u16 {
     })
 }
 
-/// Writes the environment. Checks first that all `bytes` from its start are writable.
+/// Writes the environment to memory. Checks first that `bytes` bytes from `va` are writable.
 fn write_environment(core: &mut Core, va: u64, layout: Layout, bytes: u64) -> Flow {
-    // The alignment of the first word is checked before any page.
+    // Hardware checks the alignment of the first word before it checks pages.
     core.mem.probe_write(va, if layout == Short { 2 } else { 4 })?;
     core.mem.probe_write(va, bytes)?;
     let (tags, f) = (tags(core), core.fpu.clone());
@@ -169,7 +169,7 @@ fn write_environment(core: &mut Core, va: u64, layout: Layout, bytes: u64) -> Fl
     Ok(())
 }
 
-/// Reads the environment without changing any state.
+/// Reads the environment from memory. Returns the new x87 state without loading it.
 fn read_environment(core: &mut Core, va: u64, layout: Layout) -> Result<FpuState, Stop> {
     let mut words = [0u32; 7];
     for (n, word) in words.iter_mut().enumerate() {
@@ -188,7 +188,7 @@ fn read_environment(core: &mut Core, va: u64, layout: Layout) -> Result<FpuState
     Ok(f)
 }
 
-/// FNSTENV, which then masks all exceptions.
+/// FNSTENV, which masks all exceptions after the store.
 fn store_environment(core: &mut Core, op: &Op, layout: Layout) -> Flow {
     available(core)?;
     let va = op.ea(core);
@@ -206,7 +206,7 @@ fn load_environment(core: &mut Core, op: &Op, layout: Layout) -> Flow {
     Ok(())
 }
 
-/// FNSAVE, which then initialises the FPU.
+/// FNSAVE, which initialises the FPU after the store.
 fn save(core: &mut Core, op: &Op, layout: Layout) -> Flow {
     available(core)?;
     let va = op.ea(core);
@@ -215,7 +215,7 @@ fn save(core: &mut Core, op: &Op, layout: Layout) -> Flow {
         let (significand, exponent) = core.fpu.r[physical(core, n)];
         let v = u128::from(significand) | u128::from(exponent) << 64;
         let at = va.wrapping_add(layout.bytes() + 10 * u64::from(n));
-        // Stored as words, because the image needs no greater alignment.
+        // Word stores, because the image in memory needs no greater alignment.
         for word in 0..5 {
             core.mem.store(at.wrapping_add(2 * word), (v >> (16 * word)) as u16)?;
         }

@@ -1,15 +1,15 @@
-//! Unpacking and packing of the extended format (SDM vol. 1, 4.2 and 8.2).
+//! Unpacking and packing of the extended-precision format (SDM vol. 1, 4.2 and 8.2).
 
 use super::stack::UE;
 use crate::host_fp::x87::Extended;
 
 /// Exponent bias.
 pub(super) const BIAS: i32 = 0x3fff;
-/// Adjustment of the exponent by an unmasked overflow (subtracted) or underflow (added) (SDM vol. 1, 8.5.4 and
-/// 8.5.5).
+/// Adjustment of the exponent by an unmasked overflow (which subtracts it) or underflow (which adds it). See SDM vol.
+/// 1, 8.5.4 and 8.5.5.
 const ADJUST: i32 = 24576;
 
-/// Kind of value that an encoding represents.
+/// Kind of value that an encoding stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Zero,
@@ -22,7 +22,7 @@ pub(super) enum Class {
     Unsupported,
 }
 
-/// A nonzero number. `significand` has bit 63 set and is in units of 2^(exponent - 63).
+/// A nonzero number. Bit 63 of `significand` is set, and the unit of `significand` is 2^(exponent - 63).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unpacked {
     pub negative: bool,
@@ -30,7 +30,7 @@ pub(super) struct Unpacked {
     pub significand: u64,
 }
 
-/// Returns the kind of value that `v` represents.
+/// Returns the kind of value that `v` stands for.
 pub(super) fn classify((significand, exponent): Extended) -> Class {
     match exponent & 0x7fff {
         0 if significand == 0 => Class::Zero,
@@ -45,7 +45,7 @@ pub(super) fn classify((significand, exponent): Extended) -> Class {
 /// Unpacks a normal or denormal number.
 pub(super) fn unpack((significand, exponent): Extended) -> Unpacked {
     let shift = significand.leading_zeros();
-    // Denormals have the exponent of the least normal numbers.
+    // Denormals have the exponent of the least normal number.
     let biased = i32::from(exponent & 0x7fff).max(1);
     Unpacked {
         negative: exponent & 0x8000 != 0,
@@ -54,8 +54,8 @@ pub(super) fn unpack((significand, exponent): Extended) -> Unpacked {
     }
 }
 
-/// Packs a number that needs no rounding, not even as a denormal. Returns its encoding, and UE if it is tiny and that
-/// exception is unmasked.
+/// Packs a number that is exact in the format, also if it is denormal. Returns the encoding, and UE if the number is
+/// tiny and that exception is unmasked.
 pub(super) fn pack(cw: u16, v: Unpacked) -> (Extended, u16) {
     let sign = if v.negative { 0x8000 } else { 0 };
     let biased = v.exponent + BIAS;

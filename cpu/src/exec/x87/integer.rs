@@ -1,4 +1,4 @@
-//! Conversion of integers and packed decimal numbers to extended precision, which is always exact.
+//! Exact conversion of integers and packed decimal numbers to extended precision.
 
 use crate::host_fp::x87::Extended;
 
@@ -10,7 +10,7 @@ pub(super) fn extended(v: i64) -> Extended {
     from_magnitude(v < 0, v.unsigned_abs())
 }
 
-/// Converts a sign and a magnitude.
+/// Converts a number that is given by its sign and magnitude.
 fn from_magnitude(negative: bool, magnitude: u64) -> Extended {
     let sign = if negative { 0x8000 } else { 0 };
     if magnitude == 0 {
@@ -20,8 +20,8 @@ fn from_magnitude(negative: bool, magnitude: u64) -> Extended {
     (magnitude << shift, sign | (BIAS + 63 - shift as u16))
 }
 
-/// Converts eighteen packed decimal digits and a sign (SDM vol. 1, 4.7). For digits above nine the manual leaves the
-/// result undefined; they contribute their numeric value, as on hardware.
+/// Converts eighteen packed decimal digits and a sign (SDM vol. 1, 4.7). The manual leaves digits above nine undefined.
+/// As on hardware, they contribute their numeric value.
 pub(super) fn from_decimal(v: u128) -> Extended {
     let magnitude =
         (0..18).rev().fold(0u64, |r, n| r.wrapping_mul(10).wrapping_add((v >> (4 * n)) as u64 & 15));

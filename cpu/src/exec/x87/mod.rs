@@ -1,14 +1,15 @@
-//! x87: lowering, and the map of the folder.
+//! x87 instructions.
 //!
 //! - `stack`: registers, tags, exceptions, shared helpers
-//! - `arith`, `compare`, `transfer`: operations that the host's x87 computes, one at a time
-//! - `integer`: conversions that are always exact
-//! - `format`, `remainder`: packing and unpacking of the format; FPREM and FPREM1
+//! - `arith`, `compare`, `transfer`: instructions whose results the host's x87 computes
+//! - `integer`: exact conversions
+//! - `format`: packing and unpacking of the extended-precision format
+//! - `remainder`: FPREM and FPREM1
 //! - `transcendental/`: sines, arctangents, logarithms, powers of two
-//! - `control`: control and status, environments
+//! - `control`: control and status words, environments
 //!
-//! The state machine (stack, tags, faults, masked responses) is implemented here. Sums and roundings are computed by
-//! the host hardware (see [`crate::host_fp`]).
+//! This folder implements the register stack, tags, stack faults and responses to masked exceptions. The host computes
+//! arithmetic and rounding ([`crate::host_fp`]), except for FPREM, FPREM1 and the transcendental functions.
 
 mod arith;
 mod compare;
@@ -23,7 +24,7 @@ mod transfer;
 use crate::op::{Kind, Op};
 use iced_x86::{Instruction, OpKind};
 
-/// Lowers an x87 instruction, or returns `None` for any other.
+/// Chooses the handler of an x87 instruction. Returns `None` for other instructions.
 pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let mut candidate = *op;
     if i.op_kind(0) == OpKind::Register {

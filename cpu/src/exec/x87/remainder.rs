@@ -1,5 +1,5 @@
-//! FPREM and FPREM1 (SDM vol. 2A), computed in software: the progress of one step of a long reduction is
-//! implementation-defined and must not depend on the host.
+//! FPREM and FPREM1 (SDM vol. 2A), computed in software. The manual leaves open how far one step of a long reduction
+//! gets, and that must not depend on the host.
 
 use super::format::{Class, Unpacked, classify, pack, unpack};
 use super::stack::{
@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Lowers a partial remainder, or returns `None` for any other instruction.
+/// Chooses the handler of a partial remainder. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Fprem => |core, op| run(core, op, false),
@@ -27,7 +27,7 @@ fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
         (Some(a), Some(b)) => remainder(core.fpu.fcw, a, b, nearest),
         _ => (INDEFINITE, UNDERFLOW),
     };
-    // Without a quotient, C0 and C3 are unchanged.
+    // If there is no quotient, C0 and C3 keep their values.
     let replaced = if status & QUOTIENT != 0 { CONDITION } else { C2 };
     let completes = settle(core, op, status, BEFORE);
     core.fpu.fsw = core.fpu.fsw & !replaced | status & replaced;
@@ -37,11 +37,11 @@ fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
     Ok(())
 }
 
-/// Bit of the status word returned by [`remainder`], where hardware has TOP: a quotient was computed.
+/// Bit of the status word that [`remainder`] returns, at the position of TOP in hardware: there is a quotient.
 const QUOTIENT: u16 = 1 << 11;
 
-/// Returns the remainder of `a` by `b`, or a step towards it, and the status word. The status word holds exceptions,
-/// and either C2 for a step or the quotient's last three bits in C0, C3 and C1.
+/// Returns the remainder of `a` by `b`, or a step towards it, and a status word. The status word has the exceptions.
+/// After a step it has C2; otherwise C0, C3 and C1 are the last three bits of the quotient.
 fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16) {
     let (class_a, class_b) = (classify(a), classify(b));
     if matches!(class_a, Class::Nan | Class::Unsupported)
@@ -58,7 +58,7 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
         return (a, denormal);
     }
     if class_a == Class::Zero || class_b == Class::Infinity {
-        // The value is unchanged, except for the encoding of a pseudo-denormal. This is not an underflow.
+        // The value stays as it is, but a pseudo-denormal gets its normal encoding. This is no underflow.
         let r = if class_a == Class::Denormal { pack(EXCEPTIONS, unpack(a)).0 } else { a };
         return (r, denormal | QUOTIENT);
     }
@@ -70,13 +70,13 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
         return (r, denormal | status | QUOTIENT);
     }
     if distance >= 64 {
-        // As on Intel hardware: 32 to 63 bits of the quotient per step.
+        // As on Intel hardware, one step yields 32 to 63 bits of the quotient.
         let n = distance & 31 | 32;
         let rest = (mx << n) % my;
         let (r, status) = finish(cw, x.negative, rest, x.exponent - n);
         return (r, denormal | status | QUOTIENT | C2);
     }
-    // In units of half of y's last place, so that a distance of -1 can be represented.
+    // The unit is half of the last place of `y`, so that a distance of -1 can be represented.
     let (scaled, unit) = (mx << (distance + 1), my << 1);
     let (mut quotient, mut rest, mut negative) = (scaled / unit, scaled % unit, x.negative);
     if nearest && (2 * rest > unit || 2 * rest == unit && quotient & 1 != 0) {
@@ -89,7 +89,7 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
     (r, denormal | status | QUOTIENT | bit(2, C0) | bit(1, C3) | bit(0, C1))
 }
 
-/// Packs a remainder of at most 65 bits, whose bit 63 has the weight 2^`exponent`. The result is always exact.
+/// Packs a remainder of at most 65 bits. The weight of its bit 63 is 2^`exponent`. The result is always exact.
 fn finish(cw: u16, negative: bool, rest: u128, exponent: i32) -> (Extended, u16) {
     if rest == 0 {
         return ((0, if negative { 0x8000 } else { 0 }), 0);
@@ -110,7 +110,7 @@ mod tests {
     fn quotient_bits_come_with_a_complete_remainder() {
         assert_eq!(remainder(CW, extended(17), extended(5), false), (extended(2), QUOTIENT | C3 | C1));
         assert_eq!(remainder(CW, extended(-17), extended(5), false), (extended(-2), QUOTIENT | C3 | C1));
-        // Rounded to nearest, ties to even.
+        // Rounding to nearest, with ties to even.
         assert_eq!(remainder(CW, extended(18), extended(5), true), (extended(-2), QUOTIENT | C0));
         assert_eq!(remainder(CW, extended(3), extended(2), true), (extended(-1), QUOTIENT | C3));
         assert_eq!(remainder(CW, extended(1), extended(2), true), (extended(1), QUOTIENT));
@@ -128,7 +128,7 @@ mod tests {
                 break;
             }
         }
-        // The same computed with integers: the dividend is 0xdead... * 2^437.
+        // The expected result comes from integer arithmetic: the dividend is 0xdead... * 2^437.
         let expected = (0..437)
             .fold(0xdead_beef_dead_beefu128 % 0x8765_4321_8765_4321, |r, _| r * 2 % 0x8765_4321_8765_4321);
         assert_eq!(unpack(r).significand >> (63 - unpack(r).exponent), expected as u64);

@@ -5,45 +5,45 @@ use crate::host_fp::x87::Extended;
 use crate::op::Op;
 use crate::stop::{Flow, vector};
 
-/// Exception bits of the status word.
+/// Exception flags of the status word.
 pub(super) const IE: u16 = 1;
 pub(super) const DE: u16 = 1 << 1;
 pub(super) const ZE: u16 = 1 << 2;
 pub(super) const OE: u16 = 1 << 3;
 pub(super) const UE: u16 = 1 << 4;
 pub(super) const PE: u16 = 1 << 5;
-/// All six exceptions.
+/// All six exception flags.
 pub(super) const EXCEPTIONS: u16 = 0x3f;
-/// Exceptions detected before the computation. Unmasked, they leave the operands unchanged.
+/// Exceptions that hardware detects before the computation. If unmasked, they leave the operands unchanged.
 pub(super) const BEFORE: u16 = IE | DE | ZE;
-/// Exceptions that prevent a store to memory if unmasked.
+/// Exceptions that prevent a store to memory if they are unmasked.
 pub(super) const BEFORE_STORE: u16 = BEFORE | OE | UE;
-/// Stack fault.
+/// Stack fault flag.
 const SF: u16 = 1 << 6;
-/// ES, which marks a pending unmasked exception, and B, its copy for old programs.
+/// ES, which says that an unmasked exception is pending, and B, a copy of ES for old programs.
 pub(super) const PENDING: u16 = 0x8080;
 pub(super) const C0: u16 = 1 << 8;
 pub(super) const C1: u16 = 1 << 9;
 pub(super) const C2: u16 = 1 << 10;
 pub(super) const C3: u16 = 1 << 14;
 pub(super) const CONDITION: u16 = C0 | C2 | C3;
-/// Shift of TOP in the status word.
+/// Position of TOP in the status word.
 pub(super) const TOP_SHIFT: u32 = 11;
 pub(super) const TOP: u16 = 7 << TOP_SHIFT;
 
-/// Status of a stack underflow: an empty register was used.
+/// Flags of a stack underflow: the instruction used an empty register.
 pub(super) const UNDERFLOW: u16 = IE | SF;
-/// Status of a stack overflow: a value was pushed onto a register that is not empty.
+/// Flags of a stack overflow: the instruction pushed onto a register that is not empty.
 pub(super) const OVERFLOW: u16 = IE | SF | C1;
 
-/// Default NaN: the result of a masked invalid operation.
+/// Default NaN, which is the result of a masked invalid operation.
 pub(super) const INDEFINITE: Extended = (0xc000_0000_0000_0000, 0xffff);
 
-/// `Op::aux` bit: the instruction has a memory operand.
+/// Bit of `Op::aux`: the instruction has a memory operand.
 pub(super) const MEMORY: u16 = 1;
 
-/// Checks for #NM, and for #MF of a pending exception; called before each waiting instruction. (Without CR0.NE,
-/// hardware reports the exception through a pin that this machine does not have. #MF is raised in that case, too.)
+/// Raises #NM, or #MF if an exception is pending. Called before each waiting instruction. If CR0.NE is clear, hardware
+/// reports the exception through a pin. This machine lacks that pin, so the CPU raises #MF in both cases.
 #[inline]
 pub(super) fn enter(core: &mut Core) -> Flow {
     available(core)?;
@@ -53,13 +53,13 @@ pub(super) fn enter(core: &mut Core) -> Flow {
     Ok(())
 }
 
-/// Checks for #NM. Called before every x87 instruction.
+/// Raises #NM if CR0.EM or CR0.TS is set. Called before every x87 instruction.
 #[inline]
 pub(super) fn available(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) != 0 { Err(core.raise(vector::NM)) } else { Ok(()) }
 }
 
-/// Returns the physical register of ST(`i`).
+/// Returns the number of the physical register that is ST(`i`).
 #[inline]
 pub(super) fn physical(core: &Core, i: u8) -> usize {
     usize::from((core.fpu.fsw >> TOP_SHIFT) as u8 + i) & 7
@@ -86,7 +86,7 @@ pub(super) fn free(core: &mut Core, i: u8) {
     core.fpu.ftw &= !(1 << physical(core, i));
 }
 
-/// Adds to TOP.
+/// Adds `by` to TOP, modulo 8.
 #[inline]
 pub(super) fn rotate(core: &mut Core, by: u16) {
     let top = (core.fpu.fsw >> TOP_SHIFT).wrapping_add(by) & 7;
@@ -100,24 +100,24 @@ pub(super) fn pop(core: &mut Core) {
     rotate(core, 1);
 }
 
-/// Pushes a value, overwriting the register's content.
+/// Pushes a value. Overwrites the register, even if it is not empty.
 #[inline]
 pub(super) fn push(core: &mut Core, v: Extended) {
     rotate(core, 7);
     set_st(core, 0, v);
 }
 
-/// True if a push would overflow.
+/// True if a push would overflow the stack.
 #[inline]
 pub(super) fn full(core: &Core) -> bool {
     core.fpu.ftw >> physical(core, 7) & 1 != 0
 }
 
-/// Records the instruction, the flags that it raised, and its C1. Returns true if the instruction completes, i.e. no
-/// exception in `stops` was raised unmasked.
+/// Records the instruction pointer, the raised flags, and C1. Returns true if the instruction completes, i.e. if it
+/// raised no unmasked exception in `stops`.
 ///
-/// The opcode is updated for unmasked exceptions only, and so is the data pointer, as on CPUs that report
-/// FDP_EXCPTN_ONLY (SDM vol. 1, 8.1.8 and 8.1.9).
+/// Only an unmasked exception updates the opcode and the data pointer, as on CPUs that report FDP_EXCPTN_ONLY (SDM vol.
+/// 1, 8.1.8 and 8.1.9).
 pub(super) fn settle(core: &mut Core, op: &Op, raised: u16, stops: u16) -> bool {
     core.fpu.fip = op.rip(core);
     core.fpu.fsw = core.fpu.fsw & !C1 | raised & (EXCEPTIONS | SF | C1);
@@ -132,7 +132,7 @@ pub(super) fn settle(core: &mut Core, op: &Op, raised: u16, stops: u16) -> bool 
     unmasked & stops == 0
 }
 
-/// Updates ES and B from the flags and masks.
+/// Updates ES and B from the exception flags and masks.
 pub(super) fn update_pending(core: &mut Core) {
     let f = &mut core.fpu;
     f.fsw &= !PENDING;
@@ -141,7 +141,7 @@ pub(super) fn update_pending(core: &mut Core) {
     }
 }
 
-/// Returns the last eleven bits of the instruction's two opcode bytes, read again from memory.
+/// Returns the last eleven bits of the instruction's two opcode bytes. Reads them from memory again.
 #[cold]
 fn opcode(core: &Core, op: &Op) -> u16 {
     let byte = |n: u64| {

@@ -1,4 +1,4 @@
-//! Loads, stores, constants, exchanges.
+//! Loads, stores, constants and exchanges of x87 registers.
 
 use super::integer::{extended, from_decimal};
 use super::stack::{
@@ -11,13 +11,13 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// Rounding control bits of the control word.
+/// Rounding-control bits of the control word.
 const RC: u16 = 0xc00;
 const RC_DOWN: u16 = 0x400;
 const RC_UP: u16 = 0x800;
 const RC_CHOP: u16 = 0xc00;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     macro_rules! run {
         ($f:expr) => {{
@@ -25,7 +25,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             Some(Kind::Straight)
         }};
     }
-    /// Loads a constant: its value rounded down, and the increments for upward and nearest rounding.
+    /// Loads a constant. The arguments are its significand rounded down, its exponent, and the increments of the
+    /// significand for upward and nearest rounding.
     macro_rules! constant {
         ($significand:literal, $exponent:literal, $up:literal, $nearest:literal) => {
             run!(|core, op| {
@@ -75,7 +76,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         }),
         Fst if register => run!(|core, op| store_register(core, op, false)),
         Fstp if register => run!(|core, op| store_register(core, op, true)),
-        // FSTPNCE: an alias of FSTP that raises no exception for an empty register, and then stores nothing.
+        // FSTPNCE is an alias of FSTP. For an empty register it raises no exception and stores nothing.
         Fstpnce => run!(|core, op| {
             enter(core)?;
             if st(core, 0).is_some() {
@@ -127,17 +128,17 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Pushes a value, or the response to a stack overflow.
+/// Pushes `v`. If the stack is full, pushes the default NaN and raises a stack overflow instead.
 fn load(core: &mut Core, op: &Op, v: Extended, status: u16) -> Flow {
     let (v, status) = if full(core) { (INDEFINITE, OVERFLOW) } else { (v, status) };
-    // A denormal is loaded even if its exception is unmasked.
+    // A denormal is loaded even if the denormal exception is unmasked.
     if settle(core, op, status, IE) {
         push(core, v);
     }
     Ok(())
 }
 
-/// FLD ST(i). If the source is empty and the stack is full, the empty source takes precedence.
+/// FLD ST(i). If the source is empty and the stack is full, the instruction reports the empty source.
 fn load_register(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     match st(core, op.dst) {
@@ -158,7 +159,7 @@ fn load_integer<T: Prim>(core: &mut Core, op: &Op, signed: fn(u64) -> i64) -> Fl
     load(core, op, extended(signed(v)), 0)
 }
 
-/// Loads ten bytes of memory.
+/// Loads a memory operand of ten bytes.
 fn load_ten(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     let va = op.ea(core);
     let low = core.mem.load::<u64>(va)?;
@@ -166,7 +167,7 @@ fn load_ten(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     Ok(u128::from(low) | u128::from(high) << 64)
 }
 
-/// Stores ten bytes, or faults before storing any.
+/// Stores a memory operand of ten bytes. If it faults, it has stored nothing.
 fn store_ten(core: &mut Core, op: &Op, v: u128) -> Flow {
     let va = op.ea(core);
     core.mem.probe_write(va, 10)?;
@@ -174,7 +175,7 @@ fn store_ten(core: &mut Core, op: &Op, v: u128) -> Flow {
     core.mem.store(va.wrapping_add(8), (v >> 64) as u16)
 }
 
-/// Converts ST(0) and stores it, unless an unmasked exception prevents it.
+/// Converts ST(0) and stores the result, unless an unmasked exception prevents the store.
 fn store<T: Prim>(
     core: &mut Core,
     op: &Op,
@@ -209,7 +210,7 @@ fn store_extended(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// FBSTP.
+/// FBSTP: stores ST(0) as packed decimal digits and pops.
 fn store_decimal(core: &mut Core, op: &Op) -> Flow {
     const DECIMAL_INDEFINITE: u128 = 0xffff_c000_0000_0000_0000;
     enter(core)?;
@@ -238,7 +239,7 @@ fn store_register(core: &mut Core, op: &Op, pops: bool) -> Flow {
     Ok(())
 }
 
-/// FXCH. Empty registers are first set to the default NaN.
+/// FXCH. An empty register counts as the default NaN.
 fn exchange(core: &mut Core, op: &Op) -> Flow {
     enter(core)?;
     let (a, b) = (st(core, 0), st(core, op.src));

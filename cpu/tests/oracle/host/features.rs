@@ -1,29 +1,29 @@
-//! Features of the host CPU, as its instructions report them.
+//! Features of the host CPU, as CPUID and FXSAVE report them.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
 
-/// CPUID.07H.0:EBX bit 6: the x87 data pointer is updated by instructions with unmasked exceptions only
-/// (SDM vol. 1, 8.1.8). Intel's processors do so from Skylake on, and so does the model.
+/// CPUID.07H.0:EBX bit 6: only an instruction with an unmasked exception updates the x87 data pointer (SDM vol. 1,
+/// 8.1.8). This holds for Intel's processors from Skylake on, and for the model.
 const FDP_EXCPTN_ONLY: u32 = 1 << 6;
 /// Offset of MXCSR_MASK in an FXSAVE image.
 const MXCSR_MASK_AT: usize = 28;
 
-/// Properties of the host CPU. None is inferred from a vendor's name.
+/// Properties of the host CPU. The oracle never derives them from the vendor's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
     /// True if the host has all features that test instructions use (x86-64-v2).
     pub(crate) v2: bool,
-    /// True if the x87 data pointer is updated only by unmasked exceptions.
+    /// True if only unmasked exceptions update the x87 data pointer.
     pub(crate) data_pointer_of_exceptions: bool,
-    /// True if FXSAVE, and so a signal frame, contains the x87 pointers only while an exception is pending, and zeroes
-    /// otherwise. The oracle measures and sets it.
+    /// True if FXSAVE stores the x87 pointers only while an exception is pending, and zeros otherwise. Signal frames
+    /// then lack the pointers, too. The oracle measures this and sets the field.
     pub(crate) hides_pointers: bool,
-    /// Valid bits of MXCSR, as FXSAVE shows them.
+    /// Valid bits of MXCSR, as FXSAVE stores them.
     pub(crate) mxcsr_mask: u32,
 }
 
-/// Aligned memory for an FXSAVE image.
+/// Memory for an FXSAVE image, aligned to 16 bytes.
 #[repr(C, align(16))]
 struct Image([u8; 512]);
 

@@ -1,8 +1,8 @@
-//! The host CPU as the oracle: executes one instruction on given registers and memory, and returns the outcome.
+//! The host CPU as the oracle: it executes instructions on given registers and memory, and returns the outcome.
 //!
 //! - [`map`]: the arena in this process (raw pointers, mmap)
-//! - [`signal`]: entry to an instruction and exit from it, by signals and the trap flag (raw pointers, machine code)
-//! - [`features`]: properties of this host in which processors differ
+//! - [`signal`]: entry to an instruction and exit from it, with signals and the trap flag (raw pointers, machine code)
+//! - [`features`]: properties in which host CPUs differ
 
 pub(crate) mod features;
 mod map;
@@ -12,17 +12,17 @@ use super::state::{Outcome, State, Steps};
 use map::Arena;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The arena of the process. The mutex also guards the signal handlers, which are process-wide.
+/// The arena of the process. The mutex also guards the signal handlers, because the process has only one set of them.
 static ONE: Mutex<Option<Arena>> = Mutex::new(None);
 
-/// The host CPU, held by one test at a time.
+/// The host CPU. Only one test at a time has a `Host`.
 pub(crate) struct Host {
     arena: MutexGuard<'static, Option<Arena>>,
     stack: signal::Stack,
 }
 
 impl Host {
-    /// Takes the host CPU for this thread.
+    /// Waits until no other test has a `Host`, and maps the arena at the first call.
     pub(crate) fn new() -> Host {
         let mut arena = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         if arena.is_none() {
@@ -34,7 +34,8 @@ impl Host {
     fn arena(&self) -> &Arena {
         self.arena.as_ref().expect("`new` has mapped it")
     }
-    /// Writes memory of the arena at an offset inside `DATA`, `CONST` or `CODE`, regardless of its protection.
+    /// Writes to the arena, regardless of the protection of its pages. The range must be inside `DATA` and `CONST`, or
+    /// inside `CODE`.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.arena().write(offset, bytes);
     }

@@ -1,10 +1,10 @@
-//! Execution of a test instruction by signals and the trap flag.
+//! Execution of a test instruction with signals and the trap flag.
 //!
-//! The test raises a breakpoint. The handler saves the interrupted context, replaces it by the test's registers with
-//! the trap flag set, and returns. The kernel loads all of these registers, FXSAVE state and RSP included. The CPU
-//! executes one instruction and traps. The handler then copies the context (registers, vector, error code, CR2) and
-//! restores the saved one. So there is no surrounding code that could disturb the instruction, and branches need no
-//! special case.
+//! The test raises a breakpoint. The signal handler saves the interrupted context, replaces it by the test's registers
+//! with the trap flag set, and returns. The kernel loads all of these registers, including the FXSAVE state and RSP.
+//! The CPU executes one instruction and traps. The handler then copies the context (registers, vector, error code,
+//! CR2), and restores the saved context. No surrounding code can therefore disturb the instruction, and branches need
+//! no special case.
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;
@@ -13,22 +13,22 @@ use std::arch::{asm, naked_asm};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Size of the alternate signal stack in bytes: enough for a frame with the extended state of any processor.
+/// Size of the alternate signal stack in bytes. A signal frame with the extended state of any processor fits.
 const STACK_LEN: usize = 256 << 10;
 /// `ARCH_SET_GS` of arch_prctl(2).
 const ARCH_SET_GS: libc::c_ulong = 0x1001;
-/// Offset in the FXSAVE image of the kernel's magic number, which marks a signal frame with an XSAVE header after the
-/// image (asm/sigcontext.h).
+/// Offset in the FXSAVE image of the kernel's magic number. The number says that an XSAVE header follows the image in
+/// the signal frame (asm/sigcontext.h).
 const XSTATE_MAGIC_AT: usize = 464;
 const XSTATE_MAGIC: u32 = 0x4650_5853;
-/// Bits of x87 and SSE state in XSTATE_BV.
+/// Bits of XSTATE_BV for the x87 and SSE state.
 const XSTATE_LEGACY: u64 = 3;
 
 const VECTOR_DB: i64 = 1;
 const VECTOR_BP: i64 = 3;
 const VECTOR_PF: u8 = 14;
 
-/// Index of each register of `State::gpr` in the kernel's order of registers.
+/// Index in `gregs` of each register of `State::gpr`.
 const GREG: [i32; 16] = [
     libc::REG_RAX,
     libc::REG_RCX,
@@ -48,20 +48,20 @@ const GREG: [i32; 16] = [
     libc::REG_R15,
 ];
 
-/// RFLAGS bits that a test sets: some of the bits that the kernel loads from a signal frame (`FIX_EFLAGS`).
+/// Bits of RFLAGS that a test sets. The kernel loads these and other bits from a signal frame (`FIX_EFLAGS`).
 const GIVEN_FLAGS: u64 = flag::ARITH | flag::DF | flag::AC;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The next signal is the breakpoint.
+    /// The next signal is the breakpoint that starts the test.
     Enter,
-    /// The test instruction is executed.
+    /// The next signal comes from the test instruction.
     Inside,
-    /// The outcome is stored.
+    /// The handler has stored the outcome.
     Done,
 }
 
-/// State that the signal handlers share with the test.
+/// Data that the signal handler shares with the test.
 struct Job {
     phase: Phase,
     input: State,
@@ -73,17 +73,17 @@ struct Job {
     saved_xstate: u64,
 }
 
-/// Job of the thread that holds the host CPU; null while no test instruction is executed.
+/// Job of the thread that has the host CPU, or null while no test instruction executes.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(null_mut());
 
-/// Installs the handlers of the process.
+/// Installs the signal handlers of the process.
 pub(super) fn install() {
     for signal in [libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL] {
         // SAFETY: all zero is a valid `sigaction`.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = entry as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: `action` is initialised; the handler has the right signature and accesses only its job.
+        // SAFETY: `action` is initialised. The handler has the right signature and accesses only its job.
         unsafe {
             libc::sigfillset(&mut action.sa_mask);
             assert_eq!(libc::sigaction(signal, &action, null_mut()), 0);
@@ -91,8 +91,8 @@ pub(super) fn install() {
     }
 }
 
-/// Entry of all handlers. They begin with the flags of the test instruction, so this turns alignment checks off before
-/// any Rust code runs.
+/// Entry of all signal handlers. The kernel starts it with the flags of the test instruction. It turns alignment checks
+/// off before any Rust code runs.
 #[unsafe(naked)]
 extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     naked_asm!(
@@ -108,21 +108,21 @@ extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut li
 extern "C" fn handler(signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a `ucontext_t`.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    // SAFETY: null, or set by `Stack::run`, which this handler has interrupted on the same thread.
+    // SAFETY: null, or a pointer set by `Stack::run`, which this handler has interrupted on the same thread.
     match unsafe { JOB.load(Ordering::Relaxed).as_mut() } {
         Some(job) if job.phase != Phase::Done => job.signalled(context),
         _ => {
             // A real crash, not a test. With the default action, the signal occurs again and ends the process. SAFETY:
-            // resets one signal to its default.
+            // this resets one signal to its default action.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
     }
 }
 
-/// Returns the FXSAVE image of a signal frame, and XSTATE_BV if there is one.
+/// Returns the FXSAVE image of a signal frame, and XSTATE_BV if the frame has it.
 fn frame(context: &mut libc::ucontext_t) -> (&mut [u8; FXSAVE_LEN], Option<&mut u64>) {
     let p = context.uc_mcontext.fpregs.cast::<u8>();
-    // SAFETY: on x86-64 the kernel always saves the FXSAVE image. Its magic number shows that the XSAVE header follows.
+    // SAFETY: on x86-64 the kernel always saves the FXSAVE image. The magic number shows that the XSAVE header follows.
     unsafe {
         let magic = p.add(XSTATE_MAGIC_AT).cast::<u32>().read_unaligned();
         let header = (magic == XSTATE_MAGIC).then(|| &mut *p.add(FXSAVE_LEN).cast::<u64>());
@@ -149,7 +149,7 @@ impl Job {
                         Steps::Instructions(n) => self.retired < n,
                     };
                     if goes_on {
-                        // TF is still set in the saved flags.
+                        // TF is still set in the saved flags, so the next instruction traps, too.
                         return;
                     }
                 }
@@ -223,7 +223,7 @@ impl Stack {
         let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK_LEN };
         // SAFETY: all zero is a valid `stack_t`.
         let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the memory lives until `drop` has restored the old stack. Nothing else in a 64-bit process uses GS.
+        // SAFETY: the memory lives until `drop` has restored the old stack. No other code in a 64-bit process uses GS.
         unsafe {
             assert_eq!(libc::sigaltstack(&new, &mut before), 0);
             assert_eq!(libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, GS_BASE), 0);
@@ -243,8 +243,9 @@ impl Stack {
             saved_xstate: 0,
         };
         JOB.store(&raw mut job, Ordering::Relaxed);
-        // SAFETY: the breakpoint's handler runs the test instruction and returns with all registers unchanged. Only
-        // memory of the arena changes. POPF clears flags that an earlier test may have left (NT, ID, AC).
+        // SAFETY: the breakpoint's handler runs the test instruction and returns with all registers unchanged. The
+        // instruction changes only memory of the arena. POPF clears flags that an earlier test may have left set (NT,
+        // ID, AC).
         unsafe { asm!("push 0x202", "popfq", "int3") };
         JOB.store(null_mut(), Ordering::Relaxed);
         job.output.expect("the handlers ran to the end")

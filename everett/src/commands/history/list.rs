@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::ui::{Ui, printable, style};
 
 /// Number of runs that are listed unless all are wanted.
-const SHOWN: usize = 20;
+const RUNS_SHOWN_MAX: usize = 20;
 /// Titles of the columns.
 const TITLES: [&str; 7] = ["begun", "seed", "branches", "vtime", "CPU", "findings", "run"];
 
@@ -109,7 +109,7 @@ pub(in crate::commands) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> any
             let mut runs = super::recorded(&history, world)?;
             let count = runs.len();
             if !all {
-                runs.truncate(SHOWN);
+                runs.truncate(RUNS_SHOWN_MAX);
             }
             let lines = runs.iter().map(|run| Line::of(&history, run)).collect::<anyhow::Result<Vec<_>>>()?;
             Some((lines, count)).filter(|_| count > 0)

@@ -18,7 +18,7 @@ pub(super) const FINDINGS_MAX: usize = 1024;
 /// Maximum number of log lines that are kept.
 const LOG_MAX: usize = 400;
 /// Maximum number of characters of a text.
-const TEXT_CHARS: usize = 2_000;
+const TEXT_CHARS_MAX: usize = 2_000;
 /// Maximum number of lines of evidence of a finding.
 const EVIDENCE_MAX: usize = 8;
 /// Maximum number of subtrees that are listed.
@@ -271,7 +271,7 @@ impl Model {
 /// Returns foreign text on one line, without hidden characters, cut to its bound.
 pub(super) fn safe(text: &str) -> String {
     let line = one_line(text);
-    match line.char_indices().nth(TEXT_CHARS) {
+    match line.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

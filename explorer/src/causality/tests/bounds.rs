@@ -1,4 +1,4 @@
-//! Files with a causality are checked when they are read.
+//! Reading a causality file checks all bounds.
 
 use crate::causality::result::{CODE_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
 use crate::causality::{Causality, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary, Why};

@@ -1,4 +1,4 @@
-//! Searches on scripted timelines, and the stated error against simulations.
+//! Searches on scripted timelines, and the stated error compared with simulations.
 
 mod bounds;
 mod scripted;

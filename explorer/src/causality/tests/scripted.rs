@@ -1,4 +1,4 @@
-//! Searches whose futures are drawn from a likelihood that the test knows.
+//! Searches whose futures are drawn from a likelihood that the test defines.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -7,7 +7,7 @@ use crate::causality::{Ask, Count, Cuts, JumpInterval, Limits, Search, Why};
 
 const LIMITS: Limits = Limits { futures: 2_000, error_ppm: 50_000 };
 
-/// A timeline of `cuts` cuts with steps between them, whose likelihood at a cut is `likelihood`.
+/// Runs a search on a timeline with `cuts`, where the likelihood at a cut is `likelihood`.
 fn run(
     seed: u64,
     cuts: &Cuts,
@@ -26,7 +26,7 @@ fn run(
     }
 }
 
-/// A future's result is a function of the seed and of the future, as that of a real one.
+/// Draws a future's result as a function of the seed and the future, so that a repeated future has the same result.
 fn shows(seed: u64, ask: &Ask, likelihood: f64) -> bool {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -36,12 +36,12 @@ fn shows(seed: u64, ask: &Ask, likelihood: f64) -> bool {
     (draw as f64) < likelihood * (1u64 << 53) as f64
 }
 
-/// Cuts of a timeline with a step each 100 µs.
+/// Returns the cuts of a timeline with one step every 100 µs.
 fn timeline(steps: u64) -> Cuts {
     Cuts::new(0, steps * 100_000, (0..steps).map(|i| 50_000 + i * 100_000).collect())
 }
 
-/// The likelihood of a timeline that is decided by the step after cut `decided`.
+/// Returns the likelihood of a timeline that is decided by the step after cut `decided`.
 fn step(decided: usize, low: f64, high: f64) -> impl Fn(usize) -> f64 {
     move |cut| if cut <= decided { low } else { high }
 }
@@ -58,7 +58,7 @@ fn the_named_step_is_the_planted_one_over_20_seeds() {
             assert_eq!((found.from, found.to), (decided, Some(decided + 1)), "{low} to {high}, seed {seed}");
             assert!(found.is_narrowest && found.probability_ppm >= 950_000);
             assert!(search.futures() < 700, "{} futures", search.futures());
-            // The likelihoods that are told with the step rest on more than a few futures.
+            // Both ends of a named step have the minimum number of futures.
             let ends = [decided, decided + 1].map(|cut| search.count(cut).futures);
             assert!(ends.iter().all(|futures| *futures >= 16), "{low} to {high}, seed {seed}: {ends:?}");
         }
@@ -78,7 +78,7 @@ fn a_named_step_is_wrong_at_most_as_often_as_stated() {
                 wrong += u32::from(found.unwrap().from != decided);
             }
         }
-        // The expected number of wrong ones is at most 20 of 400; three standard deviations are allowed.
+        // At most 20 of 400 are expected to be wrong. The test allows three standard deviations more.
         assert!(wrong <= 20 + 13, "{low} to {high}: {wrong} of {named} are wrong");
         assert!(named > 300, "{low} to {high}: only {named} are named");
     }
@@ -148,7 +148,7 @@ fn a_short_search_gives_an_interval_that_a_longer_one_narrows() {
     assert!(before < 50, "{before} steps are left");
 }
 
-/// Futures that are called off do not count, and those before them do.
+/// Futures that were cancelled do not count. The futures before them do.
 #[test]
 fn an_interrupted_batch_counts_up_to_its_first_missing_result() {
     let cuts = timeline(1_000);

@@ -1,4 +1,4 @@
-//! Simulated caller of the composer: commands take time, fail, hang and are killed, and nodes go down and come back.
+//! Simulated caller of the composer. Commands take time, fail, hang and are killed. Nodes go down and come back.
 
 use chacha20::rand_core::Rng;
 use proptest::prelude::*;
@@ -13,14 +13,14 @@ const NODES: u16 = 3;
 pub(super) struct World {
     pub(super) seed: u64,
     pub(super) stop_ns: u64,
-    /// Maximum time that a command takes.
+    /// Maximum duration of a command, in nanoseconds.
     pub(super) takes_ns_max: u64,
     pub(super) fails: u64,
     pub(super) hangs: u64,
     pub(super) killed: u64,
-    /// Share of commands that cannot be killed.
+    /// Share of commands that survive being killed.
     pub(super) stubborn: u64,
-    /// Mean time between changes of nodes. `None` if nodes never change.
+    /// Mean time between changes of nodes, in nanoseconds. `None` if nodes never change.
     pub(super) changes_ns: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn worlds() -> impl Strategy<Value = World> {
     )
 }
 
-/// A world in which no command fails and all end within two seconds.
+/// Returns a world in which no command fails and every command ends within two seconds.
 pub(super) fn calm(seed: u64, stop_ns: u64) -> World {
     let takes_ns_max = 2 * S;
     World { seed, stop_ns, takes_ns_max, fails: 0, hangs: 0, killed: 0, stubborn: 0, changes_ns: None }
@@ -72,7 +72,7 @@ pub(super) struct Caller<'t> {
     rng: ChaCha20Rng,
     composer: Option<Composer<'t>>,
     pub(super) rules: Rules<'t>,
-    /// Tally of the pieces of the timeline before the last cut.
+    /// Tally of the earlier pieces of the timeline, up to the last cut.
     tally: Tally,
     runs: Vec<Run>,
     change_ns: u64,
@@ -101,15 +101,15 @@ impl<'t> Caller<'t> {
         caller
     }
 
-    /// Runs the timeline to its end. After each event for which `cuts` returns true, the composer is stored and
-    /// restored. Returns the numbers of `finally_` and `eventually_` commands.
+    /// Runs the timeline to its end. After each event for which `cuts` returns true, stores and restores the composer.
+    /// Returns how many `finally_` and how many `eventually_` commands started.
     pub(super) fn run(&mut self, cuts: impl Fn(usize) -> bool) -> (u64, u64) {
         let (mut is_stopped, mut last_ns) = (false, 0);
         for event in 0.. {
             assert!(event < 100_000, "the timeline does not end");
             let ended = self.runs.iter().map(|run| run.ends_ns).min().unwrap_or(u64::MAX);
             let stop = if is_stopped { u64::MAX } else { self.world.stop_ns };
-            // `down` and `up` take no vtime, so the composer's time can be earlier than the last event.
+            // `down` and `up` take no vtime, so the composer's vtime can be earlier than the last event.
             let due = self.composer().due().map(|due_ns| due_ns.max(last_ns));
             let now_ns = [ended, stop, self.change_ns, due.unwrap_or(u64::MAX)].into_iter().min().unwrap();
             assert!(now_ns >= last_ns, "time does not go back");
@@ -184,7 +184,8 @@ impl<'t> Caller<'t> {
                     self.rules.kill_all();
                     for i in 0..self.runs.len() {
                         let (stubborn, soon) = (self.roll(100), self.roll(5 * MS));
-                        // Half of the killed commands report that they were killed, the others exit with a failure.
+                        // Half of the killed commands report that they were killed. The other half exits with a
+                        // failure.
                         let killed = self.roll(2) == 0;
                         if stubborn >= self.world.stubborn {
                             let run = &mut self.runs[i];
@@ -204,7 +205,7 @@ impl<'t> Caller<'t> {
         let run = self.runs.remove(first);
         self.rules.ended(run.start, run.success, run.killed);
         self.composer().ended(run.start.run, now_ns, run.success, run.killed);
-        // A second end of the same run is ignored.
+        // The composer ignores a second end of the same run.
         let before = self.composer().state().clone();
         self.composer().ended(run.start.run, now_ns, false, true);
         assert_eq!(self.composer().state(), &before);

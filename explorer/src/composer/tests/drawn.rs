@@ -1,4 +1,5 @@
-//! Properties of any template in any world: no rule is broken, and cutting a timeline changes nothing.
+//! Properties of random templates in random worlds: the composer breaks no rule, and cutting a timeline changes
+//! nothing.
 
 use proptest::prelude::*;
 
@@ -25,7 +26,7 @@ proptest! {
         prop_assert_eq!(&pieces.states, &whole.states);
     }
 
-    /// If no command fails and no node goes down, every driver runs, and the timeline ends with the template's
+    /// If no command fails and no node goes down, every driver runs. The timeline then ends with the template's
     /// `finally_` or `eventually_` commands.
     #[test]
     fn without_failures_every_driver_runs(template in templates(), seed: u64) {

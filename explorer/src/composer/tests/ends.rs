@@ -6,8 +6,8 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// Returns a composer that plans this end, its random stream, the current vtime, and the start of the only run, which
-/// has not ended.
+/// Returns a composer that plans this end, with its random stream, the current vtime and its only run, which has not
+/// ended.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let mut rng = rng(seed);
@@ -98,7 +98,7 @@ fn runs_that_do_not_end_are_killed_before_an_eventually_command() {
     assert_eq!(step(&mut composer, &mut rng), (at_ns + S, vec![Act::Over]));
 }
 
-/// Once one run was killed, the composer does not wait for the others to end by themselves.
+/// Once one run was killed, the composer does not wait for other runs to end by themselves.
 #[test]
 fn after_one_kill_all_others_are_killed_at_once() {
     let template =
@@ -121,7 +121,7 @@ fn one_eventually_command_runs_when_all_others_were_killed() {
         let mut rng = rng(seed);
         composer.stop(now_ns);
         assert_eq!(step(&mut composer, &mut rng), (now_ns, vec![Act::KillAll]));
-        // After the kill, the exit status no longer counts.
+        // After the kill, the exit status is ignored.
         composer.ended(start.run, now_ns + MS, false, false);
         assert_eq!(composer.tally().ever_failed().count(), 0);
         let (_, acts) = step(&mut composer, &mut rng);
@@ -195,7 +195,7 @@ fn without_a_workload_no_eventually_command_runs() {
     next_start(&mut composer, &mut rng);
     assert_eq!(composer.stop(S), Stopping::Eventually);
 
-    // `finally_` commands wait for a `first_` command as they do for any other command.
+    // `finally_` commands also wait for a `first_` command to end.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "finally_c")]);
     let mut composer = Composer::begin(&files, 0, &mut rng);
     let (_, first) = next_start(&mut composer, &mut rng);

@@ -20,7 +20,7 @@ fn one_first_command_runs_alone_and_without_faults() {
             (None, false),
             "nothing else starts while it runs"
         );
-        // Whether it fails, is killed or is lost with its node, the next command follows.
+        // The next command follows after a failure, a kill or the loss of the node.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),
             1 => composer.ended(0, 9, true, true),
@@ -65,7 +65,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
             }
         }
         bounds[count] += 1;
-        // One run ends a second later. The next one starts after its own pause.
+        // One run ends a second later. The next run starts after its own pause.
         composer.ended(0, last_ns + S, true, false);
         let (now_ns, _) = next_start(&mut composer, &mut rng);
         pauses.push(now_ns - last_ns - S);
@@ -110,8 +110,8 @@ fn only_anytime_commands_run_beside_serial_drivers() {
     assert!(firsts.iter().all(|count| (70..130).contains(count)), "each driver can be the first: {firsts:?}");
 }
 
-/// The parallel driver hangs. If the serial driver is drawn next, it cannot start, and after [`PATIENCE_NS`] another
-/// run of the parallel driver starts instead.
+/// The parallel driver hangs. A serial driver that is drawn next cannot start. After [`PATIENCE_NS`], another run of
+/// the parallel driver starts instead.
 #[test]
 fn a_command_that_hangs_does_not_block_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
@@ -198,7 +198,7 @@ fn commands_run_on_nodes_that_are_up() {
     assert!(on(&mut composer)[1] > 0);
 }
 
-/// If the only node of the drawn command goes down and stays down, another command starts after [`PATIENCE_NS`].
+/// If the drawn command's only node goes down and stays down, another command starts after [`PATIENCE_NS`].
 #[test]
 fn another_command_starts_if_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);
@@ -212,7 +212,7 @@ fn another_command_starts_if_a_node_stays_down() {
     }
 }
 
-/// Timelines that continue from one moment draw bounds and planned ends of their own.
+/// Each timeline that continues from a moment draws its own limit of parallel drivers and its own planned end.
 #[test]
 fn a_fork_draws_again() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);

@@ -1,4 +1,4 @@
-//! Shared parts of the tests of the composer: templates, a stream and steps.
+//! Tests of the composer, with shared helpers for templates, random streams and steps.
 
 mod caller;
 mod drawn;
@@ -30,7 +30,7 @@ fn starts(acts: &[Act]) -> Vec<Start> {
     acts.iter().filter_map(start).collect()
 }
 
-/// Advances to the next due time, and performs what is due.
+/// Advances to the next due time, and performs the actions that are due.
 fn step(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Vec<Act>) {
     let due_ns = composer.due().expect("something is due");
     (due_ns, composer.act(due_ns, rng))

@@ -1,4 +1,4 @@
-//! The rules of the composer, checked against its actions and the ends of runs.
+//! The rules of the composer, checked against its actions and the reported ends of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ pub(super) struct Rules<'t> {
     up: BTreeSet<u16>,
     last_run: Option<u64>,
     counts: BTreeMap<String, Counts>,
-    /// Number of starts for each command, by its number.
+    /// Number of starts of each command, by the command's number.
     started: BTreeMap<usize, u64>,
     stopped_ns: Option<u64>,
-    /// True if a run was killed or lost. Runs of `finally_` commands do not count.
+    /// True if a run was killed or lost with its node, except runs of `finally_` commands.
     killed: bool,
     kill_all: bool,
 }
@@ -50,7 +50,7 @@ impl<'t> Rules<'t> {
         self.template.commands().iter().any(|command| command.prefix() == prefix)
     }
 
-    /// Returns true if there was a workload, so that an `eventually_` command has something to check.
+    /// Returns true if a workload ran, so that an `eventually_` command has something to check.
     pub(super) fn worked(&self) -> bool {
         let drives = self.template.commands().iter().any(|command| command.prefix().is_driver());
         self.starts_of(|prefix| prefix.is_driver() || prefix == Prefix::Anytime && !drives) > 0
@@ -92,7 +92,7 @@ impl<'t> Rules<'t> {
             Prefix::Finally => {
                 assert!(self.running.is_empty() && !self.killed && !self.kill_all);
                 assert_eq!(self.starts_of(|other| other == Prefix::Eventually), 0);
-                // All `finally_` commands with lower numbers have started, and this one has not.
+                // All `finally_` commands with lower numbers have started, and this command has not.
                 let names = self.template.commands().iter().enumerate();
                 let mut before = names.filter(|(number, c)| c.prefix() == prefix && *number <= start.command);
                 assert!(
@@ -106,7 +106,7 @@ impl<'t> Rules<'t> {
         self.counts.get_mut(command.name()).unwrap().started += 1;
     }
 
-    /// Notes the end of a run, as it was reported to the composer.
+    /// Records the end of a run, as reported to the composer.
     pub(super) fn ended(&mut self, start: Start, success: bool, killed: bool) {
         let prefix = self.running.remove(&start.run).expect("the run was started");
         let killed = killed || !success && self.kill_all && prefix != Prefix::Eventually;
@@ -147,7 +147,7 @@ impl<'t> Rules<'t> {
         self.stopped_ns.is_none() && (first || !self.has(Prefix::First))
     }
 
-    /// Checks the end of the timeline. Returns the numbers of `finally_` and `eventually_` commands that started.
+    /// Checks the end of the timeline. Returns how many `finally_` and how many `eventually_` commands started.
     pub(super) fn over(&self, now_ns: u64, tally: &Tally) -> (u64, u64) {
         let stopped_ns = self.stopped_ns.expect("the workload was stopped");
         assert!(now_ns <= stopped_ns + FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX);

@@ -1,4 +1,4 @@
-//! Tests of stored states, sound and damaged.
+//! Tests of stored states, both valid and damaged.
 
 use chacha20::rand_core::Rng;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const FILES: &[(u16, &str)] = &[
     (0, "singleton_driver_g"),
 ];
 
-/// A state in which a parallel driver runs, the singleton was started, and the next command is drawn.
+/// Returns a state in which a parallel driver runs, the singleton driver was started, and the next command is drawn.
 fn stored() -> Value {
     json!({
         "now_ns": 1000, "phase": "Driving", "parallel": 2, "ending": "Finally",
@@ -160,7 +160,7 @@ fn unreachable_states_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A damaged state is refused, or the timeline continues by the rules and ends.
+    /// A damaged state is either refused, or the timeline follows the rules and ends.
     #[test]
     fn damaged_states_are_refused_or_continue(
         template in templates(), world in worlds(), which: prop::sample::Index,

@@ -1,4 +1,4 @@
-//! Configuration of the abstract state.
+//! Configuration of the abstract state, as world files declare it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AbstractionConfig {
-    /// State variables.
+    /// Rules that set state variables.
     pub rules: Vec<RuleConfig>,
-    /// Setting that decides whether log templates are part of the state.
+    /// Decides whether log templates are part of the state.
     pub templates: Templates,
-    /// Number of a unit's last distinct template classes that are part of the state: 1 or 2.
+    /// Number of each unit's latest distinct templates that are part of the state: 1 or 2. A unit is a service or a
+    /// driver.
     pub last: u8,
-    /// Number of templates of a unit that are distinguished; later ones form one class.
+    /// Maximum number of a unit's templates that are distinguished. Later templates form one class.
     pub vocabulary: u16,
 }
 
@@ -24,12 +25,12 @@ impl Default for AbstractionConfig {
     }
 }
 
-/// Setting that decides whether log templates are part of the state.
+/// Decides whether log templates are part of the state. A log template is a log line without its variable parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// Templates are part of the state only if there are no rules. Declared state is better than templates, and a state
-    /// that is too fine gives no guidance.
+    /// Templates are part of the state only if there are no rules. Declared variables describe a state better than
+    /// templates, and a state that is too fine gives no guidance.
     #[default]
     Auto,
     /// Templates are part of the state.
@@ -42,30 +43,30 @@ pub enum Templates {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
-    /// Name for errors and reports.
+    /// Name of the rule, for errors and reports.
     pub name: String,
-    /// Pattern for the units whose lines the rule reads; `*` stands for any characters. Without it the rule reads all
-    /// units.
+    /// Name pattern of the units whose lines the rule reads; `*` stands for any characters. If absent, the rule reads
+    /// all units.
     #[serde(default)]
     pub unit: Option<String>,
-    /// Regular expression that a line must match. Each named capture is a variable.
+    /// Regular expression that a line must match. Each named capture sets a variable.
     pub regex: String,
-    /// Nodes whose lines the rule reads; all if empty.
+    /// Nodes whose lines the rule reads. If empty, all nodes.
     #[serde(default)]
     pub nodes: BTreeSet<String>,
-    /// True if the variables belong to the world and not to a node.
+    /// True if the variables belong to the whole world. False if each node has its own.
     #[serde(default)]
     pub global: bool,
     /// Variables that a matching line sets to fixed values.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// Interpretation of captures; [`Capture::Exact`] for those that are not listed.
+    /// Interpretation of each capture. Captures that are not listed are [`Capture::Exact`].
     #[serde(default)]
     pub captures: BTreeMap<String, Capture>,
-    /// Possible values of variables, so that unseen values can be reported.
+    /// Possible values of variables, so that reports can list the values that never occurred.
     #[serde(default)]
     pub values: BTreeMap<String, BTreeSet<String>>,
-    /// Events at which the rule's variables are forgotten.
+    /// Events that clear the rule's variables.
     #[serde(default = "all_resets")]
     pub reset_on: BTreeSet<Reset>,
 }
@@ -74,20 +75,20 @@ fn all_resets() -> BTreeSet<Reset> {
     [Reset::PowerLoss, Reset::Exit].into()
 }
 
-/// Interpretation of a capture.
+/// Interpretation of a captured text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capture {
     /// The captured text itself.
     #[default]
     Exact,
-    /// A number, reduced to its rank among the nodes' numbers. For terms and epochs.
+    /// A number, reduced to its rank among the numbers of all nodes. Suitable for terms and epochs.
     Relative,
-    /// A number, reduced to its logarithm to base 2, rounded down. For lengths.
+    /// A number, reduced to its base-2 logarithm, rounded down. Suitable for lengths.
     Bucket,
 }
 
-/// Event at which variables are forgotten.
+/// Event that clears variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reset {

@@ -1,19 +1,21 @@
 //! Definition of a world's abstract state: declared rules, or log templates if no rule is declared.
 //!
-//! - `config`: the declaration; `problem`: errors in it; `rule`: a rule that passed the checks
+//! - `config`: the configuration in world files
+//! - `error`: errors in it
+//! - `rule`: rules that have passed the checks
 //!
-//! Not here: the states themselves (`super::state`), and their changes (`super::observer`).
+//! Not here: the states themselves (`super::abstract_state`), and their changes (`super::observer`).
 //!
-//! **Invariant.** An [`Abstraction`] passed all checks: a variable has the same meaning in all rules that set it.
+//! **Invariant.** An [`Abstraction`] has passed all checks. A variable has the same meaning in all rules that set it.
 
 mod config;
-mod problem;
+mod error;
 mod rule;
 
 use std::collections::BTreeMap;
 
 pub use config::{AbstractionConfig, Capture, Reset, RuleConfig, Templates};
-pub use problem::{AbstractionError, RuleProblem};
+pub use error::{AbstractionError, RuleProblem};
 pub(super) use rule::{Rule, RuleMatch};
 
 use super::limits::{RULES_MAX, VOCABULARY_MAX};
@@ -30,10 +32,10 @@ pub struct Abstraction {
 }
 
 impl Abstraction {
-    /// Checks a declaration against a world.
+    /// Checks a configuration against a world.
     ///
     /// # Errors
-    /// Returns an error for the first problem in the declaration.
+    /// Returns an error for the first problem in the configuration.
     pub fn new(config: &AbstractionConfig, world: World) -> Result<Abstraction, AbstractionError> {
         let (last, vocabulary) = (usize::from(config.last), usize::from(config.vocabulary));
         if !(1..=2).contains(&last) {
@@ -46,7 +48,7 @@ impl Abstraction {
             return Err(AbstractionError::TooManyRules);
         }
         let mut rules: Vec<Rule> = Vec::new();
-        // For each variable, its capture and whether it is global. All rules must agree.
+        // For each variable, its capture and true if it is global. All rules must agree on both.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
             let wrong = |source| AbstractionError::Rule { rule: config.name.clone(), source };
@@ -81,12 +83,12 @@ impl Abstraction {
         &self.rules
     }
 
-    /// Returns how many of a unit's last template classes are part of its node's state; 0 if templates are off.
+    /// Returns how many of a unit's latest templates are part of its node's state. Returns 0 if templates are off.
     pub(super) fn classes_kept(&self) -> usize {
         if self.templates { self.last } else { 0 }
     }
 
-    /// Returns the number of templates of a unit that are distinguished.
+    /// Returns the maximum number of a unit's templates that are distinguished.
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }

@@ -1,4 +1,4 @@
-//! A checked rule, and its application to a line.
+//! Rules that have passed the checks, and their application to lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use super::super::limits::{NAME_BYTES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX,
 use super::super::value::Value;
 use super::super::world::World;
 use super::config::{Capture, Reset, RuleConfig};
-use super::problem::RuleProblem;
+use super::error::RuleProblem;
 
-/// A checked rule.
+/// Rule that has passed the checks.
 #[derive(Debug)]
 pub(in super::super) struct Rule {
     config: RuleConfig,
     regex: Regex,
-    /// Named captures of the expression, with their interpretation.
+    /// Named captures of the expression, each with its interpretation.
     captured: Vec<(String, Capture)>,
-    /// Nodes whose lines the rule reads; all if empty.
+    /// Nodes whose lines the rule reads. If empty, all nodes.
     nodes: BTreeSet<u16>,
 }
 
@@ -28,7 +28,7 @@ pub(in super::super) struct Rule {
 pub(in super::super) struct RuleMatch {
     pub(in super::super) variable: String,
     pub(in super::super) value: Value,
-    /// True if the number of distinct values must be bounded.
+    /// True if nothing else bounds the number of distinct values, so the caller must.
     pub(in super::super) open: bool,
 }
 
@@ -116,7 +116,7 @@ impl Rule {
         &self.config.name
     }
 
-    /// Returns the variables with their interpretation.
+    /// Returns the variables that the rule sets, each with its interpretation.
     pub(in super::super) fn variables(&self) -> impl Iterator<Item = (&str, Capture)> {
         let set = self.config.set.keys().map(|name| (name.as_str(), Capture::Exact));
         self.captured.iter().map(|(name, capture)| (name.as_str(), *capture)).chain(set)
@@ -127,7 +127,7 @@ impl Rule {
         &self.config.values
     }
 
-    /// True if the variables belong to the world.
+    /// True if the variables belong to the whole world.
     pub(in super::super) fn global(&self) -> bool {
         self.config.global
     }
@@ -137,12 +137,12 @@ impl Rule {
         self.config.unit.as_deref().is_none_or(|pattern| fits(pattern, unit))
     }
 
-    /// True if the variables are forgotten at this event.
+    /// True if this event clears the rule's variables.
     pub(in super::super) fn resets_on(&self, reset: Reset) -> bool {
         self.config.reset_on.contains(&reset)
     }
 
-    /// Returns the variables that a line sets. A capture that is declared a number but is not one is left out.
+    /// Returns the variables that a line sets. Leaves out a capture that is declared a number but has other text.
     pub(in super::super) fn read(
         &self,
         node: Option<u16>,
@@ -171,13 +171,13 @@ impl Rule {
     }
 }
 
-/// Parses a number without sign. A number that is too large becomes the largest one.
+/// Parses a number without a sign. A number that is too large becomes `u64::MAX`.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Returns the bucket of a number: the largest power of two that is not greater, as text.
+/// Returns the largest power of two that is at most `number`, as text.
 fn bucket(number: u64) -> String {
     number.checked_ilog2().map_or_else(|| "0".to_owned(), |log| format!("2^{log}"))
 }

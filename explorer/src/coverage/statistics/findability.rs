@@ -1,18 +1,20 @@
-//! Expected time to find a bug, and confidence that it is gone.
+//! Expected time to find a bug, and confidence that a bug is gone.
 //!
-//! A subtree counts once: with its time until it first hit the property, or with all of its time if it did not. First
-//! hits are assumed to be independent and to come at a constant rate. The rate's uncertainty is a Gamma distribution,
-//! so the probability of a clean run has a Lomax tail. It is heavier than the exponential tail, hence conservative.
+//! Each subtree contributes once: the time until it first hit the property, or all of its time if it never did. First
+//! hits are assumed to be independent and to come at a constant rate. The uncertainty of the rate is a Gamma
+//! distribution, so the probability of a clean run has a Lomax tail. A Lomax tail is heavier than an exponential tail,
+//! so the estimate is conservative.
 
 use serde::{Deserialize, Serialize};
 
 use super::richness::Fraction;
 
-/// Result of one subtree for a property.
+/// Result of one subtree for one property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subtree {
-    /// Time until the first hit, or the subtree's whole time: CPU time in nanoseconds, or instructions.
+    /// Time until the first hit, or the whole time of a subtree without a hit. In nanoseconds of CPU time, or in
+    /// instructions.
     pub time: u64,
     /// True if the subtree hit the property.
     pub hit: bool,
@@ -22,13 +24,13 @@ pub struct Subtree {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Findability {
-    /// T: sum of the subtrees' times.
+    /// Total time T of the subtrees.
     pub time: u64,
-    /// d: number of subtrees with a hit.
+    /// Number d of subtrees with a hit.
     pub hits: u64,
 }
 
-/// Prior of the Gamma distribution; usually zero.
+/// Prior of the Gamma distribution, usually zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prior {
     /// Assumed number of hits.
@@ -38,7 +40,7 @@ pub struct Prior {
 }
 
 impl Findability {
-    /// Returns the sum of these subtrees.
+    /// Sums the results of subtrees.
     #[must_use]
     pub fn of(subtrees: impl IntoIterator<Item = Subtree>) -> Findability {
         subtrees.into_iter().fold(Findability::default(), |sum, subtree| Findability {
@@ -47,20 +49,20 @@ impl Findability {
         })
     }
 
-    /// Returns the hits per unit of time: d / T. `None` without hits or without time.
+    /// Returns the number of hits per unit of time, d / T. Returns `None` without hits or without time.
     #[must_use]
     pub fn rate(&self) -> Option<Fraction> {
         (self.hits > 0 && self.time > 0).then_some(Fraction { numerator: self.hits, denominator: self.time })
     }
 
-    /// Returns the mean time until a hit: T / d. `None` without hits.
+    /// Returns the mean time until a hit, T / d. Returns `None` without hits.
     #[must_use]
     pub fn mean_time(&self) -> Option<Fraction> {
         (self.hits > 0).then_some(Fraction { numerator: self.time, denominator: self.hits })
     }
 
-    /// Returns the probability that a further time `clean` has no hit although the bug is present: ((b0+T) /
-    /// (b0+T+t))^(a0+d). For display only. `None` without hits.
+    /// Returns the probability that a further time t (`clean`) has no hit although the bug is present: ((b0+T) /
+    /// (b0+T+t))^(a0+d). Returns `None` without hits. For display only.
     #[must_use]
     pub fn survival(&self, prior: Prior, clean: u64) -> Option<f64> {
         let (scale, shape) = self.tail(prior)?;
@@ -68,7 +70,7 @@ impl Findability {
     }
 
     /// Returns the clean time after which [`survival`](Findability::survival) is `alpha`: (b0+T) (alpha^(-1/(a0+d)) -
-    /// 1). For display only. `None` without hits, or if `alpha` is not between 0 and 1.
+    /// 1). Returns `None` without hits, or if `alpha` is not between 0 and 1. For display only.
     #[must_use]
     pub fn clean_time_needed(&self, prior: Prior, alpha: f64) -> Option<f64> {
         let (scale, shape) = self.tail(prior)?;

@@ -1,4 +1,4 @@
-//! Growth of coverage with the number of branches, in a bounded number of samples.
+//! Growth of the number of points with the number of branches, in a bounded number of samples.
 
 use super::super::limits::GROWTH_MAX;
 use super::super::point::Kind;
@@ -8,7 +8,7 @@ use super::super::point::Kind;
 pub struct Sample {
     /// Number of branches.
     pub branches: u64,
-    /// Number of points by kind, in the order of [`Kind::ALL`].
+    /// Number of points of each kind, in the order of [`Kind::ALL`].
     pub points: [u64; Kind::ALL.len()],
 }
 
@@ -24,8 +24,8 @@ impl Sample {
     }
 }
 
-/// Growth curve: one sample after every 2^k branches, and one for the last branch. k grows with the number of branches,
-/// so that the number of samples stays bounded.
+/// Growth curve: one sample after every 2^k branches, and one sample for the last branch. k grows with the number of
+/// branches, so that the number of samples stays bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Samples after 1, 2, 3, … times `1 << doublings` branches.
@@ -35,7 +35,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Adds a branch; `points` are the totals after it.
+    /// Adds a branch. `points` has the totals after the branch.
     pub(in super::super) fn add(&mut self, points: [u64; Kind::ALL.len()]) {
         let sample = Sample { branches: self.branches().saturating_add(1), points };
         self.last = Some(sample);
@@ -49,16 +49,17 @@ impl Growth {
         }
     }
 
-    /// Returns the samples in the order of branches; the last one is for the last branch.
+    /// Returns the samples in the order of branches. The last sample is for the last branch.
     pub fn samples(&self) -> impl Iterator<Item = &Sample> {
         let last = self.last.iter().filter(|last| self.samples.last() != Some(last));
         self.samples.iter().chain(last)
     }
 
-    /// Returns all numbers of the curve, for a hash.
+    /// Returns all numbers of the curve, as input for a hash.
     pub(in super::super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.samples().flat_map(|sample| {
-            // Worlds without the SDK have the numbers that they had before there were points of it.
+            // Worlds without points of the SDK leave these counts out, so that their digests are the same as before the
+            // SDK existed.
             let (all, of_sdk) = sample.points.split_at(Kind::OF_EVERY_WORLD);
             let of_sdk = of_sdk.iter().filter(|_| of_sdk.iter().any(|points| *points > 0));
             std::iter::once(sample.branches).chain(all.iter().copied()).chain(of_sdk.copied())

@@ -1,13 +1,15 @@
 //! Estimates of unseen points and bugs, from the numbers of points and hits.
 //!
-//! - `richness`: estimated number of points that no branch reached; `growth`: growth of coverage
-//! - `clean`: bounds from clean trials; `findability`: time to find a bug, and confidence in its absence; `pct`: the
-//!   guarantee of random priorities
+//! - `richness`: estimated number of points that no branch reached
+//! - `growth`: growth of the number of points
+//! - `clean`: bounds from trials without a hit
+//! - `findability`: time to find a bug, and confidence that a bug is gone
+//! - `pct`: the guarantee of random priorities
 //!
 //! Not here: the points (`super::cover`).
 //!
-//! **Invariant.** Any number that may influence a choice is computed with integers. Floating point is only for display,
-//! since logarithms and powers differ between hosts.
+//! **Invariant.** Any number that may influence a choice is computed with integers. Floats are only for display,
+//! because their logarithms and powers differ between hosts.
 
 mod clean;
 mod findability;

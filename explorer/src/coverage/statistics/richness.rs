@@ -1,17 +1,17 @@
 //! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
 //!
-//! Branches are counted instead of events, because events of one branch are not independent. For counts of this kind
-//! the estimate of richness is called Chao2, and its unseen part has a factor of (m-1)/m for m branches. The factor is
-//! left out here, because it is close to one as soon as the estimate is useful.
+//! The estimate counts branches and not events, because the events of one branch are not independent. For such counts
+//! the estimate of richness is called Chao2. In Chao2, the unseen part has a factor of (m-1)/m for m branches. This
+//! code omits the factor, because it is close to 1 whenever the estimate is useful.
 
 use std::cmp::Ordering;
 
 /// Spread of points over branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incidence {
-    /// Number of points that were reached.
+    /// Number of reached points.
     pub observed: u64,
-    /// Sum over all points of the number of branches that reached each.
+    /// Sum over all points of the number of branches that reached the point.
     pub hits: u64,
     /// Number of points that exactly one branch reached.
     pub singletons: u64,
@@ -19,17 +19,17 @@ pub struct Incidence {
     pub doubletons: u64,
 }
 
-/// A fraction. Compared by value.
+/// Fraction, compared by its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Fraction {
     /// Dividend.
     pub numerator: u64,
-    /// Divisor. Never 0.
+    /// Divisor, never 0.
     pub denominator: u64,
 }
 
 impl Fraction {
-    /// Returns the fraction as floating point, for display only.
+    /// Returns the fraction as a float, for display only.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
@@ -59,7 +59,7 @@ impl Ord for Fraction {
 
 impl Incidence {
     /// Counts a branch that reached a point. `now` is the number of branches that have reached the point, including
-    /// this one.
+    /// this branch.
     pub(in super::super) fn hit(&mut self, now: u64) {
         self.hits += 1;
         match now {
@@ -76,13 +76,13 @@ impl Incidence {
         }
     }
 
-    /// Counts a branch that reached `points` points, each of which more than two branches had reached before.
+    /// Counts a branch that reached `points` points. More than two earlier branches had reached each of these points.
     pub(in super::super) fn hit_again(&mut self, points: u64) {
         self.hits += points;
     }
 
-    /// Returns Good and Turing's estimate of the unseen mass: the probability that the next hit is of a point that was
-    /// never reached. Without hits it is one.
+    /// Returns the Good-Turing estimate of the unseen mass: the probability that the next hit is of a point that no
+    /// branch reached. Returns 1 without hits.
     #[must_use]
     pub fn unseen(&self) -> Fraction {
         match self.hits {
@@ -91,8 +91,8 @@ impl Incidence {
         }
     }
 
-    /// Returns Chao's lower bound for the number of points, in the bias-corrected form, which works without doubletons:
-    /// S + f1 (f1 - 1) / (2 (f2 + 1)).
+    /// Returns Chao's lower bound for the number of points, in the bias-corrected form S + f1 (f1 - 1) / (2 (f2 + 1)).
+    /// This form also works without doubletons.
     #[must_use]
     pub fn richness(&self) -> Fraction {
         let (s, f1, f2) = (self.observed, self.singletons, self.doubletons);

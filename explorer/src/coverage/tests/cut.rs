@@ -1,10 +1,11 @@
-//! A timeline reaches the same points whether it is observed in one piece or in two.
+//! A timeline reaches the same points if it is observed in one piece or in two.
 
 use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The exploration of a tree relies on this invariant. The state is stored and read back, as in an exploration.
+    /// The exploration of a tree relies on this invariant. As in an exploration, the test stores the state and reads it
+    /// back.
     #[test]
     fn a_cut_timeline_reaches_the_same_points(events in events(4, 80), cut in 0usize..80, declared: bool) {
         let config = if declared { raft() } else { config(json!({ "last": 2, "vocabulary": 3 })) };
@@ -21,7 +22,7 @@ proptest! {
     }
 }
 
-/// The points of a child depend on its parent's state: from the initial state, the child reaches other points.
+/// The points of a child depend on its parent's state. From the initial state, the child reaches other points.
 #[test]
 fn the_parents_state_matters() {
     let abstraction = Abstraction::new(&raft(), world(2, &[])).unwrap();

@@ -1,8 +1,8 @@
-//! Estimates, compared with textbook examples and with values computed from their definitions.
+//! Estimates, compared with textbook examples and with their definitions.
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
-/// Returns the incidence of species, each of which was seen this many times.
+/// Returns the incidence of species. `counts` says how often each species was seen.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
     counts
@@ -16,16 +16,16 @@ fn fraction(numerator: u64, denominator: u64) -> Fraction {
     Fraction { numerator, denominator }
 }
 
-/// Examples for Good's coverage and Chao1, from the documentation of a well-known ecology library.
+/// Examples of Good's coverage and Chao1 from the documentation of a well-known ecology library.
 #[test]
 fn estimates_match_the_textbook() {
     let mut counts = vec![1; 75];
     counts.extend([2, 2, 2, 2, 2, 2, 3, 4, 4]);
-    // Good's coverage, which is the seen mass, is 0.2347 here. The unseen mass is the rest.
+    // Good's coverage, i.e. the seen mass, is 0.2347 here. The unseen mass is 1 minus that.
     assert_eq!(counted(&counts).unseen(), fraction(75, 98));
     assert!((1.0 - counted(&counts).unseen().as_f64() - 0.234_693_877_55).abs() < 1e-9);
     assert_eq!(counted(&[0, 1, 1, 4, 2, 5, 2, 4, 1, 2]).richness(), fraction(39, 4));
-    // Without doubletons, and without singletons.
+    // Samples without doubletons, and without singletons.
     assert_eq!(counted(&[1, 1, 1, 5]).richness(), fraction(7, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).richness(), fraction(4, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).unseen(), fraction(0, 1));
@@ -54,7 +54,7 @@ fn censored_subtrees_count_with_their_time() {
     assert_eq!((never.rate(), never.mean_time()), (None, None));
     assert_eq!(never.survival(Prior::default(), 1), None);
     assert_eq!(never.clean_time_needed(Prior::default(), 0.05), None);
-    // A hit at time 0 gives a mean, but no rate.
+    // A hit at time 0 gives a mean time, but no rate.
     let at_once = subtrees(&[(0, true)]);
     assert_eq!((at_once.rate(), at_once.mean_time()), (None, Some(fraction(0, 1))));
     assert_eq!(at_once.survival(Prior::default(), 1), None);
@@ -67,7 +67,7 @@ fn the_clean_time_that_is_needed() {
         let found = Findability { time: 1_000_000, hits };
         let needed = found.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!((needed / 1e6 - times).abs() < 0.005, "{hits}: {needed}");
-        // After this clean time, the probability that the bug is still present is the requested one.
+        // After this clean time, the probability that the bug is still present equals the requested probability.
         let left = found.survival(Prior::default(), needed as u64).unwrap();
         assert!((left - 0.05).abs() < 1e-5, "{left}");
     }
@@ -75,7 +75,7 @@ fn the_clean_time_that_is_needed() {
     assert_eq!(found.survival(Prior::default(), 0), Some(1.0));
     assert_eq!(found.survival(Prior::default(), 300), Some(0.25));
     assert_eq!(found.survival(Prior { a0: 1.0, b0: 100.0 }, 200), Some(0.25));
-    // The tail is heavier than the exponential one.
+    // The tail is heavier than an exponential tail.
     assert!(found.survival(Prior::default(), 300).unwrap() > (-3.0f64).exp());
     for alpha in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(found.clean_time_needed(Prior::default(), alpha), None);
@@ -93,7 +93,7 @@ fn the_guarantee_of_random_priorities() {
     assert_eq!(pct.accumulated(0), 0.0);
     assert_eq!(Pct { chains: 1, events: 9, depth: 1 }.accumulated(1), 1.0);
     assert_eq!(Pct { depth: 3, ..pct }.runs_expected(), Some(30_000));
-    // The result is accurate even if p is so small that 1 - p rounds to 1 in floating point.
+    // The result is accurate even if 1 - p rounds to 1 in floating point.
     let rare = Pct { chains: 10, events: 1_000_000, depth: 4 };
     assert!((rare.accumulated(1_000_000) / 1e-13 - 1.0).abs() < 1e-6);
     for nothing in [Pct { depth: 0, ..pct }, Pct { chains: 0, ..pct }, Pct { events: 0, ..pct }] {

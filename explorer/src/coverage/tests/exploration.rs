@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns the delta of a branch that reached these phases at these times.
+/// Returns the delta of a branch that reached these phases at these vtimes.
 fn branch(phases: &[(&str, u64)]) -> Delta {
     let mut delta = Delta::default();
     for (phase, at) in phases {
@@ -65,7 +65,7 @@ fn different_points_with_equal_texts_have_different_ids() {
         Point::Order { first: t("c"), then: t("ab"), across: false },
     ];
     assert_eq!(points.iter().map(Point::id).collect::<BTreeSet<_>>().len(), points.len());
-    // Ids are stored, so they must not change.
+    // Ids are stored in run directories, so they must not change.
     assert_eq!(points[0].id().to_string(), "b543b80d36bde004af92b6ce5d588f95");
 }
 
@@ -77,7 +77,7 @@ fn a_branch_has_a_bounded_number_of_points() {
     }
     delta.reach(Point::Phase { phase: "0".to_owned() }, 0);
     assert_eq!((delta.points().count(), delta.overflow()), (limits::DELTA_POINTS_MAX, 2));
-    // The number of points of an exploration is bounded, too. Visits of known points are still counted.
+    // The number of points of an exploration is also bounded. Visits of known points are still counted.
     let mut coverage = Coverage::default();
     for choice in 0..5 {
         let mut delta = Delta::default();
@@ -121,7 +121,7 @@ fn merged(deltas: &[Delta]) -> Coverage {
 }
 
 proptest! {
-    /// Compares the coverage with a naive count from the deltas.
+    /// Compares the coverage with counts that are computed directly from the deltas.
     #[test]
     fn all_points_are_counted(branches in branches()) {
         let deltas = deltas(&branches);
@@ -148,7 +148,7 @@ proptest! {
         }
     }
 
-    /// Results come in any order, and points are numbered in that order. The coverage does not depend on it.
+    /// Results arrive and points are numbered in any order. The coverage does not depend on that order.
     #[test]
     fn numbers_do_not_affect_the_coverage(branches in branches(), dice: u64) {
         let deltas = deltas(&branches);
@@ -203,11 +203,11 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
             assert_eq!((sample.of(Kind::Phase), sample.of(Kind::State)), (sample.branches.div_ceil(2), 0));
         }
     }
-    // After 1026 branches, every fourth is a sample.
+    // After 1,026 branches, every fourth branch has a sample.
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
 }
 
-/// Points that do not fit into the dictionary are sent with each branch, and count like all others.
+/// Points that do not fit into the dictionary are recorded with each branch, and are counted like all others.
 #[test]
 fn points_without_a_number_count() {
     let many = |from: usize, count: usize| {

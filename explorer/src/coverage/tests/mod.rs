@@ -1,4 +1,4 @@
-//! Helpers for the tests of coverage: a world, its events, and the points that they reach.
+//! Tests of coverage, with a shared world, its events, and helpers that show the reached points.
 
 mod cut;
 mod estimates;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Nodes `n1`, `n2`, … with an address each; `interchangeable` lists the groups.
+/// Returns a world with nodes `n1`, `n2`, …, each with an address. `interchangeable` lists the groups.
 fn world(nodes: usize, interchangeable: &[&[&str]]) -> World {
     let node = |i| NodeNames { name: format!("n{i}"), aliases: vec![format!("10.0.0.{i}")] };
     let groups: Vec<Vec<String>> =
@@ -29,7 +29,7 @@ fn config(value: serde_json::Value) -> AbstractionConfig {
     serde_json::from_value(value).unwrap()
 }
 
-/// Rules for roles, terms, lengths, and the leader that a node follows.
+/// Returns rules for roles, terms, lengths, and the leader that a node follows.
 fn raft() -> AbstractionConfig {
     config(json!({ "rules": [
         { "name": "leader", "unit": "raft", "regex": "became leader", "set": { "role": "leader" },
@@ -59,7 +59,7 @@ fn wire(vtime_ns: u64, kind: WireKind, from: u16, to: u16, message: Option<u64>,
     event(vtime_ns, None, What::Wire { kind, from, to, message, summary: summary.to_owned() })
 }
 
-/// Observes events from a given state.
+/// Observes events from the given state.
 fn go_on(abstraction: &Abstraction, state: ObserverState, events: &[Observed]) -> (Delta, ObserverState) {
     let mut observer = Observer::start(abstraction, state).unwrap();
     events.iter().for_each(|event| observer.observe(event));
@@ -71,13 +71,13 @@ fn run(abstraction: &Abstraction, events: &[Observed]) -> (Delta, ObserverState)
     go_on(abstraction, ObserverState::new(abstraction), events)
 }
 
-/// Returns the points of a kind, in their readable form.
+/// Returns the points of a kind, formatted for reports.
 fn shown(delta: &Delta, kind: Kind) -> BTreeSet<String> {
     delta.points().filter(|(_, r)| r.point.kind() == kind).map(|(_, r)| r.point.to_string()).collect()
 }
 
-/// Generates events of all sorts with few nodes and few words, so that they interact. Some events name a node that does
-/// not exist.
+/// Generates events of all sorts with few nodes and few words, so that the events interact. Some events name an unknown
+/// node.
 fn events(nodes: u16, most: usize) -> impl Strategy<Value = Vec<Observed>> {
     let node = move || 0..nodes;
     let name = move || (1..=nodes).prop_map(|i| format!("n{i}"));

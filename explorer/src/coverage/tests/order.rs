@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::order::{Before, Orders, Timelines};
 use super::*;
 
-/// Event on a node or between two.
+/// Event on one node or between two nodes.
 #[derive(Debug, Clone)]
 enum Step {
     Local(u16, Option<u32>),
@@ -28,7 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Happens-before by its definition: edges between events, and their transitive closure.
 #[derive(Default)]
 struct Closure {
-    /// Each event's node, type, and all events before it.
+    /// For each event, its node, its type, and the indices of all events before it.
     events: Vec<(u16, Option<u32>, BTreeSet<usize>)>,
 }
 
@@ -44,8 +44,8 @@ impl Closure {
         self.events.push((node, kind, before));
     }
 
-    /// Returns the types of events before event `now`, and whether each event is on another node. Only the last typed
-    /// events of each node count.
+    /// Returns the types of events before event `now`, each with true if the event is on another node. Only the last
+    /// typed events of each node are considered.
     fn before(&self, node: u16, now: usize, before: &BTreeSet<usize>) -> BTreeSet<(u32, bool)> {
         let mut found = BTreeSet::new();
         for other in 0..4 {
@@ -74,7 +74,7 @@ fn an_order_is_new_once() {
             assert!(all().all(|first| orders.insert(first, then) == is_new), "{then}");
         }
     }
-    // A damaged state of a parent names types that no table has.
+    // The damaged state of a parent has type numbers beyond the table.
     for (kind, then) in [(limits::TYPES_MAX as u32, 0), (u32::MAX, 0), (0, limits::TYPES_MAX as u32)] {
         assert!(!Orders::none().insert(Before { kind, across: false }, then), "{kind} {then}");
     }
@@ -126,7 +126,7 @@ fn plain() -> Abstraction {
     Abstraction::new(&raft(), world(3, &[])).unwrap()
 }
 
-/// Returns whether `first` was seen before `then` on another node, and on the same node.
+/// Returns two bools: true if `first` happened before `then` on another node, and on the same node.
 fn orders(events: &[Observed], first: &str, then: &str) -> (bool, bool) {
     let (delta, _) = run(&plain(), events);
     let seen = |place: &str| {
@@ -166,7 +166,7 @@ fn messages_order_events_and_time_does_not() {
     }
 }
 
-/// A message without a number counts as sent when it arrives. A message with an unknown number gives no order.
+/// A message without a number is treated as sent at its arrival. A message with an unknown number gives no order.
 #[test]
 fn messages_without_a_known_send() {
     let events = send_then_more(WireKind::Deliver, None);
@@ -198,7 +198,7 @@ fn orders_are_bounded() {
     let far: Vec<Observed> = events.iter().cloned().chain([more(0), line(3, 0, "c", "last")]).collect();
     assert_eq!(orders(&far, "a: first", "c: last"), (false, false));
 
-    // Types beyond the bound have no order, not even with types within it.
+    // Types beyond the bound have no order, even with types within the bound.
     let many: Vec<Observed> = (0..limits::TYPES_MAX as u8 + 8)
         .map(|i| line(1, 0, &format!("u{}", char::from(b'0' + i)), "x"))
         .collect();

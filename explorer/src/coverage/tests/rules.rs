@@ -1,4 +1,4 @@
-//! Rules: accepted and rejected declarations, and the values that rules find.
+//! Rules: accepted and refused declarations, and the values that rules find.
 
 use super::*;
 
@@ -110,7 +110,7 @@ fn invalid_worlds_are_refused() {
     assert_eq!(World::new(vec![node], &[]), Err(WorldError::TooManyAliases("a".to_owned())));
 }
 
-/// Returns the states after each of these lines of unit `raft` on the first of two nodes.
+/// Returns the states after each of these lines. Unit `raft` prints the lines on the first of two nodes.
 fn states(config: &AbstractionConfig, lines: &[&str]) -> Vec<String> {
     let abstraction = Abstraction::new(config, world(2, &[])).unwrap();
     let mut observer = Observer::start(&abstraction, ObserverState::new(&abstraction)).unwrap();
@@ -167,7 +167,8 @@ fn rules_read_only_their_units_and_nodes() {
     }
 }
 
-/// Values are bounded even if no rule declares them: numbers by their capture, all others by their count and length.
+/// Values are bounded even if no rule declares them. Numbers are bounded by their capture, other values by their count
+/// and length.
 #[test]
 fn the_number_of_states_is_bounded() {
     let config = config(json!({ "rules": [
@@ -184,7 +185,7 @@ fn the_number_of_states_is_bounded() {
     assert_eq!(run((0..1000).map(|i| format!("term {i}")).collect()).len(), 1);
     let huge = run(vec![format!("size {}", "9".repeat(40)), "size -1".to_owned(), "size x".to_owned()]);
     assert_eq!(huge.into_iter().collect::<Vec<_>>(), ["n1{up size=2^^63} n2{up} faults[]"]);
-    // Two values that are longer than the bound stay different.
+    // Two values that are too long stay different after clipping.
     let long = run(["a", "b"].map(|end| format!("open {}{end}", "x".repeat(500))).to_vec());
     assert_eq!(long.len(), 2);
     assert!(long.iter().all(|state| state.len() < 130));

@@ -1,4 +1,4 @@
-//! Assertions, guidance and edges.
+//! Assertions, guidance and code edges.
 
 use super::*;
 use crate::sdk::{AssertionKind, Guidance, Value};
@@ -17,7 +17,7 @@ fn number(rank: i64) -> Observed {
     event(1, 0, What::Guidance(Guidance { name: "g".to_owned(), value }))
 }
 
-/// Returns the points of these kinds that a branch with these events reaches, from a state.
+/// Returns the points of this kind that a branch with these events reaches from a state.
 fn reached(from: ObserverState, events: &[Observed], kind: Kind) -> (Vec<String>, Delta, ObserverState) {
     let abstraction = plain();
     let mut observer = Observer::start(&abstraction, from).unwrap();

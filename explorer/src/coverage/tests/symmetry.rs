@@ -34,7 +34,7 @@ proptest! {
         let groups: &[&[&str]] = &[&["n1", "n2", "n3"], &["n4", "n5"]];
         let order = |node: u16| match (two_groups, node) {
             (false, _) => order[usize::from(node)],
-            // The same order, restricted to the first three and the next two nodes.
+            // The same order, restricted to the first three nodes and the next two nodes.
             (true, 0..3) => order.iter().filter(|n| **n < 3).nth(usize::from(node)).copied().unwrap(),
             (true, 3..5) => order.iter().filter(|n| (3..5).contains(*n)).nth(usize::from(node) - 3).copied().unwrap(),
             (true, _) => node,
@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(state_of(&abstraction, &reports(&follows, &order)), plain);
     }
 
-    /// If the nodes are not declared interchangeable, the state depends on which of them leads.
+    /// If nodes are not declared interchangeable, the state depends on which node leads.
     #[test]
     fn the_order_of_other_nodes_counts(leader in 0u16..3, step in 1u16..3) {
         let other = (leader + step) % 3;
@@ -92,8 +92,8 @@ proptest! {
     }
 }
 
-/// Relations count, although the nodes' identities do not: two nodes that follow each other differ from two that follow
-/// themselves.
+/// Two nodes that follow each other have another state than two nodes that follow themselves, although the nodes are
+/// interchangeable.
 #[test]
 fn relations_between_interchangeable_nodes_count() {
     let abstraction = Abstraction::new(&raft(), world(4, &[&["n1", "n2", "n3", "n4"]])).unwrap();
@@ -107,7 +107,7 @@ fn relations_between_interchangeable_nodes_count() {
     assert_ne!(state([0, 1, 2, 3]), pairs);
 }
 
-/// Only the ranks of numbers among the nodes count, not the numbers.
+/// The state has only the ranks of numbers among the nodes, and not the numbers.
 #[test]
 fn terms_count_by_rank_alone() {
     let abstraction = Abstraction::new(&raft(), world(3, &[])).unwrap();

@@ -1,4 +1,4 @@
-//! States and phases as events change them, and the points that faults reach.
+//! How events change states and phases, and the points that faults reach.
 
 use super::*;
 
@@ -74,11 +74,11 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x 1", "y 2"]), "up a:[\"y <n>\"]");
     assert_eq!(phases(2, &["z", "x 1", "y 2", "y 3"]), "up a:[\"x <n>\", \"y <n>\"]");
     assert_eq!(phases(2, &["y", "x"]), phases(2, &["x", "y"]));
-    // The fourth class exceeds the vocabulary; the first three stay distinguished.
+    // The fourth class exceeds the vocabulary. The first three classes stay distinguished.
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");
-    // Names of nodes, including the node's own name, do not make lines differ.
+    // Names of nodes do not make lines differ, even the node's own name.
     assert_eq!(phases(1, &["from n1:80"]), "up a:[\"from <node>:<n>\"]");
 }
 
@@ -116,8 +116,8 @@ fn faults_are_counted_in_the_phase_just_before_them() {
     assert_eq!(of(expected[1]), Some(7));
 }
 
-/// Two faults on one node are a pair in the phase in which the second begins, and in each later phase that begins while
-/// both last. Faults on two nodes are not a pair.
+/// Two faults on one node form a pair in the phase in which the second fault begins, and in each later phase while both
+/// last. Faults on two nodes form no pair.
 #[test]
 fn faults_that_meet_on_a_node_are_pairs() {
     let abstraction = raft_of(2);

@@ -1,4 +1,4 @@
-//! Draws of one fault of each kind: its target and its values, in the order of its fields.
+//! Random choice of a fault of each kind: draws its target and its values, in the order of its fields.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ use super::span::{Between, Number, Span};
 
 /// Kind of fault that can be drawn.
 pub(super) trait Choose: Kind {
-    /// Draws a fault and its duration. The duration is `None` for faults that do not last. Returns `None` if the world
-    /// has no target for this kind, which never changes.
+    /// Draws a fault and its duration. The duration is `None` for instantaneous faults. Returns `None` if the world has
+    /// no target for this kind. In that case every later call also returns `None`.
     fn choose(&self, dice: &mut Dice<'_>) -> Option<(Fault, Option<u64>)>;
 }
 
-/// Random stream and the targets to choose from.
+/// Random stream, and the targets to choose from.
 pub(super) struct Dice<'d> {
     pub(super) rng: &'d mut ChaCha20Rng,
     pub(super) names: &'d Names,
-    /// Nodes that may be targets; `None` for all.
+    /// Nodes that may be targets. `None` allows all nodes.
     pub(super) nodes: Option<&'d BTreeSet<String>>,
 }
 
@@ -79,13 +79,13 @@ impl<'d> Dice<'d> {
             return None;
         }
         if chance(self.rng, choice.everywhere) {
-            // All links from and to target nodes.
+            // The fault affects all links from and to the target nodes.
             let from = self
                 .nodes
                 .map_or(Group::All, |_| Group::Nodes(group.into_iter().map(str::to_owned).collect()));
             return Some(Links { from, ..Links::all() });
         }
-        // The group has a single node in half of the cases, otherwise 1 to `most` nodes. The loop shuffles its members
+        // In half of the cases the group has a single node, otherwise 1 to `most` nodes. The loop swaps random members
         // to the front of the list.
         let most = group.len().min(self.names.count() / 2).max(1) as u64;
         let size = if chance(self.rng, 500_000) { 1 } else { 1 + below(self.rng, most) } as usize;
@@ -123,7 +123,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Makes a fault from its target, which is drawn first, and its effect.
+/// Builds a fault from its effect and a drawn target. The target is drawn before the effect.
 macro_rules! fault {
     (network $dice:ident $fault:expr) => {
         Fault::Network($fault)
@@ -145,8 +145,8 @@ macro_rules! fault {
     };
 }
 
-/// Implements [`Choose`]. Each kind has one entry: `Kind |self, dice| duration => target fault`. The target `fault` stands
-/// for a fault that comes with its target.
+/// Implements [`Choose`] for each kind. Each kind has one entry: `Kind |self, dice| duration => target fault`. The
+/// target `fault` means that the expression builds a whole fault, including its target.
 macro_rules! choose {
     ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $target:ident $fault:expr;)*) => {$(
         impl Choose for $Kind {

@@ -1,4 +1,4 @@
-//! The `[faults]` table as a whole: its check, and the kinds of which faults are drawn.
+//! The `[faults]` table as a whole: its check, and which kinds of faults are drawn.
 
 use chacha20::ChaCha20Rng;
 use everett_fault::{Fault, FaultKind, GuestFault, PPM};
@@ -6,19 +6,19 @@ use everett_fault::{Fault, FaultKind, GuestFault, PPM};
 use crate::plan::limits::{AT_NS_MAX, FOR_NS_MAX};
 use crate::plan::names::Names;
 
+use super::error::{ConfigError, ConfigProblem};
 use super::frequency::QUIET_EVERY_NS;
 use super::kinds::{Common, FaultConfig};
 use super::numbers::chance;
-use super::problem::{ConfigError, ConfigProblem};
 use super::span::Bounded;
 
-/// Maximum number of draws of a swarm, which end when at least one kind is on. If there is only one kind, all draws
-/// fail with a probability of 2^-64.
+/// Maximum number of random subsets that [`FaultConfig::swarm`] draws until a subset has at least one kind. With a
+/// single kind, all draws fail with a probability of 2^-64.
 const SWARM_TRIES: usize = 64;
 
 impl FaultConfig {
-    /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are left
-    /// out.
+    /// Checks the table against the names of a world. Drawing from an invalid table is safe: impossible faults are
+    /// skipped.
     ///
     /// # Errors
     /// Returns all errors of the table.
@@ -64,8 +64,8 @@ impl FaultConfig {
         common.enabled && self.only.as_ref().is_none_or(|only| only.contains(&common.kind))
     }
 
-    /// Returns the table with a random subset of its kinds. Each kind is on with a probability of 1/2, but at least one
-    /// is on (swarm testing: Groce et al., ISSTA 2012).
+    /// Returns the table restricted to a random subset of its kinds (swarm testing: Groce et al., ISSTA 2012). Each
+    /// kind is on with a probability of 1/2, and at least one kind is on.
     #[must_use]
     pub fn swarm(&self, rng: &mut ChaCha20Rng) -> FaultConfig {
         let kinds = self.kinds().into_iter().map(|kind| kind.common());
@@ -76,7 +76,7 @@ impl FaultConfig {
         FaultConfig { only: Some(only.unwrap_or(drawn)), ..self.clone() }
     }
 
-    /// Returns the kinds of which faults are drawn.
+    /// Returns the kinds of faults that are drawn.
     pub fn enabled(&self) -> impl Iterator<Item = FaultKind> {
         self.kinds()
             .into_iter()
@@ -85,7 +85,7 @@ impl FaultConfig {
             .map(|kind| kind.kind)
     }
 
-    /// Returns the maximum number of nodes that may be down at once.
+    /// Returns the maximum number of nodes that may be off, paused or recovering at once.
     pub(super) fn down_max(&self, nodes: usize) -> usize {
         let minority = (nodes.saturating_sub(1) / 2).max(1);
         self.max_down.map_or(minority, |most| usize::try_from(most).unwrap_or(usize::MAX))

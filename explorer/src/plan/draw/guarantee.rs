@@ -1,4 +1,4 @@
-//! The guarantee of random priorities, and its text for reports.
+//! The probability with which random priorities find a bug, and its text for reports.
 
 use std::fmt;
 
@@ -6,40 +6,41 @@ use serde::Serialize;
 
 use crate::coverage::statistics::Pct;
 
-/// Parameters of the guarantee for a number of runs, each of which drew its own priorities.
+/// Parameters of the guarantee. Each of the runs drew its own priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
-    /// n: number of chains, i.e. nodes.
+    /// Number n of chains, i.e. nodes.
     pub chains: u64,
-    /// k: number of messages in a run.
+    /// Number k of messages in a run.
     pub messages: u64,
-    /// d: number of ordered pairs of events that the bug needs.
+    /// Depth d: number of ordered pairs of events that the bug needs.
     pub depth: u32,
     /// Number of runs.
     pub runs: u64,
 }
 
 impl Guarantee {
-    /// Returns the bound that would hold if latency ordered messages strictly: p = 1 / (n k^(d-1)) for one run.
+    /// Returns the bound that would hold if latency ordered messages strictly. One run finds the bug with a probability
+    /// p of at least 1 / (n k^(d-1)).
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
     }
 
-    /// Returns p as a float, for display only. 0 if there is no bound.
+    /// Returns the bound p as a float, for display only. Returns 0 if there is no bound.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
     }
 
-    /// Returns the probability that at least one of the runs finds the bug, 1 - (1 - p)^runs. For display only.
+    /// Returns the probability that at least one run finds the bug, 1 - (1 - p)^runs, for display only.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)
     }
 }
 
-/// Sentences whose first one lacks its subject: "only heuristic, because …".
+/// Formats the guarantee, to follow the words "The guarantee of random priorities is".
 impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Guarantee { chains, messages, depth, runs } = self;
@@ -59,7 +60,7 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// Formats a probability. Neither 0 % nor 100 % is shown unless it is exact.
+/// Formats a probability in percent. Shows 0 % and 100 % only for exactly 0 and 1.
 fn percent(probability: f64) -> String {
     let percent = 100.0 * probability;
     if percent > 0.0 && percent < 0.1 {

@@ -1,9 +1,8 @@
 //! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
-//! The defaults suit a world in which everything is to be tested. Faults of networks and machines (partitions, crashes,
-//! pauses, slow and lossy links) are frequent, faults of clocks and schedulers are occasional, and faults of disks are
-//! rare. A minute of vtime has about a dozen faults. Only kinds that most software does not claim to survive are off by
-//! default.
+//! The defaults test a world as a whole, with about a dozen faults in a minute of vtime. Faults of networks and
+//! machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and schedulers are
+//! occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off by default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -17,18 +16,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::FOR_NS_MAX;
 
+use super::error::{ConfigError, ConfigProblem};
 use super::frequency::EVERY_NS;
-use super::problem::{ConfigError, ConfigProblem};
 use super::quiet::Quiet;
 use super::span::{Between, Bounded, Span};
 
 /// Bounds of a fault's duration, in nanoseconds.
 const LASTS: RangeInclusive<u64> = 1..=FOR_NS_MAX;
-/// Bounds of a latency that a fault adds, in nanoseconds.
+/// Bounds of an added latency, in nanoseconds.
 const TIMES: RangeInclusive<u64> = 0..=TIME_NS_MAX;
 /// Bounds of shares, in ppm.
 const SHARES: RangeInclusive<u64> = 0..=PPM as u64;
-/// Bounds of the number of commands among which faults choose.
+/// Bounds of the number of commands in the setting `argv`.
 const COMMANDS: RangeInclusive<u64> = 0..=64;
 
 /// Settings that all kinds have.
@@ -39,21 +38,21 @@ pub(super) struct Common<'c> {
     pub(super) nodes: Option<&'c BTreeSet<String>>,
 }
 
-/// The settings of one kind.
+/// Settings of one kind.
 pub(super) trait Kind {
     fn common(&self) -> Common<'_>;
     /// Reports settings that are out of bounds.
     fn check(&self, found: &mut Vec<ConfigError>);
 }
 
-/// Choice of links for a network fault: those between one node and all others, those between a group and all others, or
-/// all links. A group is at most half of the world.
+/// Choice of links for a network fault: the links between one node and all others, the links between a group and all
+/// others, or all links. A group has at most half of the world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkChoice {
     /// Probability that only one direction is affected, in ppm.
     pub one_way: Ppm,
-    /// Probability that all links of the target nodes are affected, in ppm.
+    /// Probability that the fault affects all links of the target nodes, in ppm.
     pub everywhere: Ppm,
 }
 
@@ -81,9 +80,9 @@ macro_rules! kinds {
             pub struct $Kind {
                 /// True if faults of this kind are drawn.
                 pub enabled: bool,
-                /// Mean time from one fault to the next, in the whole world.
+                /// Mean time from one fault of this kind to the next, in the whole world.
                 pub every: Span,
-                /// Nodes that may be targets. If absent, all may.
+                /// Nodes that may be targets. If absent, all nodes may.
                 pub nodes: Option<BTreeSet<String>>,
                 $($(#[$field_about])* pub $field: $type,)*
             }
@@ -124,16 +123,16 @@ macro_rules! kinds {
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields, expecting = "a table")]
         pub struct FaultConfig {
-            /// Kinds to which drawing is restricted. If absent, all enabled kinds are drawn.
+            /// Kinds of faults that may be drawn. If absent, all enabled kinds.
             pub only: Option<Vec<FaultKind>>,
-            /// Time after *ready* before which no fault starts.
+            /// Time after *ready* before which no fault starts. *Ready* is the moment at which all services are up.
             pub start: Span,
             /// Quiet periods.
             pub quiet: Quiet,
-            /// Length of the quiet period at the end of the horizon. If 0, faults may last to the end.
+            /// Length of the quiet period at the end of the horizon. If the length is 0, faults may last to the end.
             pub calm_end: Span,
             /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes,
-            /// but at least one.
+            /// but at least one node.
             pub max_down: Option<u32>,
             /// Time for which a restarted node counts as recovering.
             pub recovery: Span,
@@ -157,14 +156,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Frames arrive later.
+    /// Frames arrive late.
     Latency latency: true, every 30 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
         /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// Added latency. A fault draws its minimum and its maximum from this range.
+        /// Added latency. Each fault draws its own minimum and maximum from this range.
         extra: Between<Span> = Between(Span::ms(1), Span::ms(500)), within TIMES;
     }
     /// Frames are lost.
@@ -187,7 +186,7 @@ kinds! {
         /// Share of frames that are duplicated, in ppm.
         ppm: Between<Ppm> = Between(10_000, 300_000), within SHARES;
     }
-    /// Frames are overtaken by later ones.
+    /// Later frames overtake earlier frames.
     Reorder reorder: true, every 90 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
@@ -196,10 +195,10 @@ kinds! {
         links: LinkChoice = LinkChoice::default(), within SHARES;
         /// Share of frames that are held back, in ppm.
         ppm: Between<Ppm> = Between(10_000, 300_000), within SHARES;
-        /// Time for which a frame is held back. A fault draws its minimum and its maximum from this range.
+        /// Time for which a frame is held back. Each fault draws its own minimum and maximum from this range.
         hold: Between<Span> = Between(Span::ms(1), Span::ms(100)), within TIMES;
     }
-    /// One bit of a frame flips.
+    /// One bit of a frame is flipped.
     Corrupt corrupt: true, every 180 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
@@ -226,9 +225,9 @@ kinds! {
         lasts: Between<Span> = Between(Span::ms(500), Span::s(20)), within LASTS;
         /// Affected links.
         links: LinkChoice = LinkChoice::default(), within SHARES;
-        /// Probability that frames are held until the end instead of being lost, in ppm.
+        /// Probability that frames are held until the fault ends, instead of being lost, in ppm.
         hold: Ppm = 150_000, within SHARES;
-        /// Probability that frames arrive late instead of being lost, in ppm, unless they are held.
+        /// Probability that frames arrive late instead of being lost, in ppm. It is used only if frames are not held.
         slow: Ppm = 100_000, within SHARES;
     }
     /// A node's network card neither sends nor receives.
@@ -244,23 +243,26 @@ kinds! {
         lasts: Between<Span> = Between(Span::ms(100), Span::s(15)), within LASTS;
         /// Minimum time from a node's restart to its next power loss.
         up: Span = Span::s(0), within 0..=FOR_NS_MAX;
-        /// Probability of a cold restart, in ppm. It executes the whole boot, which takes the host much longer.
+        /// Probability of a cold restart, in ppm. A cold restart executes the whole boot, which takes much more host
+        /// time.
         cold: Ppm = 0, within SHARES;
-        /// True if a sector may be written in part. Correct software may rely on sectors being written whole.
+        /// True if a power loss can leave a sector partly written. Correct software may rely on sectors being written
+        /// whole.
         tear_sectors: bool = false,;
     }
     /// A node is reset.
     Reset reset: true, every 90 s {
-        /// Probability of a cold restart, in ppm. It executes the whole boot, which takes the host much longer.
+        /// Probability of a cold restart, in ppm. A cold restart executes the whole boot, which takes much more host
+        /// time.
         cold: Ppm = 0, within SHARES;
     }
     /// A node stops executing.
     Pause pause: true, every 45 s {
-        /// Duration of a fault. Kernels begin to print warnings after pauses of more than ten seconds.
+        /// Duration of a fault. Kernels start to print warnings after a pause of more than ten seconds.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::ms(9_500)), within LASTS;
     }
-    /// A node's CPU is slower.
+    /// A node's CPU runs slower.
     SlowCpu slow_cpu: true, every 90 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
@@ -273,9 +275,9 @@ kinds! {
         /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::s(5)), within LASTS;
-        /// Types of requests that fail. A fault draws one of these.
+        /// Types of requests that may fail. Each fault draws one type.
         requests: Vec<Requests> = vec![Requests::Read, Requests::Write, Requests::Flush, Requests::All], within 1..=16;
-        /// Share of these requests that fail, in ppm.
+        /// Share of the requests of this type that fail, in ppm.
         ppm: Between<Ppm> = Between(10_000, PPM), within SHARES;
     }
     /// Requests to a disk take longer.
@@ -283,7 +285,7 @@ kinds! {
         /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Added latency. A fault draws its minimum and its maximum from this range.
+        /// Added latency. Each fault draws its own minimum and maximum from this range.
         extra: Between<Span> = Between(Span::ms(1), Span::ms(500)), within TIMES;
     }
     /// A disk has no free space.
@@ -292,12 +294,12 @@ kinds! {
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(10)), within LASTS;
     }
-    /// Bits of a disk flip. Off by default: few programs claim to survive this.
+    /// Bits of a disk flip. Off by default, because few programs claim to survive flipped bits.
     BitRot bit_rot: false, every 300 s {
-        /// Number of bits.
+        /// Number of bits that flip.
         bits: Between<u32> = Between(1, 64), within numbers(BIT_ROT_BITS);
     }
-    /// A clock runs fast or slow, both equally likely.
+    /// A clock runs fast or slow, with equal probabilities.
     ClockDrift clock_drift: true, every 90 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
@@ -305,40 +307,43 @@ kinds! {
         /// Drift, in ppm.
         ppm: Between<u32> = Between(100, 50_000), within 0..=CLOCK_DRIFT_PPM_MAX.unsigned_abs().into();
     }
-    /// A clock is set forward or back, both equally likely.
+    /// A clock is set forward or back, with equal probabilities.
     ClockStep clock_step: true, every 60 s {
         /// Size of the step.
         step: Between<Span> = Between(Span::ms(10), Span::s(300)), within 0..=CLOCK_STEP_NS_MAX.unsigned_abs();
     }
-    /// A node is stalled again and again, like a virtual machine whose CPU time the host steals.
+    /// A node stalls again and again, like a virtual machine whose host gives the CPU to others.
     Stalls stalls: true, every 60 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
         /// Mean number of instructions from one stall to the next.
         every_instructions: Between<u64> = Between(100_000, 100_000_000), within STALL_EVERY_INSTRUCTIONS;
-        /// Length of a stall. A fault draws its minimum and its maximum from this range.
+        /// Length of a stall. Each fault draws its own minimum and maximum from this range.
         stall: Between<Span> = Between(Span::ms(1), Span::ms(10)), within 0..=STALL_NS_MAX;
     }
-    /// The threads of a unit get random priorities.
+    /// The threads of a unit get random priorities. A unit is a service or a driver.
     Priorities priorities: true, every 120 s {
         /// Duration of a fault.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::s(1), Span::s(15)), within LASTS;
-        /// Time from one change to the next. A fault draws its minimum and its maximum from this range.
+        /// Time from one change of priorities to the next. Each fault draws its own minimum and maximum from this
+        /// range.
         change: Between<Span> = Between(Span::ms(10), Span::s(1)), within PRIORITIES_EVERY_NS_MIN..=TIME_NS_MAX;
     }
-    /// The kernel's random number generator is reseeded.
+    /// The guest's kernel reseeds its random number generator.
     Reseed reseed: true, every 300 s {
     }
-    /// A command of the operator runs. No faults of this kind are drawn unless commands are given.
+    /// A node runs a command of the operator. No fault of this kind is drawn if the operator gives no commands.
     Command command: true, every 30 s {
-        /// Commands with their arguments. A fault draws one of these.
+        /// Commands with their arguments. Each fault draws one command.
         argv: Vec<Vec<String>> = Vec::new(), within COMMANDS;
     }
-    /// A service is asked to end, and started again. Off by default. The stored table (JSON or TOML, never postcard, which
-    /// cannot leave a field out) has it only if it is set: tables are part of the names of explorations, and older ones do
-    /// not have it.
+    /// A service is stopped and started again. Off by default.
+    ///
+    /// This table is serialized only if it differs from the default. Serialized tables are part of an exploration's
+    /// name, and older explorations do not have this kind. Tables are stored as JSON or TOML. Postcard could not leave
+    /// out a field.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }

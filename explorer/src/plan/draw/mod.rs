@@ -1,27 +1,34 @@
-//! Plans drawn from the world's streams according to the `[faults]` table of a world file.
+//! Plans drawn from the world's random streams according to the `[faults]` table of a world file.
 //!
-//! - `kinds`: each kind's settings, defaults and bounds; `quiet`: settings of quiet periods; `config`: the table as a
-//!   whole; `problem`: its errors; `span`: types of settings; `frequency`: bounds of how often something happens
-//! - `numbers`: random numbers; `choose`: the draw of one fault of each kind
-//! - [`pct`]: latencies by random priorities of the nodes, as another source of entries; `merge`: both in one plan;
-//!   `guarantee`: the bound that priorities would give
+//! - `kinds`: each kind's settings, defaults and bounds
+//! - `quiet`: settings of quiet periods
+//! - `config`: the table as a whole
+//! - `error`: errors of the table
+//! - `span`: types of settings
+//! - `frequency`: bounds of the times between faults and between quiet periods
+//! - `numbers`: random numbers
+//! - `choose`: the random choice of one fault of each kind
+//! - [`pct`]: another source of entries: latencies from random priorities of the nodes
+//! - `merge`: adds these latencies to a plan
+//! - `guarantee`: the probability with which random priorities find a bug
 //!
 //! **Invariants.**
-//! - Each kind draws from a stream of its own, keyed by its name. Its draws depend only on its own settings, on `start`
-//!   and on the world's names, so a change of one kind's settings does not affect the draws of another. A drawn fault
-//!   that is impossible because of other kinds, the limit of nodes that are down or a quiet period is left out or cut
-//!   short, and nothing is drawn in its place.
-//! - A drawn plan passes the same checks as a plan that is read, whatever the settings.
+//! - Each kind has its own random stream, whose key is the kind's name. The draws of a kind depend only on the kind's
+//!   settings, on `start` and on the world's names. A change of one kind's settings therefore does not affect another
+//!   kind's draws.
+//! - A drawn fault that conflicts with an earlier fault, or takes down too many nodes, is left out. A drawn fault that
+//!   would last into a quiet period is cut short. No fault is drawn as a replacement.
+//! - A drawn plan passes the same checks as a plan from a file, even if the settings are invalid.
 
 mod choose;
 mod config;
+mod error;
 mod frequency;
 mod guarantee;
 mod kinds;
 mod merge;
 pub(crate) mod numbers;
 pub mod pct;
-mod problem;
 mod quiet;
 mod span;
 
@@ -38,33 +45,33 @@ use super::quiet_periods::QuietPeriods;
 use super::{Entry, Plan, What, check};
 use choose::{Choose, Dice};
 
+pub use error::{ConfigError, ConfigProblem};
 pub use kinds::{
     Bandwidth, BitRot, ClockDrift, ClockStep, Clog, Command, Corrupt, DiskError, DiskFull, DiskLatency,
     Duplicate, FaultConfig, Latency, LinkChoice, Loss, Partition, Pause, PowerLoss, Priorities, Reorder,
     Reseed, Reset, RestartService, SlowCpu, Stalls,
 };
-pub use problem::{ConfigError, ConfigProblem};
 pub use quiet::Quiet;
 pub use span::{Between, Span};
 
 /// Result of a draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
-    /// The plan.
+    /// Drawn plan.
     pub plan: Plan,
-    /// Time from which on no fault was entered because the plan was full, in nanoseconds after *ready*. `None` if the
+    /// Time at which the plan was full, so that later faults were left out, in nanoseconds after *ready*. `None` if the
     /// plan had room for all faults.
     pub full_at_ns: Option<u64>,
 }
 
-/// Draws a plan for the first `horizon_ns` nanoseconds after *ready*, at most [`AT_NS_MAX`].
+/// Draws a plan for the first `horizon_ns` nanoseconds after *ready*, but for at most [`AT_NS_MAX`].
 #[must_use]
 pub fn draw(config: &FaultConfig, names: &Names, horizon_ns: u64, streams: &mut Streams) -> Drawn {
     draw_on(config, names, &Plan::default(), 0, horizon_ns, streams)
 }
 
-/// Draws the continuation of a plan. Faults of `plan` that start before `from_ns` are kept, and faults from then on are
-/// drawn. `plan` must have been drawn for the same horizon and quiet periods.
+/// Draws the continuation of a plan. Keeps the faults of `plan` that start before `from_ns`, and draws all later
+/// faults. `plan` must have been drawn for the same horizon and quiet periods.
 #[must_use]
 pub fn draw_on(
     config: &FaultConfig,
@@ -85,7 +92,7 @@ pub fn draw_on(
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
     let start_ns = config.start.0.max(from_ns);
     let mut waiting: Vec<Waiting<'_>> = enabled.map(|kind| Waiting::new(kind, start_ns, streams)).collect();
-    // Picks the kind whose fault comes first. Ties go to the first kind in the catalogue.
+    // Take the kind whose next fault comes first. Ties go to the first kind in the catalogue.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
         if at_ns >= horizon_ns {
             break;
@@ -120,7 +127,7 @@ fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
     periods
 }
 
-/// Kind whose next fault has a time, but no values yet.
+/// Kind of fault, with the time of its next fault. The values of that fault are not drawn yet.
 struct Waiting<'c> {
     kind: &'c dyn Choose,
     stream: Purpose,
@@ -143,7 +150,7 @@ impl<'c> Waiting<'c> {
         self.at_ns = self.at_ns.saturating_add(ns);
     }
 
-    /// Draws the fault, and advances to the time of the next one.
+    /// Draws the values of the next fault, and then the time of the fault after it.
     fn next(&mut self, names: &Names, streams: &mut Streams) -> Option<(Fault, Option<u64>)> {
         let rng = streams.get(self.stream);
         let drawn = self.kind.choose(&mut Dice { rng, names, nodes: self.kind.common().nodes });
@@ -152,13 +159,13 @@ impl<'c> Waiting<'c> {
     }
 }
 
-/// Plan into which faults are entered in order of time. Conflicting faults are left out.
+/// Plan under construction. Faults are added in order of time, and conflicting faults are left out.
 struct Drawing<'c> {
     config: &'c FaultConfig,
     names: &'c Names,
     periods: QuietPeriods,
     held: HeldResources,
-    /// For each node, the time until which it is off, paused or recovering.
+    /// For each node, the time until which the node is off, paused or recovering.
     down: BTreeMap<String, u64>,
     /// For each node, the time of its last restart.
     started: BTreeMap<String, u64>,
@@ -197,7 +204,7 @@ impl<'c> Drawing<'c> {
         self.put(Entry { at_ns, for_ns, what: What::Fault(fault.clone()) }, &fault);
     }
 
-    /// Enters a fault that starts after all others, unless it conflicts with them.
+    /// Adds a fault that starts after all others, unless it conflicts with an earlier fault.
     fn put(&mut self, entry: Entry, fault: &Fault) {
         let mut faulty = Faulty::default();
         check::entry(&entry, self.names, &mut faulty);
@@ -221,7 +228,7 @@ impl<'c> Drawing<'c> {
         others.count() >= self.config.down_max(self.names.count())
     }
 
-    /// Returns true if the fault is a power loss of a node that restarted too recently.
+    /// Returns true if the fault is a power loss too soon after the node's last restart.
     fn too_soon(&self, at_ns: u64, fault: &Fault) -> bool {
         let Fault::Node { node, fault: NodeFault::PowerLoss { .. } } = fault else { return false };
         self.started.get(node).is_some_and(|ns| at_ns < ns.saturating_add(self.config.power_loss.up.0))
@@ -248,13 +255,13 @@ impl<'c> Drawing<'c> {
     }
 }
 
-/// Way in which a fault keeps a node from serving.
+/// Way in which a fault keeps a node from serving clients.
 enum Down {
     Restarts,
     Paused,
 }
 
-/// Returns how a fault keeps a node from serving, or `None` if it does not.
+/// Returns how a fault keeps a node from serving clients, or `None` if the node keeps serving.
 fn takes_down(fault: &Fault) -> Option<Down> {
     match fault {
         Fault::Node { fault, .. } => match fault {

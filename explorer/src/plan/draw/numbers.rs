@@ -1,13 +1,14 @@
-//! Random numbers. They are computed with integers only, so that a plan is the same on every host.
+//! Random numbers, computed with integers only so that a plan is the same on every host.
 
 use chacha20::rand_core::Rng;
 
 use everett_fault::{PPM, Ppm};
 
-/// Maximum result of an exponential draw, in multiples of the mean. A longer time has a probability of e^-64.
+/// Maximum result of an exponential draw, in multiples of the mean. A true exponential draw exceeds it with a
+/// probability of e^-64.
 const EXPONENTIAL_MAX: u32 = 64;
 
-/// Returns a uniform number from 0 to `n - 1`, or 0 if `n` is 0. All callers' `n` are far below 2^64, so that the bias
+/// Returns a uniform number from 0 to `n - 1`, or 0 if `n` is 0. Every caller's `n` is so far below 2^64 that the bias
 /// is far below 1 ppm.
 pub(crate) fn below(rng: &mut impl Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
@@ -18,9 +19,9 @@ pub(super) fn chance(rng: &mut impl Rng, ppm: Ppm) -> bool {
     below(rng, u64::from(PPM)) < u64::from(ppm)
 }
 
-/// Returns a number from `least` to `most`, both included. Each doubling is equally likely: a range from 1 ms to 10 s
-/// gives milliseconds, tenths of a second and seconds alike. Returns `least` if `most` is smaller. Always draws two
-/// numbers.
+/// Returns a number from `least` to `most`, both included, or `least` if `most` is smaller. Each doubling is equally
+/// likely: a range from 1 ms to 10 s yields milliseconds as often as seconds. Always draws two numbers from the
+/// generator.
 pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     let most = most.max(least);
     let base = least.max(1);
@@ -31,10 +32,11 @@ pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     from + below(rng, (to - from).saturating_add(1))
 }
 
-/// Returns the time to the next event if events are independent and `mean` apart on average.
+/// Returns the time to the next of a series of independent events that are `mean` apart on average.
 ///
-/// This is John von Neumann's method, which needs only comparisons. It draws descending sequences of numbers until one
-/// has an odd length. The first number of that sequence is the fraction, and each sequence before it adds a whole mean.
+/// This is John von Neumann's method, which needs only comparisons. It draws descending sequences of numbers until a
+/// sequence has an odd length. The first number of that sequence is the fractional part of the result, in units of the
+/// mean. Each earlier sequence adds one whole mean.
 pub(super) fn exponential(rng: &mut impl Rng, mean: u64) -> u64 {
     for whole in 0..EXPONENTIAL_MAX {
         let first = rng.next_u64();
@@ -70,12 +72,12 @@ mod tests {
     fn waits_are_exponential() {
         let (mut rng, mean, draws) = (rng(), 1_000_000u64, 100_000u64);
         let mut waits: Vec<u64> = (0..draws).map(|_| exponential(&mut rng, mean)).collect();
-        // The mean of the draws has a standard deviation of mean/sqrt(draws). Four of them are allowed.
+        // The mean of the draws has a standard deviation of mean/sqrt(draws). The test allows four standard deviations.
         let sum: u64 = waits.iter().sum();
         assert!((sum / draws).abs_diff(mean) < 4 * mean / 316, "{}", sum / draws);
         waits.sort_unstable();
-        // Quantiles of the exponential distribution, -ln(1-q), in millionths. Four standard
-        // deviations, of sqrt(q(1-q)/n)/(1-q) each, are allowed.
+        // Quantiles of the exponential distribution, -ln(1-q), in millionths. The test allows four standard deviations
+        // of sqrt(q(1-q)/n)/(1-q).
         for (percent, expected, off) in [(10, 105_361, 4_300), (50, 693_147, 12_700), (90, 2_302_585, 38_000)]
         {
             let found = waits[(draws * percent / 100) as usize];
@@ -90,7 +92,7 @@ mod tests {
         for _ in 0..40_000 {
             counts[(between(&mut rng, 10, 159) / 10).ilog2() as usize] += 1;
         }
-        // The doublings begin at 10, 20, 40 and 80. Four standard deviations are allowed.
+        // The doublings begin at 10, 20, 40 and 80. The test allows four standard deviations.
         assert!(counts.iter().all(|&n| n.abs_diff(10_000) < 350), "{counts:?}");
         let values: std::collections::BTreeSet<u64> = (0..500).map(|_| between(&mut rng, 0, 5)).collect();
         assert!(values.iter().copied().eq(0..=5), "{values:?}");

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::span::Span;
 
-/// Quiet periods: everything heals and no fault starts for a while, so that checks that need calm can run.
+/// Quiet periods: all faults end, and no fault starts for a while. Checks that need a calm world can run then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Quiet {
-    /// True if there are quiet periods.
+    /// True if the plan has quiet periods.
     pub enabled: bool,
-    /// Time from the beginning of one period to that of the next. The first begins this long after `start`.
+    /// Time from the beginning of one period to the beginning of the next. The first period begins this long after
+    /// `start`.
     pub every: Span,
     /// Length of a period.
     #[serde(rename = "for")]

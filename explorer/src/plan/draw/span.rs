@@ -8,9 +8,9 @@ use everett_fault::Requests;
 
 use everett_input::units::{deserialize_duration_ns, write_duration_ns};
 
-use super::problem::ConfigProblem;
+use super::error::ConfigProblem;
 
-/// Duration in nanoseconds, written with its unit: `"1.5s"`.
+/// Duration in nanoseconds, written as a text with its unit, such as `"1.5s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
 
@@ -74,7 +74,7 @@ impl Number for u64 {
     }
 }
 
-/// Setting with bounds.
+/// Setting whose value can be checked against bounds.
 pub(super) trait Bounded {
     fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem>;
 }
@@ -102,7 +102,7 @@ impl<T: Number> Bounded for Between<T> {
     }
 }
 
-/// The bounds apply to the number of elements.
+/// Checks the number of elements against the bounds.
 impl Bounded for Vec<Requests> {
     fn check(&self, bounds: &RangeInclusive<u64>) -> Result<(), ConfigProblem> {
         (self.len() as u64).check(bounds)

@@ -1,4 +1,4 @@
-//! The fields of each fault: one table for reading and one for writing.
+//! The fields of each fault, both for reading and for writing.
 
 use everett_fault::{
     DiskFault, DiskName, Fault, FaultKind, GuestFault, MediumFault, NetworkFault, NodeFault, PPM,
@@ -98,7 +98,7 @@ fn disk(f: &mut Fields<'_, '_>) -> DiskName {
     DiskName { node: f.take("node"), disk: f.take_or("disk", 0) }
 }
 
-/// Fields of a fault, in the order of the catalogue.
+/// Fields of a fault with their JSON values, in the order of the catalogue.
 type Written = Vec<(&'static str, Json)>;
 
 /// Returns all fields of a fault.

@@ -1,17 +1,17 @@
-//! Reading of an object field by field, so that all of its errors are reported at once.
+//! Reading of an object field by field, so that all errors of a line are reported at once.
 //!
-//! A value that cannot be read is replaced by a placeholder and an error, and reading continues. No plan contains a
-//! placeholder, because an entry with an error is dropped.
+//! A value that cannot be read is replaced by a placeholder, an error is recorded, and reading continues. An entry with
+//! an error is dropped, so no plan contains a placeholder.
 
+use crate::plan::error::{Problem, bare, some_of};
 use crate::plan::names::hint;
-use crate::plan::problem::{Problem, bare, some_of};
 
 use super::json::Json;
 
-/// Maximum number of errors that are kept for a line.
+/// Maximum number of errors that are recorded for one line.
 const LINE_ERRORS_MAX: usize = crate::plan::limits::ERRORS_MAX + 1;
 
-/// Errors of a line, each with the path of its field.
+/// Errors of one line, each with the path of its field.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Faulty(Vec<(String, Problem)>);
 
@@ -37,7 +37,7 @@ impl Faulty {
     }
 }
 
-/// Path of a value in its line, and the list for its errors.
+/// Path of a value in its line, and the list to which the value's errors are added.
 pub(super) struct FieldPath<'e> {
     pub(super) path: String,
     pub(super) errors: &'e mut Faulty,
@@ -61,16 +61,16 @@ impl FieldPath<'_> {
 pub(super) trait Value {
     /// Returns the placeholder for a value that cannot be read.
     fn stand_in() -> Self;
-    /// Reads a value, or reports an error and returns a placeholder.
+    /// Reads a value. If the value is invalid, reports an error and returns the placeholder.
     fn read(json: &Json, place: &mut FieldPath<'_>) -> Self;
-    /// Returns the value in canonical form.
+    /// Returns the value as canonical JSON.
     fn write(&self) -> Json;
 }
 
-/// Fields of an object, and the names of those that have been read.
+/// Fields of an object, and the names of the fields that have been read.
 pub(super) struct Fields<'j, 'e> {
     entries: &'j [(String, Json)],
-    /// Path of the object with a dot after it; empty at the top.
+    /// Path of the object, followed by a dot. Empty for the line's outermost object.
     prefix: String,
     taken: Vec<&'static str>,
     pub(super) errors: &'e mut Faulty,
@@ -100,7 +100,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         Some(T::read(json, &mut place))
     }
 
-    /// Reads a required field.
+    /// Reads a required field. Reports an error if it is missing.
     pub(super) fn take<T: Value>(&mut self, name: &'static str) -> T {
         self.maybe(name).unwrap_or_else(|| {
             self.errors.add(format!("{}{name}", self.prefix), Problem::Missing);
@@ -113,7 +113,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         self.maybe(name).unwrap_or(default)
     }
 
-    /// Reports all fields that were not read as unknown.
+    /// Reports each field that was not read as unknown.
     pub(super) fn finish(self) {
         let known = self.taken.iter().copied();
         for (field, _) in self.entries.iter().filter(|(field, _)| !self.taken.contains(&field.as_str())) {

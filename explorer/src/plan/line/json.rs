@@ -1,7 +1,7 @@
-//! JSON of a line. Objects keep the order of their fields and duplicate fields, and whole numbers are distinguished
-//! from fractions.
+//! JSON of a line. Objects keep the order of their fields and duplicate fields. Integers are distinguished from other
+//! numbers.
 //!
-//! Plans are read strictly: `serde_json::Value` would drop duplicate fields, which must be reported.
+//! `serde_json::Value` would drop duplicate fields silently, but a plan must report them as errors.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(in crate::plan) enum Json {
     Null,
     Bool(bool),
     Whole(i128),
-    /// Number that is not whole or has more than 64 bits. No field accepts it.
+    /// Number that is not an integer of 64 bits. No field accepts it.
     Fraction,
     Text(String),
     List(Vec<Json>),
@@ -22,7 +22,7 @@ pub(in crate::plan) enum Json {
 }
 
 impl Json {
-    /// Returns the name of the value's type, for errors.
+    /// Returns the name of the value's type for error messages.
     pub(in crate::plan) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",

@@ -1,11 +1,13 @@
-//! One line of a plan: from text to an entry and back.
+//! One line of a plan: parsed to an entry, and printed from an entry.
 //!
-//! - `json`: the line as JSON; `fields`: reading of its fields; `values`: types of values
+//! - `json`: the line as JSON
+//! - `fields`: reading of the line's fields
+//! - `values`: types of values
 //! - `fault`: the fields of each fault
 //!
 //! Not here: checks against the world (`super::check`) and against other entries (`super::conflicts`).
 //!
-//! **Invariant.** [`write`](fn@write) gives each entry exactly one form, with all of its fields. Reading that form
+//! **Invariant.** [`write`](fn@write) prints each entry in exactly one form, with all of its fields. Parsing that form
 //! gives the same entry.
 
 mod fault;
@@ -21,17 +23,17 @@ use fields::{Fields, Value};
 use json::Json;
 use values::Ns;
 
+use super::error::Problem;
 use super::names::hint;
-use super::problem::Problem;
 use super::{Entry, What};
 
-/// Value of the field `fault` for a heal.
+/// Value of the field `fault` in the line of a heal.
 const HEAL: &str = "heal";
-/// Value of the field `fault` for a quiet period.
+/// Value of the field `fault` in the line of a quiet period.
 const QUIET: &str = "quiet";
 
-/// Reads a line. The entry is valid only if no errors were added. Otherwise it holds the readable fields, or is `None`
-/// if not even the kind of the fault is known.
+/// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders.
+/// The result is `None` if the kind of the fault is unknown.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
@@ -77,7 +79,7 @@ fn reason(error: &serde_json::Error) -> String {
     format!("{what} at column {}", error.column())
 }
 
-/// Returns the canonical line of an entry, without a line end.
+/// Returns the canonical line of an entry, without a line feed.
 pub(super) fn write(entry: &Entry) -> String {
     let mut fields = vec![("at", Ns(entry.at_ns).write())];
     fields.extend(entry.for_ns.map(|ns| ("for", Ns(ns).write())));
@@ -90,7 +92,7 @@ pub(super) fn write(entry: &Entry) -> String {
 }
 
 impl What {
-    /// Returns the name of the fault, heal or quiet period in lines.
+    /// Returns the value of the field `fault`: the name of the fault, `heal` or `quiet`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -6,12 +6,12 @@ use everett_input::units::{parse_duration_ns, write_duration_ns};
 
 use super::fields::{FieldPath, Fields, Value};
 use super::json::Json;
-use crate::plan::problem::Problem;
+use crate::plan::error::Problem;
 
 /// Maximum length of a duration's text, in bytes.
 const DURATION_BYTES_MAX: usize = 40;
 
-/// Duration in nanoseconds. In text it is a string with a unit, or a number of nanoseconds.
+/// Duration in nanoseconds. JSON has it as a string with a unit, or as a number of nanoseconds.
 pub(super) struct Ns(pub(super) u64);
 
 impl Value for Ns {
@@ -62,7 +62,7 @@ impl Value for SignedNs {
 }
 
 fn duration(text: &str) -> Result<u64, Problem> {
-    // The text becomes part of an error, which must be a single line.
+    // Refuse these texts here, because the error message quotes the text and must fit on one line.
     if text.len() > DURATION_BYTES_MAX || text.chars().any(|c| c.is_control() || c == '"') {
         return Err(Problem::NoDuration(quoted(text)));
     }
@@ -175,7 +175,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// List of two values.
+/// JSON array of two values.
 impl<A: Value, B: Value> Value for (A, B) {
     fn stand_in() -> (A, B) {
         (A::stand_in(), B::stand_in())
@@ -198,7 +198,7 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
-/// An object with exactly one form. A duration alone is a constant distribution.
+/// JSON object with exactly one of the forms, or a duration for a constant distribution.
 impl Value for Distribution {
     fn stand_in() -> Distribution {
         Distribution::Constant(0)
@@ -238,7 +238,7 @@ impl Value for Distribution {
     }
 }
 
-/// `"all"` or a list of nodes.
+/// The string `"all"` or an array of nodes.
 impl Value for Group {
     fn stand_in() -> Group {
         Group::All
@@ -272,7 +272,7 @@ impl Value for Group {
     }
 }
 
-/// `"all"`, or an object with senders and receivers.
+/// The string `"all"`, or an object with senders and receivers.
 impl Value for Links {
     fn stand_in() -> Links {
         Links::all()

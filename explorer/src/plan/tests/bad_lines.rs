@@ -1,10 +1,10 @@
-//! Tests of invalid lines and of the exact errors.
+//! Tests of invalid lines, which compare the exact error messages.
 
 use super::*;
 
-/// Lines with their errors. The prefix `line 1: ` is left out.
+/// Lines with their error messages, without the prefix `line 1: `.
 const LINES: &[(&str, &[&str])] = &[
-    // Not an entry at all.
+    // Lines that are no entries at all.
     ("{", &["not JSON: EOF while parsing an object at column 1"]),
     ("partition", &["not JSON: expected value at column 1"]),
     (r#"{"at":"1s"} {}"#, &["not JSON: trailing characters at column 13"]),
@@ -26,7 +26,7 @@ const LINES: &[(&str, &[&str])] = &[
         ],
     ),
     (r#"{"at":"1s","fault":7}"#, &["fault: expected a string, found a number"]),
-    // Fields.
+    // Missing, unknown and repeated fields.
     (
         r#"{"at":"1s","fault":"pause","nod":"n1"}"#,
         &["node: is missing", r#"nod: unknown field; did you mean "node"?"#],
@@ -45,7 +45,7 @@ const LINES: &[(&str, &[&str])] = &[
     ),
     (r#"{"at":"1s","at":"2s","fault":"heal"}"#, &["at: is given twice"]),
     (r#"{"at":"1s","fault":"clog","node":["n1"]}"#, &["node: expected a string, found a list"]),
-    // Times.
+    // Invalid times.
     (r#"{"at":-1,"fault":"heal"}"#, &["at: must not be negative"]),
     (r#"{"at":"-1s","fault":"heal"}"#, &["at: must not be negative"]),
     (
@@ -67,7 +67,7 @@ const LINES: &[(&str, &[&str])] = &[
     (r#"{"at":"1s","for":"25h","fault":"pause","node":"n1"}"#, &["for: is beyond a day (86400s)"]),
     (r#"{"at":"1s","for":0,"fault":"pause","node":"n1"}"#, &["for: must be longer than 0"]),
     (r#"{"at":"1s","for":null,"fault":"pause","node":"n1"}"#, &["for: expected a duration, found null"]),
-    // Durations.
+    // Invalid durations.
     (
         r#"{"at":"1s","for":"1s","fault":"reset","node":"n1"}"#,
         &["for: reset is instantaneous and takes no duration"],
@@ -94,7 +94,7 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","for":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
         &["for: a power loss with restart \"never\" takes no duration"],
     ),
-    // Names.
+    // Unknown names.
     (r#"{"at":"1s","fault":"pause","node":"n4"}"#, &[r#"node: there is no node "n4"; did you mean "n1"?"#]),
     (
         r#"{"at":"1s","fault":"pause","node":"database"}"#,
@@ -120,7 +120,7 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","fault":"priorities","node":"n2","unit":"redis","every":"10ms"}"#,
         &[r#"unit: node "n2" has no unit "redis"; its units are none"#],
     ),
-    // Links.
+    // Invalid links.
     (r#"{"at":"1s","fault":"partition"}"#, &["links: is missing"]),
     (
         r#"{"at":"1s","fault":"partition","links":"some"}"#,
@@ -146,7 +146,7 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","fault":"loss","ppm":1,"links":{"from":["n1"],"to":["n1"]}}"#,
         &["links: these groups select no link: a link joins two different nodes"],
     ),
-    // Values.
+    // Invalid values.
     (
         r#"{"at":"1s","fault":"loss","links":"all","ppm":1000001}"#,
         &["ppm: must be from 0 to 1000000 ppm, not 1000001"],
@@ -197,7 +197,7 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","fault":"command","node":"n1","argv":["a","\u0000"]}"#,
         &["argv: at most 1024 arguments with 8192 bytes together, none of them NUL"],
     ),
-    // Distributions.
+    // Invalid distributions.
     (
         r#"{"at":"1s","fault":"latency","links":"all","extra":{"normal":["1ms","2ms"]}}"#,
         &[
@@ -229,7 +229,7 @@ const LINES: &[(&str, &[&str])] = &[
         r#"{"at":"1s","fault":"latency","links":"all","extra":"25h"}"#,
         &["extra: 90000000000000 ns: at most a day (86400000000000 ns)"],
     ),
-    // Several errors at once.
+    // Several errors in one line.
     (
         r#"{"at":"-1s","for":"1s","fault":"reset","node":"n9","restart":"hot","color":1}"#,
         &[
@@ -270,7 +270,7 @@ fn at_most_twenty_errors_are_reported() {
     let shown = more.to_string();
     assert_eq!(shown.lines().count(), 21);
     assert!(shown.ends_with("line 10: fault: is missing\nthere are more errors"), "{shown}");
-    // The bound holds for a single line, too.
+    // The bound also holds for the errors of a single line.
     let fields: String = (0..500).map(|i| format!(",\"f{i}\":1")).collect();
     let one = parse(&format!("{{\"at\":0,\"fault\":\"heal\"{fields}}}")).unwrap_err();
     assert_eq!((one.errors.len(), one.more), (20, true));
@@ -311,10 +311,10 @@ fn bounds_of_a_plan() {
     assert_eq!(errors, "line 20001: a plan has at most 20000 lines");
 }
 
-/// A plan that can be read but is too large in canonical form could not be written and read back.
+/// A plan that is too large only in canonical form could not be printed and parsed again, so it is refused.
 #[test]
 fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
-    // Plans accept any name of the world, even one of 32,000 characters.
+    // A plan accepts any name of the world, even a name of 32,000 characters.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
@@ -329,7 +329,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     let errors = Plan::new(vec![one.clone(); 200], &names).unwrap_err().to_string();
     assert_eq!(errors, "line 131: a plan has at most 8388608 bytes");
 
-    // A name of 32,000 quotes takes twice as many bytes in JSON.
+    // A name of 32,000 quotation marks takes twice as many bytes in JSON.
     let names: Names =
         ["a", "\""].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let links = Links { from: group("a"), to: group("\""), both_ways: true };
@@ -338,7 +338,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     assert_eq!(errors, "line 1: a line has at most 65536 bytes");
 }
 
-/// Generates lines from fragments in any order.
+/// Generates lines from fragments in random order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop::sample::select(vec![
         "{",
@@ -373,13 +373,13 @@ fn scraps() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any text becomes a plan, or errors of one line each, sorted by line.
+    /// Any text gives a plan, or errors of one line each, sorted by line.
     #[test]
     fn any_text_gives_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
         check_any(&text)?;
     }
 
-    /// A valid plan with some changed bytes becomes a plan, or errors of one line each, sorted by line.
+    /// A valid plan with some changed bytes gives a plan, or errors of one line each, sorted by line.
     #[test]
     fn any_damage_gives_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut bytes = plan.write().into_bytes();

@@ -1,4 +1,4 @@
-//! Tests of conflicts between entries, against an oracle that compares all pairs.
+//! Tests of conflicts between entries, with an oracle that compares all pairs.
 
 use super::*;
 
@@ -34,7 +34,7 @@ const PLANS: &[(&[&str], &str)] = &[
          line 4: node: \"n3\" is paused since line 2\n\
          line 7: node: \"n3\" is off since line 5",
     ),
-    // A heal does not restart a node whose power loss is permanent.
+    // A heal does not restart a node after a permanent power loss.
     (
         &[
             r#"{"at":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
@@ -99,7 +99,8 @@ fn errors_of_lines_and_conflicts_are_reported_together() {
          line 3: node: there is no node \"n4\"; did you mean \"n1\"?\n\
          line 4: node: \"n1\" is off since line 1"
     );
-    // If an invalid line may have been a heal, the first power loss may have ended there. No conflict is reported then.
+    // If an invalid line may have been a heal, the first power loss may have ended there. The parser then reports no
+    // conflict.
     let open = r#"{"at":"1s","fault":"power_loss","node":"n1"}"#;
     let again = r#"{"at":"9s","fault":"power_loss","node":"n1"}"#;
     assert!(parse(&format!("{open}\n{{\"at\":\"5s\",\"fault\":\"heal\"}}\n{again}")).is_ok());
@@ -121,7 +122,7 @@ fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
     }
 }
 
-/// Returns true if a fault that lasts conflicts with another fault that starts.
+/// Returns true if an active fault excludes the start of another fault.
 fn excludes(on: &Fault, starts: &Fault) -> bool {
     use NodeFault::{ClockDrift, Pause, PowerLoss, Reset, SlowCpu, Stalls};
     let same_node = on.node() == starts.node();
@@ -158,7 +159,7 @@ fn excludes(on: &Fault, starts: &Fault) -> bool {
     }
 }
 
-/// Returns the lines of entries that conflict with an earlier one.
+/// Returns the lines of the entries that conflict with an earlier entry.
 fn oracle(entries: &[Entry]) -> Vec<usize> {
     let mut order: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
     order.sort_by_key(|(line, entry)| (entry.at_ns, *line));

@@ -69,14 +69,14 @@ fn a_cursor_returns_each_due_event_once() {
         assert_eq!(events.due(cursor, 10).unwrap().what, Happening::End);
         assert_eq!((events.due(cursor, u64::MAX), events.next(cursor)), (None, None));
     }
-    // A cursor from storage may have any value.
+    // A stored cursor may have any value.
     let mut far: Cursor = postcard::from_bytes(&postcard::to_stdvec(&u64::MAX).unwrap()).unwrap();
     assert_eq!((events.next(&far), events.due(&mut far, u64::MAX)), (None, None));
 }
 
 proptest! {
-    /// Executors rely on three facts: events are in order, an end follows its start, and after a heal only power losses
-    /// without a restart are active.
+    /// The code that applies a plan relies on three facts. Events are in order. An end follows its start. After a heal,
+    /// only permanent power losses are active.
     #[test]
     fn events_match_the_plan(plan in plan(), steps in prop::collection::vec(0u64..10, 0..12)) {
         let events = plan.events();
@@ -104,7 +104,7 @@ proptest! {
                 Happening::HealAll => {
                     prop_assert!(!matches!(entry.what, What::Fault(_)));
                     seen[event.id as usize] += 1;
-                    // Not `is_for_good`, by which the plan decides, too.
+                    // The test does not call `is_for_good`, because the plan's code uses it.
                     let never = |entry: &&Entry| match &entry.what {
                         What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart, .. }, .. }) => restart.is_none(),
                         _ => false,
@@ -115,7 +115,7 @@ proptest! {
         }
         prop_assert!(seen.iter().all(|&times| times == 1));
         prop_assert!(on.values().all(|entry| entry.for_ns.is_none()));
-        // However often `due` is called, it returns each event once, in the first call at or after the event's time.
+        // For any sequence of calls, `due` returns each event once, in the first call at or after the event's time.
         let (mut cursor, mut now, mut walked) = (Cursor::default(), 0u64, Vec::new());
         for step in steps.into_iter().chain([u64::MAX]) {
             let before = now;

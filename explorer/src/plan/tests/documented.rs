@@ -1,6 +1,6 @@
-//! Tests that the user's page is right: its examples are valid plans, and it has all faults with their defaults.
+//! Tests of the user's page about faults: its examples are valid plans, and it lists all faults with their defaults.
 //!
-//! The page is `docs/faults.md` of this repository, outside the crate: these tests need a checkout.
+//! The page is `docs/faults.md`, outside this crate, so these tests need a checkout of the repository.
 
 use everett_fault::FaultKind;
 
@@ -9,7 +9,7 @@ use crate::plan::draw::FaultConfig;
 
 const PAGE: &str = include_str!("../../../../docs/faults.md");
 
-/// Returns the code blocks of the page in this language.
+/// Returns the page's code blocks in this language.
 fn blocks(language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut block: Option<String> = None;
@@ -45,7 +45,7 @@ fn each_fault_has_a_heading_of_its_own() {
     assert_eq!(headings, expected);
 }
 
-/// The page's table of all settings equals the defaults.
+/// The page's table of all settings equals the defaults in the code.
 #[test]
 fn the_defaults_are_those_of_the_page() {
     let tables = blocks("toml");

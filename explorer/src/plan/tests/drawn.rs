@@ -13,7 +13,7 @@ use crate::plan::draw::{Drawn, FaultConfig, RestartService, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
-/// Returns a world of `count` nodes. Each has one disk and one unit more than the previous node.
+/// Returns a world of `count` nodes. Each node has one disk and one unit more than the node before it.
 fn world(count: u32) -> Names {
     let node = |i: u32| {
         let units: BTreeSet<String> = (0..i).map(|unit| format!("u{unit}")).collect();
@@ -26,13 +26,13 @@ fn drawn(config: &FaultConfig, names: &Names, horizon_ns: u64, seed: u64) -> Pla
     draw(config, names, horizon_ns, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan
 }
 
-/// Returns a table in which only these kinds are drawn.
+/// Returns a table that draws only these kinds.
 fn only(kinds: &[FaultKind]) -> FaultConfig {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     serde_json::from_value(json!({ "only": names, "quiet": { "enabled": false } })).unwrap()
 }
 
-/// Returns settings of the right types with random values, valid or not.
+/// Returns settings with random values of the right types, which may be invalid.
 fn wild(seed: u64) -> FaultConfig {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut number = move |most: u64| {
@@ -95,8 +95,8 @@ fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
     })
 }
 
-/// Returns the maximum number of nodes that are off or paused at once. Only the starts of faults are examined, because
-/// the number rises only there.
+/// Returns the maximum number of nodes that are off or paused at once. The number rises only when a fault starts, so
+/// only starts are examined.
 fn most_down(plan: &Plan) -> usize {
     let down = |fault: &Fault| {
         matches!(
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(drawn(&config, &names, horizon, seed), plan);
     }
 
-    /// A fault's links are those of target nodes only.
+    /// A fault with target nodes affects only links of these nodes.
     #[test]
     fn links_are_those_of_target_nodes(seed: u64, count in 2u32..7) {
         let mut config = only(&[FaultKind::Partition]);
@@ -206,10 +206,11 @@ fn the_defaults_try_everything_that_software_claims_to_survive() {
     }
 }
 
-/// Changing one kind's frequency or switching it off affects other kinds only through conflicts.
+/// A change of one kind's frequency affects other kinds only through conflicts. The same holds if the kind is switched
+/// off.
 #[test]
 fn kinds_do_not_affect_each_others_draws() {
-    // These kinds conflict with each other: they need a running node, or make a node count as down.
+    // These kinds conflict with each other, because they need a running node or count as taking a node down.
     let entangled = |kind: FaultKind| {
         kind.needs_agent() || matches!(kind, FaultKind::PowerLoss | FaultKind::Reset | FaultKind::Pause)
     };
@@ -243,11 +244,11 @@ fn faults_come_as_often_as_they_should() {
     let mut config = only(&[FaultKind::Reseed]);
     config.reseed.every = Span::s(9);
     let count = drawn(&config, &world(3), 36_000 * S, 7).entries().len();
-    // 4,000 faults are expected, with a standard deviation of 63. Four standard deviations are allowed.
+    // 4,000 faults are expected, with a standard deviation of 63. The test allows four standard deviations.
     assert!(count.abs_diff(4_000) < 253, "{count}");
 }
 
-/// With a limit of one node, the next node goes down only after the previous one has recovered.
+/// If at most one node may be down, the next node goes down only after the previous node has recovered.
 #[test]
 fn a_node_that_recovers_counts_as_down() {
     let mut config = only(&[FaultKind::PowerLoss, FaultKind::Reset, FaultKind::Pause]);
@@ -288,7 +289,7 @@ fn a_plan_stops_at_its_bounds() {
     assert_eq!(plan.entries().len(), limits::LINES_MAX);
     assert!(full_at_ns >= plan.entries().last().map(|entry| entry.at_ns) && full_at_ns.is_some());
     assert!(parse_in(&plan, &world(3)));
-    // These names are so long that the maximum size is reached first.
+    // These names are so long that the plan reaches its maximum size first.
     let names: Names =
         ["a", "b"].map(|name| (name.repeat(20_000), NodeNames::default())).into_iter().collect();
     let plan = drawn(&config, &names, u64::MAX, 1);
@@ -300,7 +301,7 @@ fn parse_in(plan: &Plan, names: &Names) -> bool {
     Plan::parse(&plan.write(), names).as_ref() == Ok(plan)
 }
 
-/// Pins the draws: a change here changes every exploration.
+/// Pins the drawn plans. A change of these values changes every exploration.
 #[test]
 fn the_draws_are_pinned() {
     let text = drawn(&FaultConfig::default(), &world(3), 20 * S, 1).write();

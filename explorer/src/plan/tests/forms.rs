@@ -1,8 +1,8 @@
-//! Tests of the accepted forms, their meaning, and their canonical form.
+//! Tests of the accepted forms of lines, their meaning, and their canonical form.
 
 use super::*;
 
-/// Lines as a person may write them, and in canonical form.
+/// Lines as an operator may write them, each with its canonical form.
 const FORMS: &[(&str, &str)] = &[
     (r#"{"at":1500000000,"fault":"heal"}"#, r#"{"at":"1.5s","fault":"heal"}"#),
     (r#" { "fault" : "quiet", "for" : "1m", "at" : "0s" } "#, r#"{"at":"0ns","for":"60s","fault":"quiet"}"#),

@@ -1,4 +1,4 @@
-//! Shared parts of the tests of plans: a world, and generators of faults and entries.
+//! Tests of plans, with a shared world and generators of faults and entries.
 
 mod bad_lines;
 mod conflicts;
@@ -17,7 +17,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Three nodes: `n1` has two disks and one unit, `n2` nothing, `n3` one disk and two units.
+/// Returns a world of three nodes: `n1` has two disks and one unit, `n2` has neither disks nor units, and `n3` has one
+/// disk and two units.
 fn names() -> Names {
     let node = |name: &str, disks, units: &[&str]| {
         let names = |units: &[&str]| units.iter().map(|unit| (*unit).to_owned()).collect();
@@ -33,7 +34,7 @@ fn parse(text: &str) -> Result<Plan, PlanErrors> {
     Plan::parse(text, &names())
 }
 
-/// Returns the error messages for a plan.
+/// Returns the error messages of a plan.
 fn errors_in(text: &str) -> String {
     parse(text).expect_err(text).to_string()
 }
@@ -160,7 +161,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     })
 }
 
-/// Builds a plan from entries. Conflicting entries are removed.
+/// Builds a plan from entries, and removes conflicting entries.
 fn mended(mut entries: Vec<Entry>) -> Plan {
     loop {
         match Plan::new(entries.clone(), &names()) {

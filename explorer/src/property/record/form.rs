@@ -1,62 +1,66 @@
-//! Forms of records: how they begin, which lines belong to them, and where their causes are.
+//! Forms of records: how records begin, which lines belong to them, and which lines name the cause.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The cause of a record.
+/// Cause of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Cause {
-    /// Description, from the record's lines. Numbers and texts in it may vary.
+    /// Description from the record's lines. It may contain numbers and texts that vary between hits.
     pub(in super::super) what: String,
-    /// Place in the program, if the description may be that of several places. It does not vary.
+    /// Function or source position, which does not vary between hits. `None` if the description alone identifies the
+    /// cause.
     pub(in super::super) place: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Traceback of Python: frames, then the exception; then perhaps the traceback of an exception while it was handled.
+    /// Traceback of Python: frames, then the exception. The traceback of another exception may follow, raised during
+    /// handling.
     Python,
-    /// Exception of Java or error of JavaScript, then its frames.
+    /// Exception of Java or error of JavaScript, followed by frames.
     Exception,
-    /// Place of an error of node.js that nothing caught, then the source line and the error.
+    /// Uncaught error of node.js: the source position, the source line, then the error.
     NodeSource,
-    /// Panic or fatal error of Go, then the stacks of goroutines.
+    /// Panic or fatal error of Go, followed by the stacks of goroutines.
     Go,
-    /// Panic of Rust, then its message and perhaps a backtrace.
+    /// Panic of Rust, followed by its message and possibly a backtrace.
     Rust,
     /// Report of ASan, LSan, MSan, TSan or Go's race detector.
     Sanitizer,
-    /// Report of UBSan, then perhaps a stack.
+    /// Report of UBSan, possibly followed by a stack.
     Undefined,
 }
 
-/// A record under way: its form, and the lines with its cause.
+/// State of an open record: its form, and the lines that name its cause.
 #[derive(Debug)]
 pub(super) struct Form {
     kind: Kind,
     head: String,
-    /// The line that names the cause: Python's exception, Java's last `Caused by`, Rust's message, a sanitizer's summary.
+    /// Line that names the cause: Python's exception, Java's last `Caused by`, Rust's message, or a sanitizer's
+    /// summary.
     named: Option<String>,
-    /// Top frame of the stack that is looked at.
+    /// Top frame of the stack that is being read.
     frame: Option<String>,
-    /// True if the next line belongs to the record whatever it is.
+    /// True if the next line belongs to the record, with any content.
     wants_line: bool,
-    /// True if a line of Python has said that another traceback follows, or if its frames have begun.
+    /// True if frames of a Python traceback have begun, or if a line announced another traceback.
     is_under_way: bool,
     is_whole: bool,
 }
 
-/// Class of an exception: a name that ends with one of these words, perhaps with packages before it, and its message.
+/// Class of an exception: a name that ends with one of these words. Packages may precede the name, and a message may
+/// follow.
 static EXCEPTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:^|[ \t(\[])((?:[A-Za-z_$][\w$]*\.)*(?:[A-Z][\w$]*)?(?:Exception|Error|Throwable))(?: \[\w+\])?(?::|$)").ok()
 });
-/// Place in a source of JavaScript, alone on its line.
+/// Position in a source file of JavaScript, alone on its line.
 static SOURCE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:node:\S+|\S+\.(?:js|cjs|mjs|ts)):\d+$").ok());
-/// Head of a panic of Rust.
+/// First line of a Rust panic.
 static PANIC: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\s*thread '.*' .*panicked at ").ok());
-/// Head of a report of UBSan.
+/// First line of a UBSan report.
 static UNDEFINED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":\d+:\d+: runtime error: ").ok());
 
 fn fits(regex: &LazyLock<Option<Regex>>, line: &str) -> bool {
@@ -64,10 +68,10 @@ fn fits(regex: &LazyLock<Option<Regex>>, line: &str) -> bool {
 }
 
 const TRACEBACK: &str = "Traceback (most recent call last):";
-/// Lines of Python between the tracebacks of one record.
+/// Lines between the tracebacks of one Python record.
 const CHAINED: [&str; 2] =
     ["During handling of the above exception", "The above exception was the direct cause"];
-/// First words of the reports of sanitizers, behind the number of the process.
+/// First words of sanitizers' reports, after the process number.
 const SANITIZERS: [&str; 8] = [
     "ERROR: AddressSanitizer",
     "ERROR: HWAddressSanitizer",
@@ -78,11 +82,11 @@ const SANITIZERS: [&str; 8] = [
     "WARNING: ThreadSanitizer",
     "WARNING: DATA RACE",
 ];
-/// Line around the reports of ThreadSanitizer and of Go's race detector.
+/// Separator line around the reports of ThreadSanitizer and of Go's race detector.
 const RULE: &str = "==================";
 
 impl Form {
-    /// Returns the form of a record that begins with this line.
+    /// Returns the form of the record that begins with this line, or `None` if no record does.
     pub(super) fn of(line: &str) -> Option<Form> {
         let kind = if line.contains(TRACEBACK) {
             Kind::Python
@@ -116,12 +120,12 @@ impl Form {
         })
     }
 
-    /// Returns true if the last line was a mark of the record's end.
+    /// Returns true if the last line marked the end of the record.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Returns true if a line belongs to the record, and learns from it.
+    /// Returns true if a line belongs to the record. Remembers the line if it names the cause.
     pub(super) fn takes(&mut self, line: &str) -> bool {
         let was_wanted = std::mem::take(&mut self.wants_line);
         let is_indented = line.starts_with([' ', '\t']);
@@ -163,17 +167,17 @@ impl Form {
             }
             return is_chained;
         }
-        // Tracebacks of groups of exceptions have rules before their lines.
+        // Tracebacks of exception groups have a `|` or `+` before their lines.
         if is_indented || trimmed.starts_with(['|', '+']) {
             self.is_under_way |= in_frames;
             if in_frames && trimmed.trim_start_matches(['|', ' ']).starts_with("File \"") {
-                // `File "x.py", line 3, in f`
+                // Example: `File "x.py", line 3, in f`
                 self.frame = trimmed.rsplit_once(", in ").map(|(_, function)| function.to_owned());
             }
             return in_frames;
         }
         if in_frames {
-            // A traceback has frames; without any, the head was another line.
+            // A real traceback has frames. Without frames, the first line was not the beginning of a record.
             if self.is_under_way && !trimmed.is_empty() {
                 self.named = Some(trimmed.to_owned());
             }
@@ -217,7 +221,7 @@ impl Form {
         let had_summary = self.named.is_some();
         if line.starts_with("SUMMARY: ") {
             self.named = Some(trimmed.to_owned());
-            // AddressSanitizer prints its memory behind the summary, ThreadSanitizer a rule.
+            // AddressSanitizer prints a memory dump after the summary, and ThreadSanitizer prints a separator line.
             return true;
         }
         let is_race = self.head.contains("DATA RACE");
@@ -225,7 +229,7 @@ impl Form {
             if is_race && trimmed.ends_with(')') {
                 self.frame = trimmed.rsplit_once('(').map(|(function, _)| function.to_owned());
             }
-            // The first frames of leaks are those of the allocator.
+            // The first frames of a leak's stack belong to the allocator.
             let function =
                 trimmed.split_once(" in ").filter(|_| trimmed.starts_with('#')).map(|(_, rest)| rest);
             let is_allocator = |name: &str| {
@@ -242,7 +246,7 @@ impl Form {
         !had_summary || is_memory
     }
 
-    /// Keeps the first frame of a stack of Java or JavaScript, without the line's number.
+    /// Remembers the first frame of a Java or JavaScript stack, without the line number.
     fn frame_at(&mut self, trimmed: &str) {
         if let (None, Some(frame)) = (&self.frame, trimmed.strip_prefix("at ")) {
             self.frame = Some(
@@ -251,10 +255,10 @@ impl Form {
         }
     }
 
-    /// Returns the cause; `None` if the record's lines do not name one.
+    /// Returns the cause, or `None` if the record's lines do not name one.
     pub(super) fn cause(&self) -> Option<Cause> {
         let of = |what: &str, place: Option<&String>| Cause { what: what.to_owned(), place: place.cloned() };
-        // An exception without a message says little without its place.
+        // An exception without a message says little, so its function is added.
         let exception = |line: &str| of(line, self.frame.as_ref().filter(|_| !line.contains(": ")));
         let named = self.named.as_deref();
         Some(match self.kind {

@@ -99,7 +99,7 @@ fn tables_are_read_and_written() {
         "name = \"no loss\"\nnever = \"lost\"\nunit = \"red*\"\nnodes = [\"alpha\"]\nconsole = false\n";
     let config: PropertyConfig = toml::from_str(text).unwrap();
     assert_eq!(toml::to_string(&config).unwrap(), text);
-    // Runs record properties as JSON, which has the words for a violation only if there are any.
+    // Runs store properties as JSON. The description of a violation is present only if the world declares one.
     let with_words = PropertyConfig { violated: Some("a key is gone".to_owned()), ..config.clone() };
     let json = serde_json::to_value([&config, &with_words]).unwrap();
     assert_eq!(json[0].get("violated"), None);

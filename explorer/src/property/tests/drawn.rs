@@ -1,4 +1,4 @@
-//! Random timelines, judged in one piece and in two. The hits are compared with those of a simple judge that looks back
+//! Random timelines, judged in one piece and in two pieces. The hits are compared with a simple judge that looks back
 //! at all earlier events.
 
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates steps on three nodes, and on one that does not exist.
+/// Generates steps on three nodes and on one unknown node.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let unit = prop::sample::select(vec!["red", "rd", "blue"]);
     let step = prop_oneof![
@@ -82,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Time between steps. A watchdog's period lasts ten steps, so it ends within many of the timelines.
+/// Time between two steps. A watchdog's period has ten steps, so it ends within many of the timelines.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
@@ -112,7 +112,8 @@ fn run(properties: &Properties, state: JudgeState, first: usize, steps: &[Step])
     (hits, state)
 }
 
-/// Returns the properties that a step violates, reported or not, by looking back at all earlier steps.
+/// Returns the properties that a step violates, computed from all earlier steps. Includes violations that are not
+/// reported.
 fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
     let before = &steps[..now];
     let mut hit = Vec::new();
@@ -151,7 +152,8 @@ fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// The exploration of a tree relies on this invariant. The state is stored and read back, as in an exploration.
+    /// The exploration of a tree relies on this invariant. As in an exploration, the test stores the state and reads it
+    /// back.
     #[test]
     fn a_cut_timeline_has_the_same_hits(steps in steps(), cut in 0usize..60) {
         let world = world();
@@ -166,7 +168,7 @@ proptest! {
         prop_assert_eq!(last, end);
     }
 
-    /// The reported hits are the expected ones. Each signature is reported once.
+    /// The judge reports exactly the expected hits, and each signature once.
     #[test]
     fn each_signature_is_reported_once(steps in steps()) {
         let world = world();
@@ -183,7 +185,7 @@ proptest! {
                 prop_assert!(is_new, "reported twice: {:?}", hit);
                 prop_assert!(hit.text.len() <= limits::TEXT_BYTES_MAX && hit.vtime_ns == now as u64 * APART_NS);
             }
-            // Hits that are not reported now were reported before.
+            // Hits that are not reported now were reported earlier.
             for name in rest {
                 let before = reported.iter().any(|(property, _)| property == name);
                 prop_assert!(before, "a hit of {} is missing at {:?}", name, step);
@@ -196,7 +198,7 @@ proptest! {
         prop_assert_eq!(judge.state().seen().collect::<Vec<_>>(), expected);
     }
 
-    /// A line has the same signature whichever node it names.
+    /// Two lines that differ only in the node that they name have the same signature.
     #[test]
     fn nodes_do_not_matter(before in text(), after in text(), number in 0u32..1000) {
         let properties = properties(json!([{ "name": "p", "never": "" }]), &[]);

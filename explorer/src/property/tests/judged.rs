@@ -1,4 +1,4 @@
-//! Tests of events that violate a property, and of events that do not.
+//! Tests of events that violate a property, and of events that violate none.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn built_in_properties_can_be_ignored() {
         hit(&properties(json!([]), &["kernel panic", "failed check", "lost write"]), &events),
         ["hung task", "else"]
     );
-    // The same line is not a kernel's report if a program printed it.
+    // If a program prints the same line, the line is not a report of the kernel.
     assert_eq!(hit(&properties(json!([]), &[]), &[line(0, "dmesg", PANIC)]), [""; 0]);
 }
 
@@ -115,7 +115,7 @@ fn eventually_properties() {
     assert_eq!(judge.end(201), [], "the end was judged already");
     judge.calm(3_000_000_000);
     judge.observe(&up);
-    // Faults resumed, and ended again.
+    // Faults resumed and ended again.
     judge.calm(4_000_000_000);
     judge.observe(&agree);
     assert_eq!(names(judge.end(300)), ["up"], "the line has to come again");
@@ -142,7 +142,7 @@ fn sometimes_properties() {
     assert_eq!(child.state().seen().collect::<Vec<_>>(), ["vote"]);
 }
 
-/// The signature of a bug does not depend on place and time, and different bugs have different signatures.
+/// The signature of a bug does not depend on node and time. Different bugs have different signatures.
 #[test]
 fn signatures_depend_on_the_message() {
     let properties =
@@ -153,11 +153,11 @@ fn signatures_depend_on_the_message() {
     assert_eq!(first, of(&line(2, "v", "13:M 02 Jan 2026 10:00:07.500 # node beta lost peer n1 after 17 s")));
     assert_ne!(first, of(&line(0, "u", "# node alpha left peer beta after 5 s")));
     assert_ne!(of(&line(0, "u", "a peer")), of(&line(0, "u", "a quorum")));
-    // The text is the same, but the property differs.
+    // The texts are equal, but the properties differ.
     let found = |property| event(1, None, What::Found { property, text: "same" });
     assert_ne!(of(&found("service exit")), of(&found("failed check")));
     assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
-    // The signature of a history's hit is made from the cause, because the text has lists and values that differ.
+    // The signature of a history's hit is computed from the cause, because the text has lists and values that vary.
     let history = |cause, text| event(1, None, What::History { property: "lost write", cause, text });
     assert_eq!(
         of(&history("an add", "add of 1: read of []")),
@@ -195,21 +195,21 @@ fn hits_have_bounds() {
     }
     assert_eq!(judge.hits().count(), limits::HITS_OF_PROPERTY_MAX);
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
-    // A reported hit is not counted again.
+    // A hit that was reported before is not counted.
     judge.observe(&line(0, "u", &letters(0)));
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
     for i in 0..2_000 {
         judge.observe(&event(1, None, What::Found { property: &letters(i), text: "x" }));
     }
     assert_eq!(judge.hits().count(), limits::HITS_MAX);
-    // The text is longer than the bound, which falls in the middle of a character.
+    // The text is too long, and the bound falls into the middle of a character.
     let long = "ä".repeat(limits::TEXT_BYTES_MAX);
     let hit = only(&properties, &line(0, "u", &format!("x{long}")));
     assert_eq!(hit.text.len(), limits::TEXT_BYTES_MAX - 1);
     let name = "ß".repeat(limits::NAME_BYTES_MAX);
     let hit = only(&properties, &event(1, None, What::Found { property: &name, text: "x" }));
     assert_eq!(hit.property.len(), limits::NAME_BYTES_MAX);
-    // The part of a line beyond the bound is not judged.
+    // The judge ignores the part of a line beyond the bound.
     let padded = format!("{}\nneedle", "\n".repeat(limits::TEMPLATE_LINE_BYTES_MAX));
     assert_eq!(super::hit(&properties, &[line(0, "u", &padded)]), [""; 0]);
 }

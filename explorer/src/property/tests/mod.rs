@@ -1,4 +1,4 @@
-//! Shared parts of the tests of properties: a world, and timelines in it.
+//! Tests of properties, with a shared world and helpers that judge its timelines.
 
 mod declared;
 mod drawn;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Names of nodes, each of a different form.
+/// Returns names of nodes in different forms.
 fn nodes() -> Vec<String> {
     ["alpha", "beta", "n1"].map(str::to_owned).into()
 }
@@ -35,13 +35,13 @@ fn console(node: u16, text: &str) -> Event<'_> {
     event(7, node, What::Console(text))
 }
 
-/// Returns the properties that events violate, from an empty state.
+/// Judges events from the initial state, and returns the violated properties.
 fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
     let mut judge = Judge::start(properties, JudgeState::default());
     events.iter().flat_map(|event| judge.observe(event).to_vec()).map(|hit| hit.property).collect()
 }
 
-/// Returns the single hit of an event, from an empty state.
+/// Judges one event from the initial state, and returns its only hit.
 fn only(properties: &Properties, event: &Event<'_>) -> Hit {
     let mut judge = Judge::start(properties, JudgeState::default());
     let [hit] = judge.observe(event) else { panic!("{event:?}") };

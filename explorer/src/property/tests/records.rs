@@ -107,7 +107,7 @@ const NODE_LOGGED: &str = "Error
   code: 'ENOENT'
 }";
 
-/// All records, each with the cause that its hit names.
+/// All records, each with the cause that its hit has as text.
 const RECORDS: [(&str, &str); 12] = [
     (PYTHON, "ValueError: no entry 17"),
     (PYTHON_CHAINED, "AssertionError, in tick"),
@@ -137,7 +137,7 @@ fn anything() -> Properties {
     properties(json!([{ "name": "p", "never": "" }]), &[])
 }
 
-/// Returns the hits of texts that one service prints, a line every microsecond.
+/// Returns the hits of texts that one service prints, with one line every microsecond.
 fn hits(properties: &Properties, texts: &[&str]) -> Vec<Hit> {
     let mut judge = Judge::start(properties, JudgeState::default());
     let lines = texts.iter().flat_map(|text| text.lines());
@@ -155,7 +155,7 @@ fn texts(hits: &[Hit]) -> Vec<&str> {
 fn a_record_is_one_hit_with_its_cause() {
     for (record, cause) in RECORDS {
         assert_eq!(texts(&hits(&anything(), &[record])), [cause], "{record}");
-        // Other lines before and behind it are no part of it.
+        // Lines before and after the record do not belong to it.
         let between = ["it starts", record, "it goes on"];
         assert_eq!(texts(&hits(&anything(), &between)), ["it starts", cause, "it goes on"], "{record}");
     }
@@ -179,7 +179,7 @@ fn other_numbers_are_the_same_finding_and_other_exceptions_are_not() {
     let other = PYTHON.replace("ValueError: no entry 17", "ZeroDivisionError: division by zero");
     let found = hits(&properties(json!([{ "name": "p", "never": "Traceback" }]), &[]), &[PYTHON, &other]);
     assert_eq!(texts(&found), ["ValueError: no entry 17", "ZeroDivisionError: division by zero"]);
-    // Without a message, the place counts.
+    // Without a message, hits at different places have different signatures.
     let elsewhere = PYTHON_CHAINED.replace("in tick", "in vote");
     assert_eq!(hits(&anything(), &[PYTHON_CHAINED, &elsewhere]).len(), 2);
     let elsewhere = RUST.replace("log.rs:40:9", "vote.rs:4:9");
@@ -271,7 +271,7 @@ mod random {
 
     use super::*;
 
-    /// Lines of all records, in any order.
+    /// Generates lines of all records, in any order.
     fn lines() -> impl Strategy<Value = Vec<String>> {
         let all: Vec<String> =
             RECORDS.iter().flat_map(|(record, _)| record.lines()).map(str::to_owned).collect();
@@ -281,7 +281,7 @@ mod random {
     }
 
     proptest! {
-        /// No line is lost: each is matched, alone or as a part of a record with a hit.
+        /// No line is lost: each line is a hit of its own, or belongs to a record with a hit.
         #[test]
         fn any_lines_are_judged(lines in lines()) {
             let properties = anything();

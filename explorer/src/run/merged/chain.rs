@@ -1,10 +1,10 @@
-//! Digests of all exact results, one for each number of branches.
+//! Chain of digests of all exact results. Exact results are a function of the exploration.
 
 use super::super::digest::Digest;
 use super::finding::Finding;
 use crate::coverage::Coverage;
 
-/// Chain of digests, one for each number of branches. Each is computed from the previous digest and a record.
+/// Chain with one digest for each number of branches. Each digest is computed from the previous digest and a record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     /// Digests after 1, 2, 3, … branches.
@@ -19,7 +19,7 @@ impl Chain {
         self.links.push(digest.finish());
     }
 
-    /// Returns the last digest, or the initial one if there are no branches.
+    /// Returns the last digest, or the initial digest if there are no branches.
     pub(super) fn last(&self) -> blake3::Hash {
         self.links.last().copied().unwrap_or_else(nothing)
     }
@@ -32,7 +32,7 @@ impl Chain {
     }
 }
 
-/// Returns the digest of the whole result.
+/// Returns the digest of all results.
 pub(super) fn whole(chain: &Chain, findings: &[Finding], overflow: u64, coverage: &Coverage) -> blake3::Hash {
     let mut digest = Digest::new("everett 1 run");
     digest.bytes(chain.last().as_bytes());

@@ -24,7 +24,8 @@ impl Commands {
         }
     }
 
-    /// Returns all commands by name, including those never started, with the branches on which each succeeded.
+    /// Returns all commands by name, including commands that never started. For each command, returns its counts and
+    /// the branches on which it succeeded.
     pub fn all(&self) -> impl Iterator<Item = (&str, Counts, Option<Seen>)> {
         self.tally.commands().map(|(name, counts)| (name, counts, self.succeeded.get(name).copied()))
     }

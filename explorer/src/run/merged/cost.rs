@@ -7,34 +7,36 @@ use super::super::limits::HITS_MAX;
 use super::super::merge_input::MergeInput;
 use super::super::record::{HistoryCount, Record};
 
-/// Cost of one or several branches.
+/// Cost of one or more branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Cost {
-    /// CPU time of the host, in nanoseconds. It differs from run to run.
+    /// CPU time of the host, in nanoseconds. The CPU time differs between runs.
     pub cpu_ns: u64,
     /// Retired guest instructions.
     pub instructions: u64,
 }
 
-/// Cost of the final phases of all branches that have one. A final phase may break off before the checks are complete.
+/// Cost of the final phases of all branches that have one. A final phase may end before its checks are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.
     pub branches: u64,
-    /// Number of branches with checks whose records lack the cost of the final phase. They are of an older format.
+    /// Number of branches with checks whose records lack the cost of the final phase, because the records have an older
+    /// format.
     pub unknown: u64,
-    /// Sums over these branches.
+    /// Sum over all branches with a final phase of known cost.
     pub sum: FinalPhase,
-    /// The branch whose checks took the most vtime, the first of several; `None` if there is none.
+    /// Branch whose checks took the most vtime, or the first of several. `None` if no branch has a final phase of known
+    /// cost.
     pub longest: Option<LongestFinal>,
 }
 
 /// Branch whose checks took the most vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LongestFinal {
-    /// The branch.
+    /// Number of the branch.
     pub branch: u64,
-    /// Its final phase.
+    /// Cost of the branch's final phase.
     pub final_phase: FinalPhase,
 }
 
@@ -56,15 +58,15 @@ impl FinalPhases {
 /// Totals over all branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Totals {
-    /// Cost of the branches.
+    /// Cost of all branches.
     pub cost: Cost,
-    /// Cost of their final phases; the cost of the branches includes it.
+    /// Cost of all final phases, which is included in the cost of the branches.
     pub final_phases: FinalPhases,
-    /// Instructions that the host executed for the branches.
+    /// Number of instructions that the host executed for the branches.
     pub executed: u64,
-    /// Length of the branches, in nanoseconds of vtime.
+    /// Total length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
-    /// Number of branches that were followed by checks.
+    /// Number of branches after which the checks ran.
     pub checked: u64,
     /// Number of faults that were applied.
     pub faults: u64,
@@ -72,36 +74,36 @@ pub struct Totals {
     pub losses: u64,
     /// Number of branches that reached the horizon.
     pub whole: u64,
-    /// Maximum number of branches on a timeline.
+    /// Maximum number of branches on one path from the root moment.
     pub depth: u64,
     /// Number of branches that have an operation history.
     pub histories: u64,
-    /// Sums of the counts of these histories.
+    /// Sums of the counts of all operation histories.
     pub history: HistoryCount,
-    /// Number of branches whose history has an unknown verdict.
+    /// Number of branches whose history has the verdict "unknown".
     pub histories_unknown: u64,
-    /// Bytes of the branches' logs.
+    /// Total size of the branches' logs, in bytes.
     pub log_bytes: u64,
     /// Number of branches whose log was cut.
     pub logs_cut: u64,
     /// Number of branches that reached more points than a record can hold.
     pub deltas_full: u64,
-    /// Number of branches with the maximum number of hits. They may have had more.
+    /// Number of branches with the maximum number of hits. These branches may have had more hits.
     pub hits_full: u64,
-    /// Number of events of nodes that the world does not have.
+    /// Number of events that named a node that the world lacks.
     pub strange: u64,
-    /// Number of branches that could not be run to their end.
+    /// Number of branches that the host could not run to their end.
     pub broken: u64,
 }
 
 impl Cost {
-    /// Returns the CPU time.
+    /// Returns the CPU time of all branches, in nanoseconds.
     #[must_use]
     pub fn cpu_ns(&self) -> u64 {
         self.cpu_ns
     }
 
-    /// Returns the instructions.
+    /// Returns the number of guest instructions of all branches.
     #[must_use]
     pub fn instructions(&self) -> u64 {
         self.instructions
@@ -144,7 +146,7 @@ impl Totals {
     }
 }
 
-/// Adds without overflow, because numbers from files are untrusted.
+/// Adds with saturation, because numbers from files are untrusted.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

@@ -1,4 +1,4 @@
-//! Findings: hits of one property with the same signature are one finding.
+//! Findings. All hits of one property with the same signature are one finding.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,38 +9,38 @@ use super::super::record::Record;
 use super::cost::Cost;
 use crate::search::Path;
 
-/// A property violation that was found, with all of its hits.
+/// Finding, with all branches that hit it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Number from 1, in the order of choices.
+    /// Number of the finding, from 1. The order is that of the first hits, by choice.
     pub id: u32,
-    /// First choice whose branch hit it.
+    /// First choice whose branch has a hit of this finding.
     pub first: u64,
-    /// Path of that branch.
+    /// Path of the first branch with a hit.
     pub path: Path,
-    /// The hit on that branch.
+    /// Hit on the first branch.
     pub hit: Hit,
-    /// Cost of the whole exploration up to and including that branch.
+    /// Cost of the whole exploration up to and including the first branch with a hit.
     pub cost: Cost,
-    /// Branches that hit it.
+    /// All branches with a hit of this finding.
     pub tally: Tally,
 }
 
-/// Branches and subtrees that hit a finding or property.
+/// Branches and subtrees with a hit of a finding or property.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Number of branches that hit it.
+    /// Number of branches with a hit.
     pub branches: u64,
-    /// Hits in each subtree, by the subtree's first branch, which starts at the root moment.
+    /// Hits in each subtree, by the number of the subtree's first branch.
     pub subtrees: BTreeMap<u64, InSubtree>,
 }
 
-/// Hits within a subtree.
+/// Hits within one subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InSubtree {
-    /// Number of branches of the subtree that hit it.
+    /// Number of branches of the subtree with a hit.
     pub branches: u64,
-    /// Cost of the subtree up to and including the first hit.
+    /// Cost of the subtree up to and including its first branch with a hit.
     pub until: Cost,
 }
 
@@ -55,15 +55,15 @@ impl Tally {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     all: Vec<Finding>,
-    /// Index in `all`, by property and signature.
+    /// Index of each finding in `all`, by property and signature.
     places: BTreeMap<(String, String), usize>,
     properties: BTreeMap<String, Tally>,
     overflow: u64,
 }
 
 impl Findings {
-    /// Adds the hits of a branch. `until` is the cost of its subtree and `cost` that of the exploration, both
-    /// including the branch.
+    /// Adds the hits of a branch. `until` is the cost of the branch's subtree, and `cost` is the cost of the
+    /// exploration. Both costs include the branch.
     pub(super) fn add(&mut self, record: Record, subtree: u64, until: Cost, cost: Cost) {
         let Record { choice, path, hits, .. } = record;
         let mut properties = BTreeSet::new();

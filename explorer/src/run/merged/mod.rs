@@ -1,12 +1,15 @@
 //! Merged results: the state of an exploration after its records were merged in the order of choices.
 //!
-//! - `cost`: costs of branches, and their totals; `finding`: findings, one for each signature
-//! - `commands`: results of test commands; `chain`: digests of all exact results
+//! - `cost`: costs of branches, and their totals
+//! - `finding`: findings, one for each property and signature
+//! - `commands`: results of test commands
+//! - `chain`: digests of all exact results
 //!
 //! **Invariants.**
 //! - All results except costs in host time are functions of the records' exact parts. Different results have different
 //!   [`Merged::digest`]s.
-//! - Records are merged one by one without a gap, so the first n records have the same result in a longer exploration.
+//! - Records are merged one by one without a gap. The first n records therefore have the same result in a longer
+//!   exploration.
 
 mod chain;
 mod commands;
@@ -33,49 +36,50 @@ use finding::Findings;
 #[derive(Debug, Clone, Default)]
 pub struct Merged {
     coverage: Coverage,
-    /// By choice: the first branch of its subtree, which starts at the root moment.
+    /// For each choice, the number of the first branch of its subtree. A subtree's first branch starts at the root
+    /// moment.
     subtree_of: Vec<u64>,
-    /// Cost of each subtree so far, by its first branch.
+    /// Cost of each subtree so far, by the number of the subtree's first branch.
     subtrees: BTreeMap<u64, Cost>,
-    /// Subtrees with a branch that was followed by checks.
+    /// Subtrees with at least one branch after which the checks ran.
     checked: BTreeSet<u64>,
     findings: Findings,
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
     commands: Commands,
-    /// By choice: number of messages of its timeline since the root moment.
+    /// For each choice, the number of messages on its timeline since the root moment.
     messages: Vec<u64>,
     totals: Totals,
     chain: Chain,
     stray: Option<Stray>,
 }
 
-/// Branches that saw something.
+/// Branches on which a `sometimes` property held or a command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// First choice whose branch saw it.
+    /// Choice of the first of these branches.
     pub first: u64,
-    /// Number of branches that saw it.
+    /// Number of these branches.
     pub branches: u64,
 }
 
 /// Reason why a record cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// The record's choice is not the next one.
+    /// The record does not belong to the next choice.
     #[error("got the result of choice {choice}, but choice {next} is next")]
     Order {
         /// Choice of the record.
         choice: u64,
-        /// Choice that is next.
+        /// Choice that must come next.
         next: u64,
     },
-    /// The record's parent branch does not exist.
+    /// The record extends a branch that does not exist.
     #[error("choice {choice} extends choice {from}, which is not an earlier one")]
     From {
         /// Choice of the record.
         choice: u64,
-        /// Choice of the parent.
+        /// Choice that the record extends.
         from: u64,
     },
     /// The record is invalid.
@@ -89,16 +93,17 @@ pub enum Stray {
 }
 
 impl Merged {
-    /// Returns an empty result. The records that it merges name points by their numbers in `dictionary`.
+    /// Returns empty results. Merged records must refer to points by their numbers in `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
     }
 
-    /// Merges the record of the next choice, clipped to its bounds.
+    /// Cuts the record of the next choice to its bounds, and merges it.
     ///
     /// # Errors
-    /// Returns an error, and changes nothing, if the record is invalid, is not the next one, or has no merged parent.
+    /// Returns an error and changes nothing if the record is invalid, does not belong to the next choice, or extends an
+    /// unknown branch.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
         self.place(choice, record.from)?;
@@ -106,10 +111,11 @@ impl Merged {
         self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
-    /// Merges the record of the next choice, whose points are numbers of this result's dictionary.
+    /// Merges the record of the next choice. Its points must be numbers in this result's dictionary.
     ///
     /// # Errors
-    /// Returns an error, and changes nothing, if the record is not the next one, or has no merged parent.
+    /// Returns an error and changes nothing if the record does not belong to the next choice, or extends an unknown
+    /// branch.
     pub fn merge_input(&mut self, input: MergeInput) -> Result<Standing, Stray> {
         let (choice, next) = (input.record.choice, self.branches());
         let subtree = self.place(choice, input.record.from)?;
@@ -142,7 +148,8 @@ impl Merged {
         Ok(Standing { open_ns, reward, instructions })
     }
 
-    /// Returns the subtree of the next choice's branch, if `choice` is the next one and its parent exists.
+    /// Returns the subtree of the next choice's branch. Returns an error if `choice` is not next, or if `from` is
+    /// unknown.
     fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
         let next = self.branches();
         if choice != next {
@@ -160,31 +167,31 @@ impl Merged {
         self.subtree_of.len() as u64
     }
 
-    /// Returns the first branch of a branch's subtree, which starts at the root moment. It may be the branch itself.
+    /// Returns the number of the first branch of a branch's subtree, which may be the branch itself.
     #[must_use]
     pub fn subtree_of(&self, choice: u64) -> Option<u64> {
         self.subtree_of.get(usize::try_from(choice).ok()?).copied()
     }
 
-    /// Returns the number of messages of a timeline, from the root moment to the end of a branch.
+    /// Returns the number of messages on a timeline, from the root moment to the end of a branch.
     fn messages_until(&self, choice: u64) -> u64 {
         let messages = usize::try_from(choice).ok().and_then(|choice| self.messages.get(choice));
         messages.copied().unwrap_or(0)
     }
 
-    /// Returns the largest number of messages of a timeline.
+    /// Returns the largest number of messages on a timeline.
     #[must_use]
     pub fn messages_most(&self) -> u64 {
         self.messages.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the cost of each subtree, by its first branch.
+    /// Returns the cost of each subtree, by the number of the subtree's first branch.
     #[must_use]
     pub fn subtrees(&self) -> &BTreeMap<u64, Cost> {
         &self.subtrees
     }
 
-    /// Returns the number of subtrees with a branch that was followed by checks.
+    /// Returns the number of subtrees with at least one branch after which the checks ran.
     #[must_use]
     pub fn subtrees_checked(&self) -> u64 {
         self.checked.len() as u64
@@ -208,26 +215,26 @@ impl Merged {
         self.findings.id_of(key)
     }
 
-    /// Returns the number of hits that were dropped because they would be findings beyond
-    /// [`FINDINGS_MAX`](super::limits::FINDINGS_MAX).
+    /// Returns the number of hits that were dropped because the exploration already had
+    /// [`FINDINGS_MAX`](super::limits::FINDINGS_MAX) findings.
     #[must_use]
     pub fn findings_overflow(&self) -> u64 {
         self.findings.overflow()
     }
 
-    /// Returns the hits of each property, over all signatures.
+    /// Returns the hits of each property, summed over all signatures.
     #[must_use]
     pub fn properties(&self) -> &BTreeMap<String, Tally> {
         self.findings.properties()
     }
 
-    /// Returns the `sometimes` properties that were seen.
+    /// Returns the `sometimes` properties that branches showed.
     #[must_use]
     pub fn sometimes(&self) -> &BTreeMap<String, Seen> {
         &self.sometimes
     }
 
-    /// Returns the number of times that a `sometimes` property was dropped because the bound was met.
+    /// Returns how often a `sometimes` property was dropped because the bound was reached.
     #[must_use]
     pub fn sometimes_overflow(&self) -> u64 {
         self.sometimes_overflow
@@ -245,15 +252,15 @@ impl Merged {
         &self.totals
     }
 
-    /// Returns the first record that [`Ledger::take`] could not merge. It is a defect of the caller.
+    /// Returns the first record that [`Ledger::take`] could not merge. An unmergeable record is a defect of the caller.
     #[must_use]
     pub fn stray(&self) -> Option<Stray> {
         self.stray
     }
 
-    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or
-    /// [`Cost::instructions`]. A subtree with a hit counts with its cost until the first hit, all others with their
-    /// whole cost. The time of a call grows with the number of subtrees with a hit.
+    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
+    /// A subtree with a hit contributes its cost until the first hit, and any other subtree contributes its whole cost.
+    /// A call takes time proportional to the number of subtrees with a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {
@@ -265,21 +272,21 @@ impl Merged {
         Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
-    /// Returns the digest of the results of the first `branches` branches, in constant time. If two explorations have
-    /// the same digest, these results are equal.
+    /// Returns the digest of the first `branches` branches' results, in constant time. If two explorations have the
+    /// same digest, these results are equal.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)
     }
 
-    /// Returns a digest of all results: the chain's last link, findings, coverage. Host times and the instructions that
-    /// the host executed are left out.
+    /// Returns a digest of all results: the chain's last link, the findings and the coverage. The digest omits host
+    /// times and the number of instructions that the host executed.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
     }
 
-    /// Returns the end of the exploration.
+    /// Returns the contents of `end.json`.
     #[must_use]
     pub fn end(&self, why: Why, host_ns: u64) -> End {
         End {
@@ -309,7 +316,7 @@ impl Ledger for Merged {
         })
     }
 
-    /// Returns the probability that the next state is new, in parts of a million: the Good-Turing estimate.
+    /// Returns the probability that the next state is new, in parts of a million, by the Good-Turing estimate.
     fn unseen_ppm(&self) -> u32 {
         let unseen = self.coverage.incidence(Kind::State).unseen();
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));

@@ -5,7 +5,7 @@ use crate::coverage::statistics::Findability;
 use super::*;
 use crate::search::Standing;
 
-/// Returns the records of two subtrees: choices 0, 1 and 3 are the first, choice 2 is the second.
+/// Returns the records of two subtrees. Choices 0, 1 and 3 are the first subtree, and choice 2 is the second.
 fn four() -> Vec<Record> {
     let mut records = vec![
         record(0, None, "1000.1"),
@@ -41,7 +41,7 @@ fn findings_and_their_costs() {
     assert_eq!(merged.findings()[0].hit.vtime_ns, 2_500);
     assert_eq!(merged.findings()[0].tally.subtrees[&0], InSubtree { branches: 2, until: cost(2) });
     assert_eq!(merged.subtrees().values().copied().collect::<Vec<Cost>>(), [cost(3), cost(1)]);
-    // The first subtree counts with its cost until the first hit, the second one with its whole cost.
+    // The first subtree contributes its cost until the first hit, and the second contributes its whole cost.
     let cpu = |tally| merged.findability(tally, Cost::cpu_ns);
     assert_eq!(cpu(&merged.findings()[0].tally), Findability { time: 300, hits: 1 });
     assert_eq!(cpu(&merged.findings()[2].tally), Findability { time: 400, hits: 1 });
@@ -58,7 +58,7 @@ fn findings_and_their_costs() {
     assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
 }
 
-/// Messages of consecutive branches add up; those of branches from one moment do not.
+/// Messages of consecutive branches add up. Messages of branches from the same moment do not.
 #[test]
 fn messages_are_counted_along_a_timeline() {
     assert_eq!(Merged::default().messages_most(), 0);
@@ -91,7 +91,7 @@ fn commands_are_counted_over_all_branches() {
             ("first_b", counts(2, 2, 0), Some(Seen { first: 1, branches: 2 })),
         ]
     );
-    // Files are untrusted: the number of commands is bounded by that of a template.
+    // Files are untrusted, so the number of commands has the same bound as in a template.
     let most = crate::composer::limits::COMMANDS_MAX;
     let names: Vec<String> = (0..2 * most).map(|i| format!("anytime_{i:03}")).collect();
     for (record, names) in records.iter_mut().zip(names.chunks(most)) {
@@ -114,12 +114,12 @@ fn standings_and_the_unseen_share() {
     four[2].broken = Some("no memory".to_owned());
     let standings: Vec<_> =
         (0..).zip(four).map(|(choice, record)| take(&mut merged, choice, record)).collect();
-    // States s0, s1, s2, s0.
+    // The branches reached the states s0, s1, s2 and s0.
     assert_eq!(standings.iter().map(|standing| standing.reward).collect::<Vec<u64>>(), [1, 1, 1, 0]);
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
     assert_eq!(standings[2].open_ns, None, "a broken branch cannot be extended");
     assert_eq!(standings[3].instructions, 10);
-    // The four branches reached one state each. Two of them, s1 and s2, were reached only once.
+    // Each of the four branches reached one state. Only one branch reached s1, and only one reached s2.
     assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
 }
 
@@ -137,7 +137,7 @@ fn only_the_next_choice_is_merged() {
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// A change of an exact part changes the digest; a change of any other part does not.
+/// A change of an exact part changes the digest. A change of any other part does not.
 #[test]
 fn digests_depend_on_exact_parts_only() {
     let base = four();
@@ -184,7 +184,7 @@ fn digests_depend_on_exact_parts_only() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // The digest of a prefix equals the digest of the whole after as many records.
+    // The digest of a prefix equals the digest of the whole after the same number of records.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }
@@ -202,7 +202,7 @@ fn findings_are_bounded_and_counted() {
     }
     assert_eq!((merged.findings().len(), merged.findings_overflow()), (limits::FINDINGS_MAX, 2 * each));
     assert_eq!(merged.totals().hits_full, branches);
-    // Known findings are still counted.
+    // Hits of known findings are still counted.
     let mut again = record(branches, None, &format!("1000.{}", branches + 1));
     again.hits = vec![hit("p", "0", 1)];
     merged.merge(again).unwrap();

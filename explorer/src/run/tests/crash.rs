@@ -1,9 +1,9 @@
-//! Tests with writers that were killed, and with damaged files.
+//! Tests with killed writers, and with damaged files.
 
 use super::*;
 use crate::run::frame::{self, HEAD_BYTES, Head};
 
-/// Returns the offset of each record of a file, and the end of the last one.
+/// Returns the offset of each record in a file, and the offset at which the last record ends.
 pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     let mut places = vec![0];
     while let Some(head) = bytes[*places.last().unwrap()..].first_chunk::<HEAD_BYTES>() {
@@ -13,8 +13,8 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// After a writer was killed at any byte, the file has the whole records before that byte, and a resumed run completes
-/// the file.
+/// If a writer is killed at any byte, the file has the whole records before that byte. A resumed run then completes the
+/// file.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);
@@ -44,13 +44,13 @@ fn killed_at_any_byte() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A durable record with a flipped bit is reported with its place. A later record with a flipped bit is cut off,
-    /// because a crash may have damaged it.
+    /// A flipped bit in a durable record is an error with the record's position. A later record with a flipped bit is
+    /// cut off, because a crash may have damaged it.
     #[test]
     fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32, synced in 0..5usize) {
         let records = row(5);
         let run = written(&records[..synced]);
-        // Resuming the run makes the first records durable.
+        // Resuming the run makes its records durable.
         append(&mut resumed(run.path()), &records[synced..]);
         let mut bytes = fs::read(branches(run.path())).unwrap();
         let places = places(&bytes);
@@ -62,7 +62,7 @@ proptest! {
             Err(RunError::Damaged { record: found, offset, .. }) => {
                 prop_assert!(record <= synced, "record {record} is reported as damaged, but only {synced} were synced");
                 prop_assert_eq!((found, offset), (record as u64, places[record - 1] as u64));
-                // The run can be resumed as the message says.
+                // The run can be resumed in the way that the error message describes.
                 bytes.truncate(offset as usize);
                 fs::write(branches(run.path()), &bytes).unwrap();
                 prop_assert_eq!(resumed(run.path()).len(), record as u64 - 1);
@@ -77,7 +77,7 @@ proptest! {
         }
     }
 
-    /// Reading a file of arbitrary bytes yields whole records, or an error of one line that names the file.
+    /// A file of arbitrary bytes gives whole records, or an error of one line that names the file.
     #[test]
     fn random_files_are_read_or_refused(parts in prop::collection::vec(prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Returns a file in which the second record has this text and a valid checksum.
+/// Returns a file whose second record has this text and a valid checksum.
 fn with_second(whole: &[u8], text: &[u8]) -> Vec<u8> {
     let places = places(whole);
     let mut bytes = whole[..places[1]].to_vec();
@@ -124,7 +124,7 @@ fn damage_is_reported_with_file_and_record() {
             places[1]
         )
     };
-    // A record of choice 1 that introduces the point of the first record again.
+    // A record of choice 1 that introduces the first record's point again.
     let again: Vec<u8> = [&[1][..], &first[1..]].concat();
     for (text, error) in [
         (&[][..], damaged("Hit the end of buffer, expected more data")),
@@ -144,7 +144,7 @@ fn damage_is_reported_with_file_and_record() {
     fs::write(branches(run.path()), with_second(&whole, &twice)).unwrap();
     let found = Journal::resume(run.path(), &header()).unwrap_err();
     assert_eq!(message(&found, run.path()), "branches.bin: records 1 and 2 are both of choice 0");
-    // Damage that is detectable only when the whole record is decoded is reported when the record is read.
+    // Some damage is detected only when the whole record is decoded. It is reported when the record is read.
     let mut other = second.to_vec();
     // The trail, 00ff, as two bytes.
     let trail = other.windows(4).position(|bytes| bytes == [0, 2, 0, 0xff]).unwrap();

@@ -1,4 +1,4 @@
-//! Whole explorations: results in any order, kills and resumes.
+//! Whole explorations, with results in any order, kills and resumes.
 
 use super::*;
 use crate::coverage::statistics::{Findability, Subtree};
@@ -24,7 +24,7 @@ proptest! {
         for (number, branch) in (0..).zip(tree.branches()) {
             prop_assert_eq!(many.subtree_of(number), Some(branch.subtree));
         }
-        // Executed instructions are recorded, but are not part of the comparison.
+        // Executed instructions are recorded, but do not take part in the comparison.
         if branches > 0 {
             prop_assert_ne!(one.totals().executed, 0);
         }
@@ -42,7 +42,7 @@ proptest! {
         }
         prop_assert!(long.digest_at(shorter).is_some() && short.digest_at(shorter + 1).is_none());
         prop_assert_ne!(long.digest_at(shorter + 1), long.digest_at(shorter));
-        // The same results can be read from the folder.
+        // Reading the folder gives the same results.
         let reading = Reading::open(run.path()).unwrap();
         prop_assert_eq!(reading.merged(shorter).unwrap().digest(), short.digest());
         prop_assert_eq!(reading.merged(u64::MAX).unwrap().digest(), long.digest());
@@ -50,7 +50,7 @@ proptest! {
         prop_assert_eq!(again.totals(), long.totals());
     }
 
-    /// An exploration that was killed several times, at any byte, ends as if it had never been killed.
+    /// An exploration that was killed several times, at any byte, has the same result as an uninterrupted one.
     #[test]
     fn killed_and_resumed(
         branches in 1..80u64, kills in prop::collection::vec((0..40usize, 0..700u64, any::<u64>()), 1..4),

@@ -6,7 +6,7 @@ use super::super::{KINDS_MAX, branches};
 use super::*;
 use crate::coverage::Reached;
 
-/// Adds to a record the points of these kinds of faults, each in a phase of its own.
+/// Adds the points of these kinds of faults to a record, each in its own phase.
 fn with_faults(mut record: Record, kinds: &[&str]) -> Record {
     let point = |kind: &&str| {
         let point = Point::Fault { fault: (*kind).to_owned(), phase: format!("p{}", record.choice) };
@@ -19,7 +19,7 @@ fn with_faults(mut record: Record, kinds: &[&str]) -> Record {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Results arrive in any order; the figures are in the order of choices and fit the records.
+    /// Results arrive in any order. The figures are in the order of choices and match the records.
     #[test]
     fn figures_fit_the_records(branches in 0..80u64, dice: u64) {
         let folder = written(&[]);
@@ -66,6 +66,6 @@ fn kinds_of_faults_are_bits() {
     assert_eq!(names(&figures.all[0]), ["loss".to_owned()].into());
     assert_eq!(names(&figures.all[1]), ["clog".to_owned(), "loss".to_owned()].into());
     assert_eq!(names(&figures.all[2]), BTreeSet::new());
-    // Two bits are taken already. Kinds for which no bit is left are omitted.
+    // Two bits are already in use. Kinds without a bit are omitted.
     assert_eq!((names(&figures.all[3]).len(), figures.kinds.names().len()), (KINDS_MAX - 2, KINDS_MAX));
 }

@@ -1,9 +1,9 @@
-//! Tests of runs that have ended: all of their records are durable, so a crash cannot have damaged or removed one.
+//! Tests of runs that have ended. All of their records are durable, so a crash cannot have damaged or removed a record.
 
 use super::crash::places;
 use super::*;
 
-/// Returns a run that has ended and whose `end.json` counts the first `merged` choices. The file has all `records`.
+/// Returns a run that has ended, with all `records`. Its `end.json` counts the first `merged` choices.
 fn ended(records: &[Record], merged: u64) -> TempDir {
     let run = written(records);
     let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(Why::Branches, 1);
@@ -12,8 +12,8 @@ fn ended(records: &[Record], merged: u64) -> TempDir {
     run
 }
 
-/// Returns the results of reading a run, of reading and merging it, and of resuming it: a number of records or
-/// branches, or the error.
+/// Returns the results of reading a run, of reading and merging it, and of resuming it. Each result is a number of
+/// records or branches, or the error.
 fn said(run: &File) -> [Result<u64, String>; 3] {
     [
         Reading::open(run).map(|reading| reading.len()),
@@ -23,8 +23,8 @@ fn said(run: &File) -> [Result<u64, String>; 3] {
     .map(|result| result.map_err(|error| message(&error, run)))
 }
 
-/// If a record is damaged or cut off, opening the run is an error that names the record, and changes nothing. The run
-/// can be resumed as the message says.
+/// If a record is damaged or cut off, opening the run gives an error that names the record, and changes nothing. The
+/// run can be resumed in the way that the message describes.
 #[test]
 fn damage_in_a_finished_run_is_an_error() {
     let records = row(40);
@@ -65,7 +65,7 @@ fn damage_in_a_finished_run_is_an_error() {
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
 
-/// Results can be recorded in another order than that of choices, and records can follow the last one that `end.json`
+/// The order of records can differ from the order of choices. Records can also follow the last record that `end.json`
 /// counts.
 #[test]
 fn records_after_those_that_the_end_counts() {
@@ -75,18 +75,18 @@ fn records_after_those_that_the_end_counts() {
     let whole = fs::read(branches(run.path())).unwrap();
     let places = places(&whole);
     let cut = |record: usize| fs::write(branches(run.path()), &whole[..places[record - 1] + 40]).unwrap();
-    // Choice 2 is the fourth record. Without it only two of the three choices that the end counts are left.
+    // Choice 2 is the fourth record. Without it, the file has only two of the three choices that `end.json` counts.
     cut(4);
     assert!(
         said(run.path()).iter().all(|said| said.as_ref().is_err_and(|error| error.contains("record 4 ")))
     );
-    // A reader may have read the end just before another process resumed the run, so it needs only the records that the
-    // end counts.
+    // A reader may have read `end.json` just before another process resumed the run. The reader therefore needs only
+    // the records that `end.json` counts.
     cut(6);
     let [read, merged, resumed] = said(run.path());
     assert_eq!((read, merged), (Ok(5), Ok(3)));
     assert!(resumed.unwrap_err().contains("record 6 is damaged"));
-    // An impossible end.
+    // An `end.json` that counts more branches than a run can have.
     fs::write(branches(run.path()), &whole).unwrap();
     let end = fs::read_to_string(run.path().join(names::END)).unwrap();
     let end = end.replace("\"branches\": 3", &format!("\"branches\": {}", u64::MAX));

@@ -20,7 +20,7 @@ fn a_run_is_written_and_read() {
     let end = reading.merged(u64::MAX).unwrap().end(Why::Branches, 12);
     journal.finish(&end).unwrap();
     assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
-    // Resuming the run removes its end.
+    // Resuming the run removes `end.json`.
     let journal = resumed(&run);
     assert_eq!(Reading::open(&run).unwrap().end(), None);
     journal.finish(&end).unwrap();
@@ -81,7 +81,7 @@ fn a_choice_has_one_result() {
     let run = written(&row(2));
     let before = fs::read(branches(run.path())).unwrap();
     let mut journal = resumed(run.path());
-    // The same result by a slower worker.
+    // A slower worker produces the same result.
     journal.append(Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
     for other in [
         Record { trail: "00fe".to_owned(), ..row(1)[0].clone() },
@@ -116,7 +116,7 @@ fn evidence_is_stored_completely_or_not_at_all() {
     assert!(!left.exists());
     journal.keep_evidence(7, &[("log.txt", b"half"), ("wire.pcapng", b"")]).unwrap();
     journal.keep_evidence(12, &[]).unwrap();
-    // Stored evidence is not changed.
+    // Stored evidence does not change.
     journal.keep_evidence(7, &[("log.txt", b"other")]).unwrap();
     let reading = Reading::open(run.path()).unwrap();
     let kept = || (0..20).filter(|&id| reading.evidence_of(id).is_some()).collect::<Vec<u32>>();

@@ -1,4 +1,4 @@
-//! Headers: rejected headers, and differences between explorations.
+//! Headers: refused headers, and differences between explorations.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn invalid_headers_are_refused() {
             good.replace("\"schema_version\": 4", "\"schema_version\": 2"),
             "run.json: its format version is 2; this version of Everett reads versions 3 to 4",
         ),
-        // Fields of another format are ignored.
+        // Fields of another format version are ignored.
         (
             "{\"schema_version\":9,\"x\":1}".to_owned(),
             "run.json: its format version is 9; this version of Everett reads versions 3 to 4",

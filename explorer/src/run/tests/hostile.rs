@@ -1,4 +1,4 @@
-//! Tests with malicious run directories: memory and time are bounded, and nothing outside of the folder is touched.
+//! Tests with malicious run directories. Memory and time are bounded, and no file outside the folder is touched.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::run::scan::Scan;
 use crate::run::stored;
 use crate::run::string_table::{NewPoint, StringRef};
 
-/// A file that repeats `bytes`. Reads fail once `left` bytes were read.
+/// File that repeats `bytes`. Reads fail after `left` bytes were read.
 #[derive(Debug)]
 struct Metered {
     bytes: Vec<u8>,
@@ -57,8 +57,8 @@ impl Media for Metered {
     }
 }
 
-/// Returns the result of scanning a file of `length` bytes that repeats `bytes`. The file allows reads of `most`
-/// bytes in all.
+/// Scans a file of `length` bytes that repeats `bytes`, and returns the result as text. The file allows reads of at
+/// most `most` bytes in total.
 fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     let file = Metered { bytes: bytes.repeat(1 << 16), length, left: AtomicU64::new(most) };
     let source = Source { file: Arc::new(file), path: "branches.bin".into() };
@@ -69,8 +69,8 @@ fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     }
 }
 
-/// After damage, whole records are searched for in a bounded number of bytes, even if many places look like records, or
-/// the tail is longer than a crash can leave.
+/// The search for whole records after damage reads a bounded number of bytes. This holds even if many positions look
+/// like records, or if the tail is longer than a crash can leave.
 #[test]
 fn the_search_after_damage_is_bounded() {
     let damaged = |said: &str| {
@@ -86,7 +86,7 @@ fn the_search_after_damage_is_bounded() {
     assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
 }
 
-/// Returns a file with one record: the first of `row`, with these points.
+/// Returns a file with a single record: the first record of `row`, with these points.
 fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
     let mut input = MergeInput::new(record.clone(), &Dictionary::default()).unwrap();
@@ -94,7 +94,7 @@ fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     frame::encode(0, 1, 0, &stored::encode(record, &input, new_points).unwrap()).unwrap()
 }
 
-/// The length of a text is bounded, because each point that refers to the text by number gets a copy.
+/// The length of a text is bounded, because each point that refers to the text by number gets its own copy.
 #[test]
 fn texts_of_points_are_bounded() {
     let run = written(&[]);
@@ -108,7 +108,7 @@ fn texts_of_points_are_bounded() {
     let long = "record 1 is damaged, and a crash cannot have done this: it has a text of a point that is longer \
                 than 1024 bytes";
     assert!(error.contains(long), "{error}");
-    // A point without a number is stored with its texts in full.
+    // A point without a number is stored with its full texts.
     let unnumbered = |bytes: usize| {
         let point = state(&"x".repeat(bytes));
         Some(Numbers::of_unnumbered(point))
@@ -116,7 +116,7 @@ fn texts_of_points_are_bounded() {
     assert_eq!(read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX))), Ok(()));
     let error = read(with_points(Vec::new(), unnumbered(STATE_BYTES_MAX + 1))).unwrap_err();
     assert!(error.contains(long), "{error}");
-    // The writer refuses a longer text, too.
+    // The writer also refuses a text that is too long.
     let record =
         Record { delta: delta(&[(state(&"x".repeat(STATE_BYTES_MAX + 1)), 1)]), ..row(1)[0].clone() };
     fs::write(branches(run.path()), "").unwrap();
@@ -125,7 +125,7 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// The index cuts the property and signature of a hit to the bounds that the writer uses.
+/// The index cuts a hit's property and signature to the same bounds as the writer.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
@@ -147,7 +147,8 @@ fn names_of_findings_are_bounded() {
     );
 }
 
-/// The first record is the last one in the file, and the others are long, so that few of them wait for it.
+/// The first choice has the last record in the file, so all other records wait for it. They are long, so only few of
+/// them fit into memory.
 #[test]
 fn long_records_in_any_order_are_merged() {
     let text = "x".repeat(limits::TEXT_BYTES_MAX);
@@ -187,7 +188,8 @@ fn a_visitor_that_breaks_ends_the_reading() {
     }
 }
 
-/// Other files are refused: a link would lead out of the folder, and opening a FIFO would wait for its other end.
+/// Only regular files are accepted. A link would lead out of the folder, and opening a FIFO would wait for its other
+/// end.
 #[test]
 fn files_of_a_run_are_regular_ones() {
     let outside = tempdir().unwrap();
@@ -196,7 +198,7 @@ fn files_of_a_run_are_regular_ones() {
     let fifo = outside.path().join("fifo");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // The other end is open, so that an open without the check would not hang the test.
+    // The other end of the FIFO is open. Without the check, opening the FIFO would therefore not hang the test.
     let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
     for (name, other, what) in [
         (names::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),

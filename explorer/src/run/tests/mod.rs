@@ -1,4 +1,5 @@
-//! Helpers of the tests of runs: a header, records, and a simulated world in which a record is a function of a choice.
+//! Tests of run directories, with a header, records, and a simulated world in which a record is a function of the
+//! choice.
 
 mod computed_by_hand;
 mod concurrent_reader;
@@ -38,7 +39,7 @@ fn row(branches: u64) -> Vec<Record> {
     (0..branches).map(|choice| record(choice, None, &format!("{ROOT_NS}.{}", choice + 1))).collect()
 }
 
-/// Returns the record of a choice in the simulated world. Only its costs on the host depend on the worker.
+/// Returns the record of a choice in the simulated world. Only the costs on the host depend on the worker.
 fn run(choice: &Choice, worker: u64) -> Record {
     let hash = blake3::hash(choice.path.to_string().as_bytes());
     let byte = |i: usize| u64::from(hash.as_bytes()[i]);
@@ -75,8 +76,8 @@ fn run(choice: &Choice, worker: u64) -> Record {
     }
 }
 
-/// Runs an exploration in which the generator seeded with `dice` decides which running branch ends next. Recorded
-/// branches are not run again. Stops after `most` new branches.
+/// Runs an exploration, and stops after `most` new branches. The generator seeded with `dice` decides which running
+/// branch ends next. Recorded branches are not run again.
 fn explore(
     branches: u64,
     workers: usize,
@@ -140,7 +141,7 @@ fn branches(run: &File) -> std::path::PathBuf {
     run.join(names::BRANCHES)
 }
 
-/// Returns all records, in the order of choices. Panics if a choice is missing between them.
+/// Returns all records in the order of choices. Panics if a choice before the last one is missing.
 fn all(run: &File) -> Vec<Record> {
     let reading = Reading::open(run).unwrap();
     let records: Vec<Record> = (0..).map_while(|choice| reading.get(choice).unwrap()).collect();
@@ -148,12 +149,12 @@ fn all(run: &File) -> Vec<Record> {
     records
 }
 
-/// Resumes a run.
+/// Resumes a run that must be intact or repairable.
 fn resumed(run: &File) -> Journal {
     Journal::resume(run, &header()).unwrap()
 }
 
-/// Returns an error's message as users see it, without the path of the run directory.
+/// Returns an error's message as operators see it, without the path of the run directory.
 fn message(error: &RunError, run: &File) -> String {
     with_causes(error)
         .to_string()

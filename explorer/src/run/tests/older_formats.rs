@@ -1,10 +1,10 @@
-//! Run directories of older formats: they are read, and not continued.
+//! Run directories of older formats can be read, but not continued.
 
 use super::*;
 use crate::run::string_table::{NewPoint, StringRef};
 use crate::run::{frame, stored};
 
-/// Records of branches with checks: the first one lacks the cost of its final phase, the second one has it.
+/// Returns records of branches with checks. The first record lacks the cost of its final phase, and the second has it.
 fn checked() -> [Record; 2] {
     let [first, second] = [1, 2].map(|child| record(child - 1, None, &format!("{ROOT_NS}.{child}")));
     let span = |instructions| Span { instructions, vtime_ns: 7 };
@@ -12,7 +12,7 @@ fn checked() -> [Record; 2] {
     [Record { checked: true, ..first }, Record { checked: true, final_phase, ..second }]
 }
 
-/// Writes a run with one record, encoded in a format version, and a header that names a version.
+/// Writes a run with one record. The record is encoded in format version `encoded`, and the header claims `version`.
 fn run_of(record: &Record, encoded: u32, version: u32) -> TempDir {
     let folder = written(&[]);
     let header = fs::read_to_string(folder.path().join("run.json")).unwrap();
@@ -37,10 +37,10 @@ fn a_run_of_version_3_is_read_and_not_continued() {
     assert_eq!((reading.header().schema_version, merged.branches()), (3, 1));
     let finals = merged.totals().final_phases;
     assert_eq!((finals.branches, finals.unknown, finals.longest), (0, 1, None));
-    // The result is the one of a run of this version, to the digest.
+    // The result equals the result of a run in the current format, including the digest.
     let now = written(&[record]);
     assert_eq!(Reading::open_merged(now.path()).unwrap().1.digest(), merged.digest());
-    // A replay compares its header with that of the run, whose format does not matter for it.
+    // A replay compares its header with the header of the run. The format version does not matter for it.
     assert_eq!(reading.header().same_exploration(&header()), Ok(()));
     let error = message(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
     let expected = "run.json: its format version is 3; an exploration continues only in a run of version 4: name another folder";
@@ -58,7 +58,7 @@ fn final_phases_are_summed_and_not_part_of_digests() {
     assert_eq!(merged.digest(), of(&[first, Record { final_phase: None, ..second }]).digest());
 }
 
-/// Records of another version than the header's are errors with their place.
+/// Records whose format version differs from the header's version are errors with their position.
 #[test]
 fn a_version_that_is_not_that_of_the_records_is_damage() {
     let [first, second] = checked();

@@ -1,4 +1,4 @@
-//! Losses of power: unsynced bytes survive, are lost, or survive in part, sector by sector.
+//! Power losses: unsynced bytes survive, are lost, or survive in part, sector by sector.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,15 +7,15 @@ use super::*;
 use crate::expedition::{self, Aim, ExpeditionError, Job, SearchProgress, Watch, Workers};
 use crate::run::media::Media;
 
-/// Number of bytes that a disk writes as a whole or not at all.
+/// Number of bytes that a disk writes completely or not at all.
 const SECTOR: usize = 512;
 
-/// A file: the bytes that programs read, and the bytes that are durable.
+/// File: the bytes that programs read, and the bytes that are durable.
 #[derive(Debug, Default)]
 struct Disk {
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// Size beyond which writes fail; `None` for no limit.
+    /// File size beyond which writes fail. `None` for no limit.
     full_at: Option<usize>,
     /// True if syncs fail.
     sync_fails: bool,
@@ -71,17 +71,17 @@ impl Media for Recorder {
     }
 }
 
-/// Effect of a loss of power on the bytes that are not durable.
+/// Effect of a power loss on the bytes that are not durable.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
-    /// All of them are lost.
+    /// All bytes are lost.
     All,
-    /// All of them are written, except for the last bytes of the file.
+    /// A part at the end of the file is lost. Its length is drawn from this number.
     Torn(u64),
-    /// The file keeps its length, and all of them are zeroes.
+    /// The file keeps its length, and all bytes become zero.
     Zeroes,
-    /// Each sector is written or not. The file keeps its length, or ends after its last byte
-    /// that is not zero, but never before the end of the durable bytes.
+    /// Each sector is written or not. The file either keeps its length or loses the zeros at its end. It never becomes
+    /// shorter than the durable bytes.
     Sectors(u64),
 }
 
@@ -120,7 +120,7 @@ impl Disk {
     }
 }
 
-/// Returns a run directory, and a journal of it that writes its records to `disk`.
+/// Returns a run directory, and its journal, which writes the records to `disk`.
 fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
     let folder = tempdir().unwrap();
     let mut journal = Journal::create(folder.path(), &header()).unwrap();
@@ -128,23 +128,24 @@ fn on_disk(disk: &Recorder) -> (TempDir, Journal) {
     (folder, journal)
 }
 
-/// After a loss of power of any kind at any record, the run resumes with all durable records and ends with the same
+/// After a power loss of any kind at any record, the run resumes with all durable records and ends with the same
 /// digest.
 #[test]
 fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
-    // More records than one sync covers, so that some are durable.
-    let branches = limits::SYNC_RECORDS + 70;
+    // The run has more records than are written between two syncs, so some records are durable.
+    let branches = limits::UNSYNCED_RECORDS_MAX + 70;
     let whole = explore(branches, 4, 7, None, usize::MAX).1.digest();
     let disk = Recorder::default();
     let (_folder, mut journal) = on_disk(&disk);
     let run = written(&[]);
     let (mut durable, mut cuts) = (0, 0);
     for most in 1..=branches as usize {
-        // Each call adds one record: the search makes the same choices again, and recorded branches are read from the
-        // journal instead of run.
+        // Each call adds one record. The search makes the same choices again, and reads recorded branches from the
+        // journal instead of running them.
         explore(branches, 4, 7, Some(&mut journal), 1);
         assert_eq!(journal.len(), most as u64);
-        durable = if (most as u64).is_multiple_of(limits::SYNC_RECORDS) { most as u64 } else { durable };
+        durable =
+            if (most as u64).is_multiple_of(limits::UNSYNCED_RECORDS_MAX) { most as u64 } else { durable };
         let losses = [Loss::All, Loss::Zeroes, Loss::Torn(most as u64 * 977)];
         let losses = losses.into_iter().chain((0..4).map(|i| Loss::Sectors(most as u64 * 10 + i)));
         for loss in losses {
@@ -163,8 +164,8 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
     assert!(cuts > branches, "only {cuts} losses left a damaged record");
 }
 
-/// Power is lost in four runs, each of which resumes from the bytes that the previous loss left. The fifth run
-/// completes the exploration.
+/// Four runs end in a power loss. Each resumes from the bytes that the previous loss left. The fifth run completes the
+/// exploration.
 #[test]
 fn losses_of_power_in_a_row() {
     let branches = 150;
@@ -201,7 +202,7 @@ fn errors_of_the_disk_are_reported() {
     let error = journal.append(records[3].clone()).unwrap_err();
     assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     assert_eq!((journal.len(), journal.dictionary().len()), (3, length), "nothing was added");
-    // There is room again.
+    // The disk has room again.
     disk.0.lock().unwrap().full_at = None;
     append(&mut journal, &records[3..5]);
     // After a failed sync the data may be lost, even if the next sync reports success.
@@ -219,8 +220,8 @@ fn errors_of_the_disk_are_reported() {
     assert_eq!(all(run.path()), records);
 }
 
-/// If an append fails and its partial record cannot be cut off at once, `finish` cuts it off: a run with an `end.json`
-/// has no damaged record.
+/// An append fails, and its partial record cannot be cut off at once. `finish` cuts it off, so that a run with an
+/// `end.json` has no damaged record.
 #[test]
 fn a_run_ends_with_whole_records() {
     let disk = Recorder::default();
@@ -257,8 +258,8 @@ fn the_cut_is_reported() {
     assert_eq!(resumed(run.path()).cut(), None, "the cut is reported once");
 }
 
-/// The evidence of a finding's first hit is recorded, in whatever order results come. When a hit is recorded, its
-/// evidence is dropped if a choice with a lower number and the same finding is already recorded.
+/// The evidence of a finding's first hit is recorded, for any order of results. The evidence of a later hit is dropped
+/// if a choice with a lower number and the same finding is already recorded.
 #[test]
 fn evidence_is_recorded_if_it_may_be_the_first() {
     let mut records = row(4);
@@ -280,7 +281,7 @@ fn evidence_is_recorded_if_it_may_be_the_first() {
     assert_eq!(merged.digest(), plain.digest());
 }
 
-/// Runs branches of the simulated world, the latest first.
+/// Worker that runs branches of the simulated world, the latest first.
 struct Stack(Vec<Job>);
 
 impl Workers for Stack {
@@ -317,7 +318,7 @@ fn aim(branches: u64) -> Aim<Novelty> {
     Aim { seed, root_ns, in_flight, strategy, branches, until_found: false, waiting: 8 }
 }
 
-/// If a write fails and then a sync, the exploration reports the write.
+/// If a write and then a sync fails, the exploration reports the error of the write.
 #[test]
 fn the_first_error_of_an_exploration_is_reported() {
     let (mut workers, mut watch) = (Stack(Vec::new()), Stack(Vec::new()));
@@ -333,7 +334,7 @@ fn the_first_error_of_an_exploration_is_reported() {
     let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("expected an error of the journal") };
     assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     drop(journal);
-    // Once there is room, the exploration continues from the records that were written.
+    // Once the disk has room, the exploration continues from the records that were written.
     fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
     let mut journal = resumed(folder.path());
     assert!(journal.len() > 5, "only {} records survive", journal.len());
@@ -341,7 +342,7 @@ fn the_first_error_of_an_exploration_is_reported() {
     assert_eq!(end.merged.digest(), whole.merged.digest());
 }
 
-/// Runs branches with the longest times and the highest costs.
+/// Worker whose branches have the longest times and the highest costs.
 struct Longest(Stack);
 
 impl Workers for Longest {
@@ -366,7 +367,7 @@ impl Workers for Longest {
     }
 }
 
-/// The times of a run directory are what another program wrote there.
+/// Another program may have written a run directory with any times.
 #[test]
 fn sums_of_progress_are_bounded() {
     let run = written(&[]);

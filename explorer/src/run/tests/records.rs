@@ -1,4 +1,4 @@
-//! Records: their bounds, and invalid records.
+//! Bounds of records, and invalid records.
 
 use super::*;
 
@@ -7,7 +7,8 @@ fn long(length: usize) -> impl Strategy<Value = String> {
 }
 
 fn hits() -> impl Strategy<Value = Vec<Hit>> {
-    let list = || prop::collection::vec(long(limits::EVIDENCE_BYTES_MAX), 0..limits::EVIDENCE_LINES_MAX * 2);
+    let list =
+        || prop::collection::vec(long(limits::EVIDENCE_LINE_BYTES_MAX), 0..limits::EVIDENCE_LINES_MAX * 2);
     let evidence =
         (list(), list(), list()).prop_map(|(lines, packets, faults)| Evidence { lines, packets, faults });
     let texts =
@@ -43,14 +44,14 @@ proptest! {
             let Evidence { lines, packets, faults } = &hit.evidence;
             for list in [lines, packets, faults] {
                 prop_assert!(list.len() <= limits::EVIDENCE_LINES_MAX);
-                prop_assert!(list.iter().all(|line| line.len() <= limits::EVIDENCE_BYTES_MAX));
+                prop_assert!(list.iter().all(|line| line.len() <= limits::EVIDENCE_LINE_BYTES_MAX));
             }
             prop_assert!(hit.text.len() <= limits::TEXT_BYTES_MAX && hit.property.len() <= limits::NAME_BYTES_MAX);
             prop_assert!(hit.signature.len() <= limits::SIGNATURE_BYTES_MAX);
             prop_assert!(hit.node.as_ref().is_none_or(|node| node.len() <= limits::NAME_BYTES_MAX));
         }
         prop_assert!(once.sometimes.is_sorted() && once.trail.len() <= limits::TRAIL_BYTES_MAX);
-        // A record that is read back equals the clipped one.
+        // Reading a record back gives the record that was cut to its bounds.
         let run = written(std::slice::from_ref(&given));
         prop_assert_eq!(all(run.path()), &[once.clone()]);
         let merged = |record| {

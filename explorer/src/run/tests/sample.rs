@@ -1,4 +1,4 @@
-//! Samples of what a run directory has: a header and records. Tests of reports use them, too.
+//! Sample contents of a run directory: a header and records. Tests of `everett-report` use them, too.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) fn header() -> Header {
     }
 }
 
-/// Returns a delta with these points at these times.
+/// Returns a delta with these points, each reached at the given vtime.
 pub(crate) fn delta(points: &[(Point, u64)]) -> Delta {
     let entry = |(point, vtime_ns): &(Point, u64)| {
         (point.id().to_string(), json!({ "point": point, "vtime_ns": vtime_ns }))
@@ -57,7 +57,7 @@ pub(crate) fn hit(property: &str, signature: &str, vtime_ns: u64) -> Hit {
     }
 }
 
-/// Returns the tally of commands with these names and numbers of starts, successes and failures.
+/// Returns the tally of these commands. Each has its numbers of starts, successes and failures.
 pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
     let counts = |&(name, [started, succeeded, failed]): &(&str, [u64; 3])| {
         (name.to_owned(), Counts { started, succeeded, failed })
@@ -65,7 +65,8 @@ pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
     Tally::try_from(commands.iter().map(counts).collect::<BTreeMap<_, _>>()).unwrap()
 }
 
-/// Returns the record of a branch that found nothing, took a second of vtime, and cost 10 instructions and 100 ns.
+/// Returns the record of a branch without findings. It took one second of vtime, 10 instructions and 100 ns of CPU
+/// time.
 pub(crate) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
     let path: Path = path.parse().unwrap();
     let end_ns = path.forks().last().map_or(0, |fork| fork.vtime_ns) + 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Strategies by name.
+//! Names of strategies.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,20 @@ use crate::plan::names::hint;
 
 use super::{Novelty, Pct, Strategy, Uniform};
 
-/// A strategy, as world files and command lines name it.
+/// Strategy, as world files and command lines name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StrategyKind {
-    /// [`Uniform`].
+    /// Strategy [`Uniform`].
     Uniform,
-    /// [`Novelty`], with its defaults.
+    /// Strategy [`Novelty`], with its defaults.
     #[default]
     Novelty,
-    /// [`Pct`].
+    /// Strategy [`Pct`].
     Pct,
 }
 
-/// Name that is not a strategy.
+/// Unknown name of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no strategy {name}; {hint}")]
 #[expect(missing_docs, reason = "the message says what the fields are")]
@@ -36,7 +36,7 @@ impl StrategyKind {
     /// All strategies.
     pub const ALL: [StrategyKind; 3] = [StrategyKind::Uniform, StrategyKind::Novelty, StrategyKind::Pct];
 
-    /// Returns the name.
+    /// Returns the name that world files use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl StrategyKind {
         }
     }
 
-    /// Returns the strategy.
+    /// Creates the strategy.
     #[must_use]
     pub fn strategy(self) -> Box<dyn Strategy + Send> {
         match self {

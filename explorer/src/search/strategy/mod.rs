@@ -1,9 +1,11 @@
 //! Strategies: the choice of the moment at which the next branch starts.
 //!
 //! A strategy is a function of the tree, of the estimated unseen share, and of random draws. It has no state, so a
-//! resumed exploration makes the same choices. The cost of a choice is logarithmic in the size of the tree: the tree
-//! keeps the sums that strategies need (`super::weights`). No strategy uses host time, caches, or any cost of a branch
-//! other than its instructions.
+//! resumed exploration makes the same choices.
+//!
+//! The tree keeps the sums that strategies need (`super::weights`), so a choice takes time logarithmic in the size of
+//! the tree. No strategy uses host time, cached data, or costs that depend on the host. A branch's only cost is its
+//! number of instructions.
 
 mod kind;
 mod novelty;
@@ -19,10 +21,10 @@ pub use novelty::Novelty;
 pub use pct::Pct;
 pub use uniform::Uniform;
 
-/// Choice of the moments at which branches start.
+/// Rule that chooses the moment at which the next branch starts.
 pub trait Strategy {
-    /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the
-    /// next point is new, in parts of a million.
+    /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the next
+    /// reached point is new, in parts of a million.
     fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint;
 }
 

@@ -1,4 +1,4 @@
-//! Strategy `novelty`: prefers moments whose branches reached something new.
+//! Strategy `novelty`: prefers moments at the end of branches that reached something new.
 
 use chacha20::ChaCha20Rng;
 
@@ -8,11 +8,11 @@ use crate::search::tree::{ForkPoint, Tree};
 
 const PPM: u64 = 1_000_000;
 
-/// Picks a moment with a weight that is the reward of its branch divided by the square of n + 1, where n is the number
-/// of branches that already start there.
+/// Draws a moment at random. Its weight is the reward of the branch that ends there, divided by (n + 1)^2. Here n is
+/// the number of branches that already start at the moment.
 ///
-/// A share of the branches starts at the root moment instead. It is at least [`Novelty::fresh_ppm`] and grows as the
-/// unseen share falls: if few points are left unseen, rewards give no guidance, and fresh draws find more.
+/// Some branches start at the root moment instead. Their share is at least [`Novelty::fresh_ppm`], and grows as the
+/// estimated unseen share falls. If few points are unseen, rewards guide the search badly, and fresh starts find more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Novelty {
     /// Minimum share of branches that start at the root moment, in parts of a million.
@@ -25,8 +25,8 @@ impl Default for Novelty {
     }
 }
 
-/// Unseen share, in parts of a million. At this share or more, only the minimum share of branches starts at the root
-/// moment.
+/// Unseen share at or above which only [`Novelty::fresh_ppm`] of the branches start at the root moment, in parts of a
+/// million.
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
 
 impl Novelty {
@@ -43,7 +43,7 @@ impl Strategy for Novelty {
             return ForkPoint::Root;
         }
         let drawn = below(rng, tree.weight());
-        // `None` if no open branch has a reward.
+        // The result is `None` if no open branch has a reward.
         tree.open_at_weight(drawn).map_or(ForkPoint::Root, ForkPoint::After)
     }
 }

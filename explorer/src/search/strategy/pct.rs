@@ -1,4 +1,4 @@
-//! Strategy `pct`: random priorities. The priorities themselves are part of the fault plan (`crate::plan::draw::pct`).
+//! Strategy `pct`: random priorities of nodes. `crate::plan::draw::pct` draws the priorities as part of the fault plan.
 
 use chacha20::ChaCha20Rng;
 
@@ -6,8 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Starts half of the branches at the root moment. The guarantee of random priorities holds for these. The others start
-/// at the end of any open branch, all equally likely. The strategy has no state: each branch draws its own priorities.
+/// Starts half of the branches at the root moment. The guarantee of random priorities holds for this half. Each other
+/// branch starts at the end of an open branch, drawn with equal probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 

@@ -1,4 +1,4 @@
-//! Strategy `uniform`: no preference. It is the baseline for the others.
+//! Strategy `uniform`: prefers no moment. It is the baseline for the other strategies.
 
 use chacha20::ChaCha20Rng;
 
@@ -6,7 +6,7 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Picks a depth of the tree, all equally likely, and then a moment of this depth, all equally likely.
+/// Draws a depth of the tree, and then a moment of this depth, both with equal probabilities.
 ///
 /// A uniform draw among all moments would nearly always pick the depth with the most moments.
 #[derive(Debug, Clone, Copy, Default)]

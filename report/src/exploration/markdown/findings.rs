@@ -9,13 +9,13 @@ use super::super::{Findable, Report};
 use everett_explorer::run::Evidence;
 
 /// Maximum number of findings that are shown in full.
-const FINDINGS_SHOWN: usize = 50;
+const FINDINGS_SHOWN_MAX: usize = 50;
 
 pub(super) fn write(report: &Report) -> String {
     if report.findings.is_empty() {
         return String::new();
     }
-    let (shown, more) = super::first(&report.findings, FINDINGS_SHOWN);
+    let (shown, more) = super::first(&report.findings, FINDINGS_SHOWN_MAX);
     let mut text = "## Findings\n".to_owned();
     for found in shown {
         text.push('\n');

@@ -9,9 +9,9 @@ use crate::exploration::assertions::{Asserted, Verdict};
 use everett_explorer::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
 /// Maximum number of lines of each list.
-const SHOWN: usize = 20;
+const ENTRIES_SHOWN_MAX: usize = 20;
 /// Maximum number of `sometimes` properties and of test commands that are listed.
-const NAMES_SHOWN: usize = 100;
+const NAMES_SHOWN_MAX: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
     let mut text = "## Not seen\n".to_owned();
@@ -25,7 +25,7 @@ pub(super) fn write(report: &Report) -> String {
             count(names.len() as u64),
             count(declared)
         );
-        list(&mut text, &title, &names, names.len() as u64, NAMES_SHOWN);
+        list(&mut text, &title, &names, names.len() as u64, NAMES_SHOWN_MAX);
     }
     assertions(&mut text, report);
     commands(&mut text, report);
@@ -52,7 +52,7 @@ fn assertions(text: &mut String, report: &Report) {
     let lines: Vec<String> = never.map(line).collect();
     let all = count(report.assertions.len() as u64);
     let title = format!("Assertions that were never reached or never held, {} of {all}", lines.len());
-    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN);
+    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN_MAX);
 }
 
 /// Writes the test commands that never succeeded.
@@ -62,11 +62,11 @@ fn commands(text: &mut String, report: &Report) {
     let lines: Vec<String> =
         fruitless.map(|command| format!("{}: {}", code(&command.name), command.counts_told())).collect();
     let title = format!("Test commands that ran and never succeeded, {} of {all}", lines.len());
-    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN);
+    list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN_MAX);
     let unused = report.commands.iter().filter(|command| command.is_unused());
     let names: Vec<String> = unused.map(|command| code(&command.name)).collect();
     let title = format!("Test commands that were never started, {} of {all}", names.len());
-    list(text, &title, &names, names.len() as u64, NAMES_SHOWN);
+    list(text, &title, &names, names.len() as u64, NAMES_SHOWN_MAX);
 }
 
 fn of(text: &mut String, gaps: &Gaps) {
@@ -76,13 +76,13 @@ fn of(text: &mut String, gaps: &Gaps) {
     // Faults of one phase share a line, so `all` is an upper bound: it counts a line for each fault that is not listed.
     let listed = faults.first.len() as u64;
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
-    list(text, &title, &lines, all, SHOWN);
+    list(text, &title, &lines, all, ENTRIES_SHOWN_MAX);
     let lines: Vec<String> = orders.first.iter().map(order).collect();
     let title = format!("Orders of events of which only the reverse was seen, {}", count(orders.count));
-    list(text, &title, &lines, orders.count, SHOWN);
+    list(text, &title, &lines, orders.count, ENTRIES_SHOWN_MAX);
     let lines: Vec<String> = values.first.iter().map(value).collect();
     let title = format!("Declared values that were never seen, {}", count(values.count));
-    list(text, &title, &lines, values.count, SHOWN);
+    list(text, &title, &lines, values.count, ENTRIES_SHOWN_MAX);
 }
 
 /// Returns a line for each phase, with its faults. Gaps of one phase must be adjacent.

@@ -8,7 +8,7 @@ use super::super::final_phases::told;
 use super::super::span::{cell, code};
 
 /// Maximum number of nodes that are listed.
-const NODES_SHOWN: usize = 16;
+const NODES_SHOWN_MAX: usize = 16;
 
 /// Returns a text with the number of faults, and of power losses in which a disk lost unflushed writes.
 fn faults(applied: u64, losses: u64) -> String {
@@ -79,7 +79,7 @@ pub(super) fn write(report: &Report) -> String {
             write_duration_ns(header.horizon_ns),
         ),
     );
-    let (nodes, more) = super::first(&header.nodes, NODES_SHOWN);
+    let (nodes, more) = super::first(&header.nodes, NODES_SHOWN_MAX);
     let mut nodes: Vec<String> = nodes.iter().map(|name| cell(name)).collect();
     nodes.extend((more > 0).then(|| format!("{more} more")));
     row("nodes", nodes.join(", "));

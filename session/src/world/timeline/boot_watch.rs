@@ -25,7 +25,7 @@ const SEEN_MAX: usize = 1 << 16;
 /// Number of last lines of a service that are kept.
 const TAIL_LINES: usize = 10;
 /// Maximum length of a kept line, in characters.
-const TAIL_CHARACTERS_MAX: usize = 200;
+const TAIL_CHARS_MAX: usize = 200;
 /// Nanoseconds in a millisecond.
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -191,7 +191,7 @@ impl Ends {
         if self.tail.len() == TAIL_LINES {
             self.tail.pop_front();
         }
-        self.tail.push_back(text.chars().take(TAIL_CHARACTERS_MAX).collect());
+        self.tail.push_back(text.chars().take(TAIL_CHARS_MAX).collect());
     }
 
     /// Counts an end. Returns true if it is like the last one.

@@ -1,13 +1,12 @@
-//! FSIN, FCOS, FSINCOS, FPTAN, FPATAN, F2XM1, FYL2X, FYL2XP1, computed in software because hosts differ in the last
-//! place.
+//! Transcendental instructions: FSIN, FCOS, FSINCOS, FPTAN, FPATAN, F2XM1, FYL2X, FYL2XP1. They are computed in
+//! software, because hosts differ in the last place.
 //!
 //! - `wide`: numbers of 128 bits and their rounding
 //! - `series`: the functions
-//! - this file: special operands (the tables of SDM vol. 2A at each instruction) and the stack
+//! - this file: special operands (the tables at each instruction in SDM vol. 2A) and the register stack
 //!
-//! Results have an error of barely more than half a unit in the last place of the extended format, and follow
-//! rounding control. As on hardware, precision control does not apply. Trigonometric arguments are reduced by Intel's
-//! 66-bit pi.
+//! Results have an error of barely more than half a unit in the last place of the extended format, and follow rounding
+//! control. As on hardware, precision control has no effect. Trigonometric arguments are reduced by Intel's 66-bit pi.
 
 mod series;
 mod wide;
@@ -24,11 +23,11 @@ use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 use wide::{ONE, Wide, ZERO};
 
-/// Least exponent that trigonometric instructions refuse.
+/// Least exponent of an operand that trigonometric instructions refuse.
 const TRIGONOMETRIC_LIMIT: i32 = 63;
 const ONE_ENCODED: Extended = (1 << 63, 0x3fff);
 
-/// Lowers a transcendental instruction, or returns `None` for any other.
+/// Chooses the handler of a transcendental instruction. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     op.run = match i.mnemonic() {
@@ -48,10 +47,11 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Straight)
 }
 
-/// A result and its status word. C2 is set if the operand is out of range and stays unchanged.
+/// A result and its status word. C2 is set if the operand is out of range; the result is then the operand.
 type Outcome = (Extended, u16);
 
-/// Drops the exceptions that the computation would raise, if an unmasked exception is detected before it.
+/// Removes the exceptions that the computation would raise, if an unmasked exception is detected before the
+/// computation.
 fn found(cw: u16, status: u16) -> u16 {
     if status & !cw & (DE | ZE) != 0 { status & !(OE | UE | PE | C1) } else { status }
 }
@@ -71,7 +71,7 @@ fn one(core: &mut Core, op: &Op, f: fn(u16, Extended) -> Outcome) -> Flow {
     Ok(())
 }
 
-/// FSINCOS and FPTAN, which push a second result.
+/// FSINCOS and FPTAN, which replace ST(0) and push a second result.
 fn pushing(core: &mut Core, op: &Op, f: fn(u16, Extended) -> (Outcome, Outcome)) -> Flow {
     enter(core)?;
     let ((first, s), (second, t)) = match st(core, 0) {
@@ -89,7 +89,7 @@ fn pushing(core: &mut Core, op: &Op, f: fn(u16, Extended) -> (Outcome, Outcome))
     Ok(())
 }
 
-/// FPATAN and the logarithms: computes from ST(1) and ST(0) into ST(1), then pops.
+/// FPATAN and the logarithms: sets ST(1) to `f` of ST(1) and ST(0), then pops.
 fn two(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> Outcome) -> Flow {
     enter(core)?;
     let (r, status) = match (st(core, 1), st(core, 0)) {
@@ -104,13 +104,13 @@ fn two(core: &mut Core, op: &Op, f: fn(u16, Extended, Extended) -> Outcome) -> F
     Ok(())
 }
 
-/// Returns a NaN operand made quiet, or the default NaN for an invalid encoding.
+/// Returns a NaN operand as a quiet NaN, or the default NaN for an invalid encoding.
 fn not_a_number(a: Extended) -> Outcome {
     let (r, status) = host::add(EXCEPTIONS | 0x300, a, a);
     (r, status & IE)
 }
 
-/// As [`not_a_number`], for two operands of which at least one is a NaN or an invalid encoding.
+/// Like [`not_a_number`], for two operands. At least one of them must be a NaN or an invalid encoding.
 fn neither_a_number(y: Extended, x: Extended) -> Outcome {
     let (r, status) = host::add(EXCEPTIONS | 0x300, y, x);
     (r, status & IE)
@@ -120,7 +120,7 @@ fn denormal(class: Class) -> u16 {
     if class == Class::Denormal { DE } else { 0 }
 }
 
-/// Returns sine, cosine and status of a number, or the outcome for an operand that has none.
+/// Returns sine, cosine and status of a number. If the operand has no sine, returns the outcome of the instruction.
 fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
     let class = classify(a);
     match class {
@@ -138,7 +138,7 @@ fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
     }
 }
 
-/// Rounds a result, which is exact only if `status` has no PE.
+/// Rounds a result. The result is inexact if `status` has PE.
 fn finish(cw: u16, v: Wide, status: u16) -> Outcome {
     let (r, more) = v.round(cw, status & PE != 0);
     (r, status | more)
@@ -160,7 +160,7 @@ fn tangent(cw: u16, a: Extended) -> (Outcome, Outcome) {
     }
 }
 
-/// F2XM1. Outside of -1 to 1 the manual leaves the result undefined; here the operand is returned.
+/// F2XM1. The manual leaves the result undefined for operands outside -1 to 1. Here the result is then the operand.
 fn power(cw: u16, a: Extended) -> Outcome {
     let class = classify(a);
     match class {
@@ -197,14 +197,14 @@ fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
         _ => {
             let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
             let r = series::arctangent(v, w);
-            // If the quotient is below the range of the format, the arctangent equals it to far more than the format's
-            // precision.
+            // If the quotient is below the range of the format, the arctangent equals the quotient far beyond the
+            // precision of the format.
             finish(cw, r, PE | denormal(a) | denormal(b))
         }
     }
 }
 
-/// Returns `v` with the given sign.
+/// Returns `v` with the sign replaced.
 fn signed(v: Extended, negative: bool) -> Extended {
     (v.0, v.1 & 0x7fff | if negative { 0x8000 } else { 0 })
 }
@@ -234,7 +234,7 @@ fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
         Zero => (signed((0, 0), negative), denormals),
         _ if log.is_zero() => (signed((0, 0), y_negative), denormals),
         _ => {
-            // Hardware reports PE even for powers of two, whose logarithms are exact.
+            // Hardware reports PE even for powers of two, although their logarithms are exact.
             let product = log.mul(Wide::from_unpacked(unpack(y)));
             finish(cw, product, denormals | PE)
         }
@@ -242,7 +242,7 @@ fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
 }
 
 /// FYL2XP1: y * log2(x + 1). The manual leaves the result undefined for |x| above 1 - sqrt(2) / 2. Here the function
-/// extends down to -1, and below that the operand is returned, as on hardware.
+/// extends to all x above -1. For x of -1 or less the result is x, as on hardware.
 fn logarithm_one_plus(cw: u16, y: Extended, x: Extended) -> Outcome {
     use Class::*;
     let (b, a) = (classify(y), classify(x));
@@ -286,7 +286,7 @@ mod tests {
             (seed | 1 << 63, sign | (exponent + super::super::format::BIAS) as u16)
         })
     }
-    /// Returns the distance in units of the last place.
+    /// Returns the distance between two numbers, in units of the last place.
     fn distance(a: Extended, b: Extended) -> i128 {
         let place = |v: Extended| {
             let magnitude = i128::from(v.1 & 0x7fff) << 63 | i128::from(v.0 & (u64::MAX >> 1));

@@ -1,11 +1,11 @@
-//! The functions themselves, on 128-bit numbers: argument reduction and power series.
+//! The transcendental functions on 128-bit numbers: argument reduction and power series.
 //!
-//! Each sum stops when a term is below the last place of the sum. With at most forty terms the relative error of a
-//! result is below 2^-120, far less than half a unit of the extended format's 64 bits.
+//! Each sum stops when a term is below the last place of the sum. With at most forty terms, the relative error of a
+//! result is below 2^-120. That is far less than half a unit of the extended format, which has 64 bits.
 
 use super::wide::{ONE, Wide, ZERO};
 
-/// Difference in exponent, in bits, from which a term is too small to change the sum.
+/// Difference between the exponents of sum and term from which the term is too small to change the sum.
 const NEGLIGIBLE: i32 = 130;
 
 /// pi
@@ -25,11 +25,12 @@ const ARCTAN_EIGHTHS: [Wide; 8] = [
     Wide::new(-1, 0xb805_3e2b_c231_9e73_cb2d_a552_10a4_443d),
     Wide::new(-1, 0xc90f_daa2_2168_c234_c4c6_628b_80dc_1cd1),
 ];
-/// Intel's 66-bit pi, halved, in units of 2^-65 (SDM vol. 1, 8.3.8).
+/// Half of Intel's 66-bit pi, in units of 2^-65 (SDM vol. 1, 8.3.8).
 const HALF_PI_66: u128 = 0x3_243f_6a88_85a3_08d3;
 const HALF_PI_66_UNIT: i32 = -65;
 
-/// Returns `first` plus the terms that `next` computes, each from the previous term and the new term's number (from 1).
+/// Returns `first` plus the terms of a series. `next` computes a term from the previous term and the number of the
+/// term, from 1.
 fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     let (mut total, mut term, mut n) = (first, first, 1);
     loop {
@@ -45,8 +46,8 @@ fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     }
 }
 
-/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. The exact reduction by Intel's 66-bit pi gives
-/// the manual's results for large arguments, too.
+/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. The exact reduction by Intel's 66-bit pi makes
+/// the results for large arguments those of the manual.
 pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     let (quadrant, r) = reduce(x.signed(false));
     let square = r.mul(r);
@@ -67,9 +68,9 @@ pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     (if x.negative { s.negate() } else { s }, c)
 }
 
-/// Returns the number of quarter turns in `x`, and the remainder, between -pi/4 and pi/4.
+/// Returns the number of quarter turns in `x`, and the remainder between -pi/4 and pi/4.
 fn reduce(x: Wide) -> (u128, Wide) {
-    // Below 1/2 no reduction is needed. From there to 2^63, the argument's 64 bits fit in these units.
+    // An argument below 1/2 needs no reduction. All 64 bits of an argument from 1/2 to 2^63 fit in these units.
     if x.exponent < -1 {
         return (0, x);
     }
@@ -83,7 +84,7 @@ fn reduce(x: Wide) -> (u128, Wide) {
     }
 }
 
-/// Returns the angle of the point (x, y), between -pi and pi. Neither may be zero.
+/// Returns the angle of the point (x, y), between -pi and pi. Neither coordinate may be zero.
 pub(super) fn arctangent(y: Wide, x: Wide) -> Wide {
     let (a, b) = (y.signed(false), x.signed(false));
     let (small, large) = if a.reaches(b) { (b, a) } else { (a, b) };
@@ -101,16 +102,16 @@ fn half(x: Wide) -> Wide {
     Wide { exponent: x.exponent - 1, ..x }
 }
 
-/// Returns arctan(small / large) for a quotient of at most one.
+/// Returns arctan(small / large). The quotient must be at most one.
 fn first_eighth(small: Wide, large: Wide) -> Wide {
     let t = small.div(large);
-    // Index of the nearest multiple of one eighth.
+    // `k` is the nearest multiple of one eighth, in eighths.
     let sixteenths = if t.exponent < -5 { 0 } else { ((t.significand >> 64) >> (59 - t.exponent)) as usize };
     let k = sixteenths.div_ceil(2).min(8);
     let (base, t) = match k {
         0 => (ZERO, t),
         _ => {
-            // tan(a - b) = (t - c) / (1 + t c), computed from numerator and denominator to avoid a second division.
+            // tan(a - b) = (t - c) / (1 + t c), computed from numerator and denominator, which saves a second division.
             let c = Wide::scaled(false, k as u128, -3);
             (ARCTAN_EIGHTHS[k - 1], small.sub(large.mul(c)).div(large.add(small.mul(c))))
         }
@@ -124,22 +125,22 @@ fn first_eighth(small: Wide, large: Wide) -> Wide {
     base.add(series)
 }
 
-/// Returns 2^x - 1 for nonzero x between -1 and 1.
+/// Returns 2^x - 1. `x` must be nonzero and between -1 and 1.
 pub(super) fn power_of_two_minus_one(x: Wide) -> Wide {
     let y = x.mul(LN_2);
     sum(y, |term, n| term.mul(y).div_small(n + 1))
 }
 
-/// Returns log2(1 + x) for nonzero x above -1.
+/// Returns log2(1 + x). `x` must be nonzero and above -1.
 pub(super) fn log2_one_plus(x: Wide) -> Wide {
-    // For small x the series converges well, and using x itself loses no precision.
+    // For small x the series converges fast, and its use of x itself loses no precision.
     if x.exponent < -2 {
         return hyperbolic(x, Wide::integer(2).add(x));
     }
     log2(ONE.add(x))
 }
 
-/// Returns log2(x) for positive x. The result is exact for powers of two.
+/// Returns log2(x) for positive x, which is exact for powers of two.
 pub(super) fn log2(x: Wide) -> Wide {
     /// Approximation of sqrt(2).
     const ROOT_2: u128 = 0xb504_f334 << 96;
@@ -179,7 +180,7 @@ mod tests {
     fn the_arctangent_table_agrees_with_the_series() {
         for k in 1..=8u128 {
             let t = Wide::scaled(false, k, -3);
-            // Euler's series, without the table: atan t = sum of 2^2n n!^2 / (2n+1)! t^(2n+1) / (1 + t^2)^(n+1).
+            // Euler's series, which needs no table: atan t = sum of 2^2n n!^2 / (2n+1)! t^(2n+1) / (1 + t^2)^(n+1).
             let d = ONE.add(t.mul(t));
             let z = t.mul(t).div(d);
             let direct =
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn large_arguments_are_reduced_exactly() {
-        // 2^62 in quarter turns of the 66-bit pi.
+        // 2^62, in quarter turns of the 66-bit pi.
         let x = Wide::new(62, 1 << 127);
         let (quarters, r) = reduce(x);
         let back =

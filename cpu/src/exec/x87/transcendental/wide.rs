@@ -1,25 +1,25 @@
-//! Numbers with a significand of 128 bits, for the computation of functions, and their rounding to the extended
-//! format.
+//! Numbers with a significand of 128 bits, and their rounding to the extended format. The series for transcendental
+//! functions use them.
 //!
-//! Sums and products have an error of less than two units in the last of 128 places; the extended format has 64. Lost
-//! bits are or-ed into the last place, so that rounding never takes an inexact result for an exact one.
+//! Sums and products have an error of less than two units in the last of 128 places; the extended format has 64 places.
+//! The last place is also set if bits were lost, so that rounding never takes an inexact result for an exact one.
 
 use super::super::format::{BIAS, Unpacked};
 use super::super::stack::{C1, OE, PE, UE};
 use crate::host_fp::x87::Extended;
 
-/// Rounding control.
+/// Rounding-control bits of the control word.
 const RC: u16 = 0xc00;
 const RC_NEAREST: u16 = 0;
 const RC_DOWN: u16 = 0x400;
 const RC_UP: u16 = 0x800;
-/// Adjustment of the exponent by an unmasked overflow (subtracted) or underflow (added) (SDM vol. 1, 8.5.4 and
-/// 8.5.5).
+/// Adjustment of the exponent by an unmasked overflow (which subtracts it) or underflow (which adds it). See SDM vol.
+/// 1, 8.5.4 and 8.5.5.
 const ADJUST: i32 = 24576;
 /// Greatest biased exponent of a finite number.
 const BIASED_MAX: i32 = 0x7ffe;
 
-/// A number with a 128-bit significand in units of 2^(exponent - 127). Bit 127 is set unless the number is zero.
+/// A number. The unit of its significand is 2^(exponent - 127). Bit 127 is set unless the number is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wide {
     pub negative: bool,
@@ -33,11 +33,11 @@ pub(super) const ZERO: Wide = Wide { negative: false, exponent: i32::MIN / 4, si
 pub(super) const ONE: Wide = Wide { negative: false, exponent: 0, significand: 1 << 127 };
 
 impl Wide {
-    /// Creates a positive number.
+    /// Creates a positive number from its exponent and significand.
     pub(super) const fn new(exponent: i32, significand: u128) -> Wide {
         Wide { negative: false, exponent, significand }
     }
-    /// Returns `v` times 2^exponent.
+    /// Returns `v` times 2^exponent, negated if `negative`.
     pub(super) fn scaled(negative: bool, v: u128, exponent: i32) -> Wide {
         if v == 0 {
             return ZERO;
@@ -57,11 +57,11 @@ impl Wide {
     pub(super) fn negate(self) -> Wide {
         Wide { negative: !self.negative, ..self }
     }
-    /// Returns the magnitude with the given sign.
+    /// Returns the number with the sign replaced.
     pub(super) fn signed(self, negative: bool) -> Wide {
         Wide { negative, ..self }
     }
-    /// True if the magnitude is at least that of `other`.
+    /// True if the magnitude is at least the magnitude of `other`.
     pub(super) fn reaches(self, other: Wide) -> bool {
         (self.exponent, self.significand) >= (other.exponent, other.significand)
     }
@@ -114,8 +114,8 @@ impl Wide {
         let divisor = other.significand;
         let less = self.significand < divisor;
         let exponent = self.exponent - other.exponent - i32::from(less);
-        // The first quotient bit is one; the others are computed one at a time. The remainder stays below the
-        // divisor, so doubling it gives up to 129 bits.
+        // The first quotient bit is one; the loop computes the other bits one at a time. The remainder stays below the
+        // divisor, so twice the remainder has up to 129 bits.
         let mut rest = if less { self.significand } else { self.significand - divisor };
         let mut quotient = u128::from(!less);
         for _ in 0..if less { 128 } else { 127 } {
@@ -143,10 +143,10 @@ impl Wide {
         Wide { exponent: self.exponent - shift as i32, significand, ..self }
     }
 
-    /// Rounds to the extended format. Returns the value to store, and the exceptions with C1 set if the magnitude was
-    /// rounded up.
+    /// Rounds to the extended format. Returns the value to store, and the exceptions, with C1 set if rounding increased
+    /// the magnitude.
     ///
-    /// `inexact` means that the value is not exact even if its last bits are zero.
+    /// `inexact` means that the value is not exact, even if its last bits are zero.
     pub(super) fn round(self, cw: u16, inexact: bool) -> (Extended, u16) {
         let sign = if self.negative { 0x8000 } else { 0 };
         if self.is_zero() {
@@ -181,8 +181,8 @@ impl Wide {
         let biased = (exponent + BIAS + biased_adjust).clamp(0, 0x7fff);
         ((significand, sign | biased as u16), status)
     }
-    /// Rounds `significand` to its upper 64 bits. Returns the result in 65 bits, whether it was rounded up, and
-    /// whether bits were lost.
+    /// Rounds `significand` to its upper 64 bits. Returns the result, which may have 65 bits, whether it was rounded
+    /// up, and whether bits were lost.
     fn rounded(self, cw: u16, significand: u128) -> (u128, bool, bool) {
         let (kept, low) = (significand >> 64, significand as u64);
         let up = match cw & RC {
@@ -202,7 +202,7 @@ impl Wide {
         if up {
             status |= C1;
         }
-        // Rounding up may give the least normal number, whose biased exponent is one.
+        // Rounding up may give the least normal number. Its biased exponent is one.
         ((rounded as u64, sign | (rounded >> 63) as u16), status)
     }
     fn overflow(self, cw: u16) -> (Extended, u16) {
@@ -220,12 +220,12 @@ impl Wide {
     }
 }
 
-/// Shifts right by 1 to 127, or-ing lost bits into the last bit.
+/// Shifts right by 1 to 127 bits. The last bit is also set if set bits were lost.
 fn jam(v: u128, by: u32) -> u128 {
     v >> by | u128::from(v << (128 - by) != 0)
 }
 
-/// Returns the high and low halves of the product.
+/// Returns the high and the low half of the product.
 fn multiply(a: u128, b: u128) -> (u128, u128) {
     const LOW: u128 = u64::MAX as u128;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);

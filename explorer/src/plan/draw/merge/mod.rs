@@ -1,7 +1,7 @@
-//! Merges latencies into a finished plan where there is room for them.
+//! Merging of latencies into a finished plan, where the plan has room for them.
 //!
-//! Not here: other faults. A latency holds no exclusive resource. It conflicts with other faults only through the
-//! maximum number of network faults at a time.
+//! Not here: other kinds of faults. A latency holds no exclusive resource, so it conflicts with other faults only
+//! through the maximum number of simultaneous network faults.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::plan::names::Names;
 use crate::plan::quiet_periods::QuietPeriods;
 use crate::plan::{Entry, Plan, What, check};
 
-/// Returns `plan` with all of its entries, and as many of the latencies `more` as fit.
+/// Returns all entries of `plan`, and as many of the latencies `more` as fit.
 ///
-/// Latencies are cut at heals and quiet periods, and continue after them. Entries of `more` that are invalid, or
-/// that are not latencies, are dropped. Pieces are entered in order of time, and a piece without room is dropped.
+/// Latencies are interrupted by heals and quiet periods, and continue after them. Entries of `more` that are invalid or
+/// not latencies are dropped. The pieces are added in order of time. A piece without room is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     let periods = QuietPeriods::of(plan.entries().iter().enumerate());
@@ -59,12 +59,12 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     Plan { entries }
 }
 
-/// Returns the spans between heals and quiet periods, from beginning to end.
+/// Returns the spans between heals and quiet periods, each as its beginning and its end.
 fn gaps(periods: &QuietPeriods) -> impl Iterator<Item = (u64, u64)> {
     let mut from_ns = Some(0);
     std::iter::from_fn(move || {
         let mut begin_ns = from_ns?;
-        // Quiet periods can overlap: the next may begin before this one ends.
+        // Quiet periods can overlap, because the next period may begin before this one ends.
         while let Some(quiet) = periods.around(begin_ns) {
             begin_ns = quiet.end_ns;
         }
@@ -74,7 +74,7 @@ fn gaps(periods: &QuietPeriods) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// Returns the part of a latency that lies between two times, or `None` if there is none.
+/// Returns the part of a latency that lies between two times, or `None` if no part does.
 fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
     let end_ns = entry.at_ns.saturating_add(entry.for_ns.unwrap_or(FOR_NS_MAX)).min(to_ns);
     let at_ns = Some(entry.at_ns.max(from_ns)).filter(|at_ns| *at_ns <= AT_NS_MAX)?;
@@ -82,7 +82,7 @@ fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
     Some(Entry { at_ns, for_ns: Some(for_ns), what: entry.what.clone() })
 }
 
-/// Number of network faults over time: each key starts a step that lasts to the next key.
+/// Number of active network faults over time. Each key is a time, and its number holds until the next key.
 #[derive(Debug, Default)]
 struct Load {
     steps: BTreeMap<u64, usize>,
@@ -93,13 +93,13 @@ impl Load {
         self.steps.range(..=ns).next_back().map_or(0, |(_, count)| *count)
     }
 
-    /// Returns the maximum number in `from_ns..to_ns`.
+    /// Returns the maximum number of active faults in `from_ns..to_ns`.
     fn most(&self, from_ns: u64, to_ns: u64) -> usize {
         let later = self.steps.range(from_ns..to_ns.max(from_ns)).map(|(_, count)| *count);
         later.fold(self.at(from_ns), usize::max)
     }
 
-    /// Adds a fault in `from_ns..to_ns`.
+    /// Adds a fault that is active in `from_ns..to_ns`.
     fn add(&mut self, from_ns: u64, to_ns: u64) {
         if from_ns >= to_ns {
             return;

@@ -1,4 +1,4 @@
-//! Tests of merging latencies into drawn and written plans.
+//! Tests that merge latencies into drawn and handwritten plans.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -36,8 +36,8 @@ fn plan(entries: Vec<Entry>) -> Plan {
     Plan::new(entries, &world(2)).unwrap()
 }
 
-/// Returns the entries that `merged` has in addition to those of `plan`. Asserts that all entries of `plan` are there
-/// in their order.
+/// Returns the entries of `merged` that are not in `plan`. Asserts that `merged` has all entries of `plan` in their
+/// order.
 fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
     let mut of_plan = plan.entries().iter().peekable();
     let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
@@ -81,21 +81,21 @@ fn invalid_entries_are_dropped_one_by_one() {
     let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
     let merged = merge(&plan, &wrong, &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(5, 6)]);
-    // The second piece of this latency would begin after the latest time at which a fault may start.
+    // The second piece of this latency would begin after the latest allowed start of a fault.
     let merged = merge(&plan, &[latency(7, FOR_NS_MAX)], &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(7, AT_NS_MAX - 1)]);
 }
 
-/// A latency that begins before the plan's faults must not take the room of the last of these faults.
+/// An earlier latency must not take the room that the plan's last fault needs.
 #[test]
 fn the_plans_own_faults_have_priority() {
     let full = plan((0..NETWORK_FAULTS_MAX as u64).map(|i| latency(100 + i, 1_000)).collect());
     let more = [latency(0, 356), latency(0, 355), latency(1, 2_000), latency(1_100, 9), latency(1_099, 9)];
     let merged = merge(&full, &more, &world(2));
-    // The last fault of the plan begins at 355, and the first ends at 1100.
+    // The last fault of the plan begins at 355, and the first fault ends at 1100.
     assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
     assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
-    // A clogged card counts as a network fault, too, even without an end.
+    // A clogged card also counts as a network fault, even if the fault has no end.
     let clog = |node: &str| Entry {
         what: What::Fault(Fault::Network(NetworkFault::Clog { node: node.to_owned() })),
         ..latency(9, None)
@@ -126,7 +126,7 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Room is scarce in some cases: `crowd` faults last from the start to the first heal or quiet period.
+    /// In some cases, `crowd` faults fill the world's room from the start to the first heal or quiet period.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,
@@ -149,7 +149,7 @@ proptest! {
             let meant = more.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what);
             let meant: Vec<&What> = meant.filter(|_| quiet.around(at).is_none()).collect();
             prop_assert!(there.iter().all(|what| meant.contains(what)), "at {}", at);
-            // Where there is room, all latencies are entered.
+            // If there is room, all latencies are added.
             if crowd == 0 {
                 prop_assert_eq!(there.len(), meant.len(), "at {}", at);
             }

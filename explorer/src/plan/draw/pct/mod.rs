@@ -1,16 +1,17 @@
-//! Random priorities (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan et al.,
-//! OOPSLA 2018). They are entries of a fault plan, so they are replayed and shrunk like all others.
+//! Random priorities of nodes (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan
+//! et al., OOPSLA 2018). They become entries of a fault plan, so they can be replayed and shrunk like other faults.
 //!
-//! The chains are the world's nodes, since the frames that one node sends are in order by themselves. Chains get a
-//! random order. The latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times
-//! one chain falls below all others. A fall does not change the latency of other chains.
+//! A chain is the sequence of frames that one node sends. The chains get a random order of priorities. The latency of a
+//! chain's frames is one step for each chain with a higher priority. At d-1 random times, one chain falls below all
+//! other chains. A fall does not change the latency of other chains.
 //!
-//! Not here: the merge with other entries (`super::merge`), and the guarantee (`super::guarantee`).
+//! Not here: merging the entries into a plan (`super::merge`), and the guarantee (`super::guarantee`).
 //!
 //! **Invariants.**
-//! - Entries are latencies of frames that one node sends. No two entries of one node overlap, and all pass the checks
-//!   of a plan.
-//! - Draws are a function of the number of nodes, the settings, the span and the stream. More depth only adds falls.
+//! - Each entry is a latency of the frames that one node sends. The entries of one node do not overlap, and all entries
+//!   pass the checks of a plan.
+//! - The draws are a function of the number of nodes, the settings, the span and the random stream. A higher depth only
+//!   adds falls.
 
 use std::ops::RangeInclusive;
 
@@ -23,29 +24,30 @@ use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};
 use crate::plan::names::Names;
 use crate::plan::{Entry, What};
 
+use super::error::{ConfigError, ConfigProblem};
 use super::numbers::{below, between};
-use super::problem::{ConfigError, ConfigProblem};
 use super::span::{Between, Bounded, Span};
 
 pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
-/// Bounds of d, the number of ordered pairs of events that a bug needs. Beyond a handful, the guaranteed probability is
-/// too small to be of use.
+/// Bounds of the depth d, the number of ordered pairs of events that a bug needs. At high depths the guaranteed
+/// probability is too small to be useful.
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
-/// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 us to 10 s.
+/// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 µs to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
-/// Maximum number of ordered chains, since each may need a network fault of its own. All other nodes have the highest
-/// priority.
+/// Maximum number of chains in the order, because each chain may need its own network fault. Nodes beyond this number
+/// keep the highest priority.
 const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 
 /// Configuration of random priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PctConfig {
-    /// d: number of ordered pairs of events that the bug needs. There are d-1 falls.
+    /// Depth d: number of ordered pairs of events that the bug needs. d-1 chains fall.
     pub depth: u32,
-    /// Difference in latency between two neighbouring priorities. It is drawn once from this range.
+    /// Difference in latency between two neighbouring priorities. Each call of [`entries`] draws it once from this
+    /// range.
     pub step: Between<Span>,
 }
 
@@ -56,7 +58,7 @@ impl Default for PctConfig {
 }
 
 impl PctConfig {
-    /// Checks the settings. Drawing with invalid settings is safe: they are clamped to their bounds.
+    /// Checks the settings. Drawing with invalid settings is safe, because they are clamped to their bounds.
     ///
     /// # Errors
     /// Returns all errors of the settings.
@@ -69,9 +71,10 @@ impl PctConfig {
     }
 }
 
-/// Draws priorities for a span, in nanoseconds after *ready*, and returns their entries in order of time.
+/// Draws priorities for a span of time, in nanoseconds after *ready*, and returns their entries in order of time.
 ///
-/// The span is cut at [`AT_NS_MAX`]. The result is empty if the world has fewer than two nodes or the span is empty.
+/// The span is cut at [`AT_NS_MAX`]. The result is empty if the span is empty, or if the world has fewer than two
+/// nodes.
 #[must_use]
 pub fn entries(
     names: &Names,
@@ -88,7 +91,7 @@ pub fn entries(
     Priorities::draw(nodes.len(), config, from_ns, to_ns, rng).entries(&nodes)
 }
 
-/// Span of time in which a chain has one level. Level 0 is the highest priority.
+/// Span of time in which a chain keeps its level. Level 0 is the highest priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     chain: usize,
@@ -103,14 +106,14 @@ struct Priorities {
     from_ns: u64,
     to_ns: u64,
     step_ns: u64,
-    /// Indices of chains, highest priority first.
+    /// Indices of the chains, highest priority first.
     order: Vec<usize>,
-    /// Times and chains of the falls below all others, in order of time.
+    /// Time and chain of each fall, in order of time.
     falls: Vec<(u64, usize)>,
 }
 
 impl Priorities {
-    /// Draws priorities for at least one chain and a span that is not empty.
+    /// Draws priorities. There must be at least one chain, and the span must not be empty.
     fn draw(
         chains: usize,
         config: &PctConfig,

@@ -34,7 +34,7 @@ fn sent(entry: &Entry) -> (&str, u64) {
     (nodes.first().unwrap(), *ns)
 }
 
-/// Returns the latency of each chain at a time.
+/// Returns the latency of each chain at a given time.
 fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
     let mut by_node: BTreeMap<&str, u64> = names.nodes().map(|node| (node, 0)).collect();
     for entry in entries.iter().filter(|e| e.at_ns <= at && at < e.at_ns + e.for_ns.unwrap()) {
@@ -45,7 +45,7 @@ fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
     by_node.into_values().collect()
 }
 
-/// Computes the level of each chain at a time from the falls since the beginning.
+/// Computes the level of each chain at a given time from all earlier falls.
 fn levels(drawn: &Priorities, at: u64) -> Vec<u64> {
     let mut levels = vec![0; drawn.order.len()];
     for (level, &chain) in drawn.order.iter().enumerate() {
@@ -66,7 +66,8 @@ fn an_example() {
     let drawn = Priorities { from_ns: S, to_ns: 20 * S, step_ns: 10, order, falls };
     let entries = drawn.entries(&["a", "b", "c"]);
     let shown: Vec<_> = entries.iter().map(|e| (e.at_ns / S, e.for_ns.unwrap() / S, sent(e))).collect();
-    // `c` has the highest priority and falls. It cannot fall again, because it is the lowest. Then `a` falls below it.
+    // `c` has the highest priority and falls. It cannot fall again, because it is now the lowest. Then `a` falls below
+    // `c`.
     assert_eq!(shown, [(1, 8, ("a", 10)), (1, 19, ("b", 20)), (4, 16, ("c", 30)), (9, 11, ("a", 40))]);
 }
 
@@ -75,7 +76,7 @@ proptest! {
     fn entries_match_the_drawn_priorities(
         seed: u64, count in 2usize..9, depth in 1u32..9, from in 0..5 * S, span in 1..10 * S, few: bool,
     ) {
-        // Some spans are so short that falls coincide with each other and with the beginning.
+        // Some spans are so short that several falls happen at once, or at the beginning.
         let to = from + if few { 1 + span % 4 } else { span };
         let (names, config) = (world(count), config(depth, 1_000_000, 50_000_000));
         let drawn = Priorities::draw(count, &config, from, to, &mut rng(seed));
@@ -97,7 +98,7 @@ proptest! {
         prop_assert_eq!(Plan::new(entries.clone(), &names).map(|plan| plan.entries().to_vec()), Ok(entries));
     }
 
-    /// Entries form a valid plan under any settings, in any span and world.
+    /// Entries form a valid plan for any settings, span and world.
     #[test]
     fn odd_settings_give_valid_plans(
         seed: u64, count in prop_oneof![0usize..4, 250usize..300], depth: u32, least: u64, most: u64, shift in 0u32..64,
@@ -119,7 +120,7 @@ proptest! {
     }
 }
 
-/// All orders are equally likely, and so are times and chains of falls.
+/// All orders are equally likely, and so are all times and chains of falls.
 #[test]
 fn draws_are_uniform() {
     let (mut rng, config, runs) = (rng(7), config(2, 1_000, 1_000_000), 24_000usize);
@@ -132,7 +133,7 @@ fn draws_are_uniform() {
         chains[chain] += 1;
         quarters[(at as usize - 100) / 100] += 1;
     }
-    // The tolerances are four standard deviations of sqrt(24,000 p (1 - p)) each.
+    // The test allows four standard deviations of sqrt(24,000 p (1 - p)).
     assert!(orders.len() == 24 && orders.values().all(|n| n.abs_diff(1_000) < 125), "{orders:?}");
     for counts in [chains, quarters] {
         assert!(counts.iter().all(|n| n.abs_diff(6_000) < 270), "{counts:?}");

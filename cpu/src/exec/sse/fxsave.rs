@@ -1,4 +1,4 @@
-//! MXCSR, FXSAVE and FXRSTOR, fences and hints.
+//! MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints.
 
 use super::operand::{enter_mmx, handler, mmx_usable, usable};
 use crate::core::{Core, cr0};
@@ -11,12 +11,12 @@ use crate::state::MXCSR_MASK;
 
 /// Size of the FXSAVE area in bytes (SDM vol. 1, 10.5.1).
 const AREA: u64 = 512;
-/// Offset of ST0. Each x87 register takes sixteen bytes.
+/// Offset of ST0 in the FXSAVE area. Each x87 register occupies sixteen bytes.
 const ST: u64 = 32;
-/// Offset of XMM0.
+/// Offset of XMM0 in the FXSAVE area.
 const XMM: u64 = 160;
 
-/// Lowers an instruction of this module, or returns `None` for any other.
+/// Chooses the handler of an instruction of this module. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     use Mnemonic::*;
     match i.mnemonic() {
@@ -58,7 +58,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Returns the area's address, after the checks for #NM and alignment.
+/// Returns the address of the FXSAVE area. Raises #NM, or #GP if the address is not canonical or not aligned.
 fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     if core.cr0 & (cr0::EM | cr0::TS) != 0 {
         return Err(core.raise(vector::NM));
@@ -71,8 +71,7 @@ fn area(core: &mut Core, op: &Op) -> Result<u64, Stop> {
     }
 }
 
-/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are not kept (CPUID.7:EBX`[13]`) and are stored as
-/// zero.
+/// FXSAVE and FXSAVE64. The selectors of the last x87 instruction are stored as zero, as CPUID.7:EBX`[13]` announces.
 fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
     core.mem.probe_write(va, AREA)?;
@@ -97,13 +96,13 @@ fn save(core: &mut Core, op: &Op, wide: bool) -> Flow {
     Ok(())
 }
 
-/// Returns the status word after it is loaded: ES and B are set if an unmasked exception is pending.
+/// Returns a loaded status word with correct ES and B: they are set if an unmasked exception is pending.
 fn status(fsw: u16, fcw: u16) -> u16 {
     let pending = fsw & !fcw & 0x3f != 0;
     fsw & 0x7f7f | if pending { 0x8080 } else { 0 }
 }
 
-/// FXRSTOR and FXRSTOR64. The instruction pointer is made canonical, like 48-bit linear addresses.
+/// FXRSTOR and FXRSTOR64. The 64-bit instruction pointer is sign-extended from 48 bits, which makes it canonical.
 fn restore(core: &mut Core, op: &Op, wide: bool) -> Flow {
     let va = area(core, op)?;
     core.mem.probe_read(va)?;

@@ -1,24 +1,25 @@
-//! The check of an operation history: lost writes and linearizability.
+//! The check of an operation history for lost writes and for linearizability.
 
 use super::cause::Violations;
+use super::error::short;
 use super::evidence::{Evidence, Verdict};
 use super::limits::{CACHE_BYTES_MAX, FOLLOWED_MAX, STEPS_MAX};
 use super::lost::{self, Tally};
 use super::minimise::Judge;
 use super::partition;
-use super::problem::short;
 use super::reader::History;
 use super::report::{KeyReport, Report};
 use super::search::Allowance;
 
-/// Bounds on the work of a check.
+/// Limits on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Search steps of all parts together. Each part gets an equal share of the steps that earlier parts left over.
-    /// Each of the first [`FOLLOWED_MAX`] violations is traced to its first impossible completion. That search gets as
-    /// many steps again as its part had, and they do not count against this total.
+    /// Number of search steps for all parts of the history together. Each part gets an equal share of the steps that
+    /// are left. Each of the first [`FOLLOWED_MAX`] violations is then traced to its first impossible completion.
+    /// Tracing may take as many steps as the part's share, and these steps are not subtracted from the total.
     pub steps: u64,
-    /// Bytes of the visited configurations and of the choices that are still to be tried. One search runs at a time.
+    /// Memory for the visited configurations and for the choices not yet tried, in bytes. Only one search runs at a
+    /// time.
     pub cache_bytes: u64,
 }
 
@@ -28,7 +29,7 @@ impl Default for Budget {
     }
 }
 
-/// Checks a history.
+/// Checks a history for lost writes and for linearizability.
 #[must_use]
 pub fn check(history: &History, budget: Budget) -> Report {
     let kind = history.spec.kind();
@@ -50,7 +51,7 @@ pub fn check(history: &History, budget: Budget) -> Report {
             steps_left = steps_left.saturating_sub(taken);
             if let Verdict::Violation(evidence) = &found {
                 violations += 1;
-                // If a write of the key is lost, the loss is reported already, and explains the violation.
+                // If a write of the key is lost, the report already has that loss, which explains the violation.
                 if lost.keys.binary_search(&number).is_err() {
                     causes.add(kind, evidence);
                 }
@@ -76,11 +77,11 @@ pub fn check(history: &History, budget: Budget) -> Report {
     }
 }
 
-/// Returns the verdict on two parts of a key together: the worse one, or the earlier of two violations.
+/// Combines the verdicts on two parts of a key: returns the worse verdict, or the earlier of two violations.
 fn worse(one: Verdict, other: Verdict) -> Verdict {
     match (one, other) {
         (Verdict::Violation(mut one), Verdict::Violation(mut other)) => {
-            // The first impossible operation of the key is known only if that of both parts is known.
+            // The key's first impossible operation is known only if it is known for both parts.
             let earliest = one.earliest && other.earliest;
             (one.earliest, other.earliest) = (earliest, earliest);
             let end = |evidence: &Evidence| evidence.operation.completed.map(|moment| moment.line);
@@ -88,7 +89,7 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
         }
         (Verdict::Violation(mut evidence), Verdict::Unknown { .. })
         | (Verdict::Unknown { .. }, Verdict::Violation(mut evidence)) => {
-            // The unknown part may have an earlier violation.
+            // The part with an unknown verdict may have an earlier violation.
             evidence.earliest = false;
             Verdict::Violation(evidence)
         }

@@ -1,4 +1,4 @@
-//! The state of a whole world: its nodes, the active faults, and variables that rules declare global.
+//! The tracked state of a whole world: its nodes, the active faults, and variables that rules declare global.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::value::{Ranks, Value};
 use super::world::World;
 use crate::text::{clip, quoted};
 
-/// State of a world as it is tracked, before nodes are put into canonical order.
+/// Tracked state of a world. Its nodes are not yet in canonical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct WorldState {
     pub(super) nodes: Vec<NodeState>,
@@ -24,7 +24,7 @@ impl WorldState {
         WorldState { nodes: vec![NodeState::default(); nodes], globals: BTreeMap::new() }
     }
 
-    /// Returns the phase of each node: its own state, in which the other nodes are all called `other`.
+    /// Returns the phase of each node. A phase is the node's own state, in which all other nodes are called `other`.
     pub(super) fn phases(&self) -> Vec<String> {
         let ranks = self.ranks();
         let phase = |(index, node): (u16, &NodeState)| {
@@ -34,8 +34,8 @@ impl WorldState {
         (0u16..).zip(&self.nodes).map(phase).collect()
     }
 
-    /// Returns the state in canonical form: a text that is the same for worlds that differ only in the order of
-    /// interchangeable nodes.
+    /// Returns the state as canonical text. Worlds that differ only in the order of interchangeable nodes have the same
+    /// text.
     pub(super) fn canonical(&self, world: &World) -> String {
         let ranks = self.ranks();
         let keys: Vec<String> = (0u16..)
@@ -47,7 +47,7 @@ impl WorldState {
         clip(&text, STATE_BYTES_MAX)
     }
 
-    /// Writes the state with each node in the slot that `slots` gives it.
+    /// Prints the state with each node in the slot that `slots` assigns to it.
     fn write(&self, world: &World, ranks: &Ranks, slots: &[u16]) -> String {
         let slot = |node: u16| slots.get(usize::from(node)).copied().unwrap_or(node);
         let name = |node: u16| symmetry::slot_name(world, slot(node));

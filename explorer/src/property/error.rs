@@ -1,10 +1,10 @@
-//! Errors of declared properties, each as one line.
+//! Errors in declared properties. Each error's message is one line.
 
 use crate::coverage::WorldError;
 
 use super::limits::{NAME_BYTES_MAX, PROPERTIES_MAX, UNIT_BYTES_MAX, VIOLATED_BYTES_MAX};
 
-/// Error of the declared properties of a world. Names in it are quoted.
+/// Error in the properties that a world declares. Messages quote names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PropertyError {
@@ -14,7 +14,7 @@ pub enum PropertyError {
     /// A property is invalid.
     #[error("property {name}")]
     Property { name: String, source: PropertyProblem },
-    /// A property to be ignored does not exist.
+    /// A property to ignore does not exist.
     #[error("ignore: there is no built-in property {name}; {hint}")]
     Ignore { name: String, hint: String },
     /// The nodes are invalid.
@@ -22,7 +22,7 @@ pub enum PropertyError {
     Nodes(#[from] WorldError),
 }
 
-/// Problem with a property.
+/// Error in one declared property.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PropertyProblem {
@@ -35,22 +35,22 @@ pub enum PropertyProblem {
     /// A built-in property has this name.
     #[error("name: a built-in property has this name")]
     NameOfBuiltIn,
-    /// None or several of `never`, `eventually` and `sometimes` are given.
+    /// The property has none or several of `never`, `eventually` and `sometimes`.
     #[error("give exactly one of \"never\", \"eventually\" and \"sometimes\"")]
     Form,
     /// The expression is invalid or too large.
     #[error("{key}: {why}")]
     Expression { key: &'static str, why: String },
-    /// The pattern for units is empty or too long.
+    /// The pattern of units is empty or too long.
     #[error("unit: must have from 1 to {UNIT_BYTES_MAX} bytes")]
     Unit,
-    /// A property of console lines has a pattern for units.
+    /// A property of console lines has a pattern of units.
     #[error("unit: console lines have no unit")]
     UnitOfConsole,
-    /// The words for a violation are empty, too long, or have control characters.
+    /// The description of a violation is empty, too long, or has control characters.
     #[error("violated: 1 to {VIOLATED_BYTES_MAX} bytes in one line")]
     Violated,
-    /// A `sometimes` property has words for a violation.
+    /// A `sometimes` property has a description of a violation.
     #[error("violated: a \"sometimes\" property is never violated")]
     NeverViolated,
     /// The list of nodes is empty.

@@ -1,4 +1,4 @@
-//! Errors of a plan, each as one line.
+//! Errors of a plan. Each error's message is one line.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ use super::limits::{
 /// Maximum number of names that an error lists.
 const LISTED_MAX: usize = 24;
 
-/// Errors of a plan, sorted by line. At most [`ERRORS_MAX`].
+/// Errors of a plan, sorted by line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanErrors {
-    /// Errors in the order of the lines; at least one.
+    /// At least one and at most [`ERRORS_MAX`] errors.
     pub errors: Vec<PlanError>,
-    /// True if there are more errors than [`ERRORS_MAX`].
+    /// True if the plan has more errors than [`ERRORS_MAX`].
     pub more: bool,
 }
 
 /// Error of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PlanError {
-    /// Line number from 1, or the entry's number from 1 if the plan was not read from text.
+    /// Line number from 1. For a plan that was built from entries, the position of the entry from 1.
     pub line: usize,
-    /// Path of the field, such as `links.from`; empty for the whole line.
+    /// Path of the field, such as `links.from`. Empty if the error concerns the whole line.
     pub field: String,
     /// Problem with the field or line.
     pub what: Problem,
@@ -56,7 +56,7 @@ impl fmt::Display for PlanErrors {
 }
 
 impl PlanErrors {
-    /// Sorts errors by line and keeps the first [`ERRORS_MAX`].
+    /// Sorts errors by line number and keeps the first [`ERRORS_MAX`].
     pub(super) fn sorted(mut errors: Vec<PlanError>) -> PlanErrors {
         errors.sort_by_key(|error| error.line);
         let more = errors.len() > ERRORS_MAX;
@@ -65,8 +65,8 @@ impl PlanErrors {
     }
 }
 
-/// Problem with a line or a field. Long names and values in its message are shortened. They are quoted, except for
-/// plain names in lists.
+/// Problem with a line or a field. Messages shorten long names and values, and quote all of them except plain names in
+/// lists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Problem {
@@ -82,7 +82,7 @@ pub enum Problem {
          the first of them from line {since}"
     )]
     TooManyAtOnce { since: usize },
-    /// The line is too long, as written or in canonical form.
+    /// The line is too long, in its given form or in canonical form.
     #[error("a line has at most {PLAN_LINE_BYTES_MAX} bytes")]
     LineTooLong,
     /// The line is not JSON.
@@ -106,19 +106,19 @@ pub enum Problem {
     /// The node does not exist.
     #[error("there is no node {name}; {hint}")]
     NoNode { name: String, hint: String },
-    /// The disk does not exist.
+    /// The data disk does not exist.
     #[error("node {node} has no data disk {disk}: it has {disks}, numbered from 0")]
     NoDisk { node: String, disk: u32, disks: u32 },
-    /// The unit, or the service among them, does not exist.
+    /// The node has no unit of this name, or the unit is not a service.
     #[error("node {node} has no {what} {name}; {hint}")]
     NoUnit { node: String, what: &'static str, name: String, hint: String },
-    /// A word is not one of those that the field accepts.
+    /// The field accepts only certain words, and the value is none of them.
     #[error("{found} is not one of {words}")]
     NoneOf { found: String, words: String },
-    /// A list is empty.
+    /// A list of nodes is empty.
     #[error("names no node")]
     NoNodes,
-    /// The groups have no links between them.
+    /// The two groups have no links between them.
     #[error("these groups select no link: a link joins two different nodes")]
     NoLinks,
     /// A number is negative.
@@ -130,49 +130,49 @@ pub enum Problem {
     /// A duration cannot be parsed.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A string is too long for a duration, or has characters that cannot occur in a duration.
+    /// The string is too long for a duration, or has characters that cannot occur in a duration.
     #[error("{0} is not a duration; write one such as \"1.5s\"")]
     NoDuration(String),
-    /// A time is later than a day, or a duration is longer than a day.
+    /// A start is later than one day, or a duration is longer than one day.
     #[error("is beyond a day ({})", write_duration_ns(AT_NS_MAX))]
     BeyondADay,
     /// A duration is 0.
     #[error("must be longer than 0")]
     Zero,
-    /// A distribution does not have exactly one form.
+    /// A distribution has no form or more than one form.
     #[error("give one of \"constant\", \"uniform\" and \"quantiles\"")]
     DistributionForm,
-    /// A value is outside the bounds of its fault.
+    /// A value is outside the bounds that the fault has for it.
     #[error(transparent)]
     Value(#[from] FaultError),
-    /// A duration is given for an entry that is instantaneous.
+    /// An instantaneous entry has a duration.
     #[error("{0} is instantaneous and takes no duration")]
     NothingLasts(&'static str),
     /// A power loss without a restart has a duration.
     #[error("a power loss with restart \"never\" takes no duration")]
     NeverRestarts,
-    /// A fault lasts beyond the beginning of a heal or quiet period.
+    /// A fault would end after the beginning of the next heal or quiet period.
     #[error("lasts until {end}, beyond the {what} of line {line} at {at}", end = write_duration_ns(*.end_ns), at = write_duration_ns(*.at_ns))]
     Crosses { end_ns: u64, what: &'static str, line: usize, at_ns: u64 },
     /// A fault starts in a quiet period.
     #[error("starts in the quiet period of line {line}, which lasts until {end}", end = write_duration_ns(*.end_ns))]
     InQuiet { line: usize, end_ns: u64 },
-    /// The node is off or paused.
+    /// The fault needs a running node, but the node is off or paused.
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
-    /// Another fault still holds the resource.
+    /// An earlier fault still holds a resource that this fault needs.
     #[error("is still affected by the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }
 
-/// Returns a name, in quotes only if it has unusual characters or is too long.
+/// Returns a name without quotes if it is plain and short, otherwise in quotes and shortened.
 pub(super) fn bare(name: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let clear = (1..=QUOTED_CHARS_MAX).contains(&name.len()) && name.bytes().all(plain);
     if clear { name.to_owned() } else { quoted(name) }
 }
 
-/// Returns a list of names, cut after [`LISTED_MAX`].
+/// Returns a list of names, cut after [`LISTED_MAX`] names.
 pub(super) fn some_of<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut text = String::new();
     for (i, name) in names.enumerate() {

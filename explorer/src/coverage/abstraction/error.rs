@@ -1,29 +1,29 @@
-//! Problems with a declared abstraction.
+//! Errors in the configuration of an abstract state.
 
 use super::super::limits::{
     NAME_BYTES_MAX, REGEX_BYTES_MAX, RULES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX,
     VOCABULARY_MAX,
 };
 
-/// Problem with a declared abstraction.
+/// Error in the configuration of an abstract state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum AbstractionError {
-    /// The declaration has more than [`RULES_MAX`] rules.
+    /// The configuration has more than [`RULES_MAX`] rules.
     #[error("at most {RULES_MAX} rules")]
     TooManyRules,
-    /// `last` is out of range.
+    /// `last` is out of bounds.
     #[error("last: must be 1 or 2, not {0}")]
     Last(u8),
-    /// `vocabulary` is out of range.
+    /// `vocabulary` is out of bounds.
     #[error("vocabulary: must be from 1 to {VOCABULARY_MAX}, not {0}")]
     Vocabulary(u16),
-    /// A rule has a problem.
+    /// A rule has an error.
     #[error("rule {rule:?}")]
     Rule { rule: String, source: RuleProblem },
 }
 
-/// Problem with a rule.
+/// Error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RuleProblem {
@@ -39,7 +39,7 @@ pub enum RuleProblem {
     /// The expression is too long.
     #[error("regex: at most {REGEX_BYTES_MAX} bytes")]
     RegexLong,
-    /// The expression cannot be compiled, or is too large when compiled.
+    /// The expression does not compile, or is too large when compiled.
     #[error("regex: {0}")]
     Regex(String),
     /// The rule names a node that does not exist.
@@ -51,16 +51,16 @@ pub enum RuleProblem {
     /// The rule sets too many variables.
     #[error("at most {VARIABLES_MAX} variables")]
     TooManyVariables,
-    /// A variable is both a capture and in `set`.
+    /// A variable is both captured and listed in `set`.
     #[error("variable {0:?}: is a capture and in `set`")]
     CapturedAndSet(String),
-    /// `captures` names a capture that the expression does not have.
+    /// `captures` names a capture that the expression lacks.
     #[error("captures: the regex has no capture {0:?}")]
     NoCapture(String),
-    /// `values` names a variable that the rule does not have.
+    /// `values` names a variable that the rule does not set.
     #[error("values: the rule has no variable {0:?}")]
     NoVariable(String),
-    /// `values` names a variable that is a number.
+    /// `values` lists values of a variable that is a number.
     #[error("values: {0:?} is a number, captured by rank or size; its values cannot be listed")]
     ValuesOfNumber(String),
     /// `values` lists too many values for a variable.
@@ -69,13 +69,13 @@ pub enum RuleProblem {
     /// A value is too long.
     #[error("variable {0:?}: a value has at most {VALUE_BYTES_MAX} bytes")]
     ValueLong(String),
-    /// `set` gives a value that `values` does not list.
+    /// `set` has a value that `values` does not list.
     #[error("set: {value:?} is not among the values of {variable:?}")]
     NotAValue { variable: String, value: String },
-    /// A global variable is captured by rank among nodes.
+    /// A global variable is captured by its rank among nodes.
     #[error("captures: {0:?} is global and has no rank among nodes")]
     GlobalRank(String),
-    /// Another rule uses the variable with another capture or scope.
+    /// Another rule sets the variable with another capture or another `global`.
     #[error("variable {0:?}: another rule captures it differently, or has another `global`")]
     TwoMeanings(String),
 }

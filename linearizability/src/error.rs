@@ -1,4 +1,4 @@
-//! Problems with the lines of a history.
+//! Errors in the lines of a history.
 
 use everett_input::units::write_duration_ns;
 
@@ -6,12 +6,12 @@ use super::limits::{
     HISTORY_BYTES_MAX, HISTORY_LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX,
 };
 
-/// All problems with a history, in the order of its lines.
+/// All errors in a history, in the order of its lines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems {
-    /// The first problems, at most [`PROBLEMS_MAX`].
+    /// First errors, at most [`PROBLEMS_MAX`].
     pub first: Vec<Problem>,
-    /// Number of all problems.
+    /// Number of all errors.
     pub count: u64,
 }
 
@@ -24,22 +24,22 @@ impl Problems {
     }
 }
 
-/// A problem and its place.
+/// Error in a line, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, from {node} at {}", write_duration_ns(*vtime_ns))]
 pub struct Problem {
-    /// The line of the history, from 1.
+    /// Number of the line in the history, from 1.
     pub line: u64,
     /// Node that wrote the line.
     pub node: String,
-    /// Time of the line, in nanoseconds of vtime.
+    /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
-    /// The problem itself.
+    /// Description of the error.
     #[source]
     pub what: Wrong,
 }
 
-/// Problem with a line. Its names and values are quoted and shortened.
+/// Error in a line. Messages quote and shorten names and values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Wrong {
@@ -58,30 +58,32 @@ pub enum Wrong {
     /// A field has the wrong type.
     #[error("{field} must be {expected}")]
     Type { field: &'static str, expected: &'static str },
-    /// A number is too large to be exact.
+    /// A number is too large to be represented exactly.
     #[error("{0} has a number that is not exact; write it as a text")]
     Inexact(&'static str),
     /// The type is unknown.
     #[error("unknown type {0}; the types are invoke, ok, fail and info")]
     UnknownType(String),
-    /// The model does not have this operation.
+    /// The model has no operation with this name.
     #[error("a {model} has no operation {f}; it has {known}")]
     NoOperation { f: String, model: &'static str, known: String },
-    /// The operation does not take this argument, or cannot have this result.
+    /// The operation cannot have this argument or result.
     #[error("the value of {f} must be {expected}")]
     Value { f: &'static str, expected: &'static str },
-    /// A completion whose process has no open operation.
+    /// A completion belongs to a process without an open operation.
     #[error(
-        "process {process} has no open operation to complete; it counts as one of unknown start and outcome"
+        "process {process} has no open operation to complete; this one may have happened at any time, or never"
     )]
     NotInvoked { process: String },
-    /// An invocation while another operation of the process is open.
+    /// A process invokes an operation while its previous operation is still open.
     #[error(
-        "process {process} starts another operation while that of line {line} is open, whose outcome is now unknown"
+        "process {process} starts another operation while its operation of line {line} is open; the outcome of line {line} is now unknown"
     )]
     StillOpen { process: String, line: u64 },
-    /// A completion that does not match the open operation.
-    #[error("{field} is not that of the invocation in line {line}, whose outcome is now unknown")]
+    /// A completion does not match the process's open operation.
+    #[error(
+        "{field} differs from the invocation in line {line}; the outcome of that operation is now unknown"
+    )]
     NotThatInvoked { field: &'static str, line: u64 },
     /// The history has too many operations.
     #[error("a history has at most {OPERATIONS_MAX} operations; later lines are not read")]
@@ -91,7 +93,7 @@ pub enum Wrong {
     TooLarge,
 }
 
-/// Returns a text of the history, shortened to [`QUOTED_CHARS_MAX`] characters.
+/// Shortens a text of the history to [`QUOTED_CHARS_MAX`] characters.
 pub(super) fn short(json: &str) -> String {
     match json.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", json.get(..end).unwrap_or_default()),

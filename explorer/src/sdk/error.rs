@@ -1,14 +1,14 @@
-//! Errors of lines.
+//! Errors in lines of the SDK.
 
 use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 
-/// Reason why a line cannot be used.
+/// Reason why a line is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The line is too long, or was cut.
+    /// The line is longer than [`SDK_LINE_BYTES_MAX`], or its transport truncated it.
     #[error("longer than {SDK_LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The line is not JSON. The reason names the column.
+    /// The line is not JSON. The reason has the column.
     #[error("not JSON: {0}")]
     NotJson(String),
     /// The line is JSON, but not an object with one field.

@@ -1,7 +1,7 @@
-//! Checks of values, for hand-written and drawn faults alike.
+//! Checks of a fault's values, both for handwritten and for drawn faults.
 //!
-//! Not here: the other bounds, which stand beside each fault; and the check that the named nodes, disks and units exist,
-//! which depends on the world.
+//! Not here: bounds of single faults, which are next to the faults. Also not here: the check that the named nodes,
+//! disks and units exist, because that check needs the names of the world.
 
 use std::ops::RangeInclusive;
 
@@ -13,13 +13,13 @@ pub const ARGUMENTS_MAX: usize = 1_024;
 /// Maximum total size of a command's arguments, in bytes.
 pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
-/// A field of a fault whose value is out of bounds.
+/// Field of a fault whose value is out of bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}")]
 pub struct FieldError {
-    /// Name of the field, as written in plans.
+    /// Name of the field in plans.
     pub field: &'static str,
-    /// Description of the violated bound.
+    /// Description of the error.
     #[source]
     pub what: FaultError,
 }
@@ -27,46 +27,46 @@ pub struct FieldError {
 /// Reason why a value is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// A number outside its allowed range.
+    /// A number is out of bounds.
     #[error("must be from {least} to {most} {unit}, not {found}")]
     Bounds {
-        /// The number that was given.
+        /// Given number.
         found: i128,
-        /// Least allowed value.
+        /// Minimum.
         least: i128,
-        /// Greatest allowed value.
+        /// Maximum.
         most: i128,
-        /// Unit of the number.
+        /// Unit of the numbers.
         unit: &'static str,
     },
-    /// An invalid distribution.
+    /// A distribution is invalid.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
-    /// A distribution whose least time is too short.
+    /// A distribution can give times that are too short.
     #[error("gives times down to {found} ns: at least {least} ns are needed")]
     Short {
-        /// Least time that the distribution gives, in nanoseconds.
+        /// Minimum time of the distribution, in nanoseconds.
         found: u64,
-        /// Least allowed time, in nanoseconds.
+        /// Minimum allowed time, in nanoseconds.
         least: u64,
     },
-    /// A distribution whose greatest time is too long.
+    /// A distribution can give times that are too long.
     #[error("gives times up to {found} ns: at most {most} ns are allowed")]
     Long {
-        /// Greatest time that the distribution gives, in nanoseconds.
+        /// Maximum time of the distribution, in nanoseconds.
         found: u64,
-        /// Greatest allowed time, in nanoseconds.
+        /// Maximum allowed time, in nanoseconds.
         most: u64,
     },
-    /// An argument vector that is empty, or whose first element is empty.
+    /// An argument vector is empty, or its first element is empty.
     #[error("the first element must name a program")]
     NoProgram,
-    /// An argument vector that is too long or contains a NUL byte.
+    /// An argument vector is too long or contains a NUL byte.
     #[error("at most {ARGUMENTS_MAX} arguments with {ARGV_BYTES_MAX} bytes together, none of them NUL")]
     Arguments,
 }
 
-/// Returns an error for each field whose check failed.
+/// Returns an error for each failed check.
 pub(crate) fn errors<const N: usize>(checks: [(&'static str, Result<(), FaultError>); N]) -> Vec<FieldError> {
     checks.into_iter().filter_map(|(field, check)| Some(FieldError { field, what: check.err()? })).collect()
 }

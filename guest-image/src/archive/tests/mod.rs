@@ -1,5 +1,7 @@
 //! Tests of unpacking archives into trees.
 
+mod bounds;
+
 use super::{Mode, Store, unpack};
 use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};
 use std::io::{Seek as _, SeekFrom, Write as _};

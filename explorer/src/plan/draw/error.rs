@@ -2,26 +2,26 @@
 
 use everett_fault::FaultError;
 
-use crate::plan::problem::Problem;
+use crate::plan::error::Problem;
 
 /// Error of the `[faults]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}")]
 pub struct ConfigError {
-    /// Key, such as `partition.for`.
+    /// Key of the setting, such as `partition.for`.
     pub key: String,
-    /// Problem with its value.
+    /// Problem with the key's value.
     #[source]
     pub what: ConfigProblem,
 }
 
-/// Problem with a setting.
+/// Problem with the value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
     /// A value is too small or too large.
     #[error("must be from {least} to {most}, not {found}")]
     Bounds {
-        /// Value that was found.
+        /// Actual value.
         found: String,
         /// Minimum.
         least: String,
@@ -31,10 +31,10 @@ pub enum ConfigProblem {
     /// The first value of a range is above the second.
     #[error("the first of the two must not be above the second")]
     Range,
-    /// A quiet period lasts until the next one begins.
+    /// Quiet periods are so long that each lasts until the next one begins.
     #[error("quiet periods must end before the next one begins")]
     AlwaysQuiet,
-    /// A node does not exist.
+    /// The named node does not exist.
     #[error(transparent)]
     Name(#[from] Problem),
     /// A command is invalid.

@@ -1,6 +1,6 @@
 //! Tests of archives that exceed a bound or claim to.
 
-use super::{
+use super::super::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,
     SPARSE_MAP_BYTES_MAX, SPARSE_MAPS_BYTES_MAX, Store, TARGET_BYTES_MAX, unpack,
 };
