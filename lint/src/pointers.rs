@@ -1,16 +1,14 @@
 //! Pointers of the documentation: paths of files and folders, and names of items beside them.
 //!
 //! A pointer is a code span. A path counts from the root, from the page's folder, or from a folder that the page names
-//! before it, or from the `src` of such a folder. The words of an item beside a path stand in one file of code.
+//! before it, or from the `src` of such a folder. A file's name alone can also stand for all files of this name, if there
+//! are several. The words of an item beside a path stand in one file of code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
 use crate::files;
-
-/// Names that stand for the files of all folders.
-const OF_EACH_FOLDER: [&str; 3] = ["lib.rs", "main.rs", "mod.rs"];
 
 /// Folders of pages whose paths all belong to the repository. Other pages also show paths of guests and of runs.
 const DEVELOPER_PAGES: [&str; 3] = ["docs/ARCHITECTURE.md", "docs/design/", "CONTRIBUTING.md"];
@@ -20,6 +18,10 @@ const DEVELOPER_PAGES: [&str; 3] = ["docs/ARCHITECTURE.md", "docs/design/", "CON
 pub struct Repository {
     paths: BTreeSet<String>,
     tops: BTreeSet<String>,
+    /// Names of files without their folders.
+    names: BTreeSet<String>,
+    /// Names that several files have.
+    common_names: BTreeSet<String>,
     code: Vec<BTreeSet<String>>,
 }
 
@@ -43,6 +45,10 @@ impl Repository {
         let ends = name.match_indices('/').map(|(at, _)| at);
         self.paths.extend(ends.chain([name.len()]).filter_map(|end| name.get(..end)).map(str::to_owned));
         self.tops.extend(name.split_once('/').map(|(top, _)| top.to_owned()));
+        let last = name.rsplit('/').next().unwrap_or(name);
+        if !self.names.insert(last.to_owned()) {
+            self.common_names.insert(last.to_owned());
+        }
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         self.code.extend(code.map(|text| text.split(|c| !is_word(c)).map(str::to_owned).collect()));
     }
@@ -73,7 +79,7 @@ pub fn stale(name: &str, text: &str, repository: &Repository) -> Vec<String> {
                     .map(|base| joined(base, path))
                     .filter(|place| repository.has(place))
                     .collect();
-                if places.is_empty() {
+                if places.is_empty() && !repository.common_names.contains(path) {
                     found.push(format!("{name}:{line}: there is no {span}"));
                 }
                 is_beside_path |= !places.is_empty();
@@ -101,10 +107,9 @@ fn path<'s>(span: &'s str, is_of_developers: bool, repository: &Repository) -> O
     {
         return None;
     }
-    let stands_for_many = OF_EACH_FOLDER.contains(&span) || span.contains("NAME");
     let top = span.split('/').next().unwrap_or_default();
     let is_ours = is_of_developers || is_file || repository.tops.contains(top);
-    (is_ours && !stands_for_many).then(|| span.trim_end_matches('/'))
+    (is_ours && !span.contains("NAME")).then(|| span.trim_end_matches('/'))
 }
 
 /// Returns an item's name without parentheses, or nothing if the span is not the name of an item.

@@ -26,12 +26,15 @@ fn stale_pointers_are_found() {
     let mut repository = Repository::default();
     repository.add("cpu/src/run.rs", Some("struct Cpu; fn step() {}"));
     repository.add("cpu/src/mem/tlb.rs", Some("impl Tlb { fn flush() {} }"));
+    repository.add("cpu/src/mem/mod.rs", Some(""));
+    repository.add("cpu/src/mod.rs", Some(""));
     repository.add("docs/guide.md", None);
     repository.add(".ci/run", None);
     let found = |page: &str, text: &str| stale(page, text, &repository);
     let architecture = |text: &str| found("docs/ARCHITECTURE.md", text);
     for true_pointers in [
-        "`cpu/` has `run.rs`, `mem/tlb.rs` and `src/mem`. `guide.md` and `.ci/run` too, beside `mod.rs`.",
+        "`cpu/` has `run.rs`, `mem/tlb.rs` and `src/mem`. `guide.md` and `.ci/run` too, beside `run.rs`.",
+        "Each folder has a `mod.rs`.",
         "| `cpu/src/mem/tlb.rs` | `Tlb::flush()`, `step` |",
         "`Gone::item` is beside no path.\n\n* `cpu/src/run.rs`\n* `gone`",
         "```\n`cpu/gone.rs`\n```\n\n    `cpu/gone.rs`\n\n`cpu/src/NAME.rs`, `/dev/kvm`, `a b/c`, `x/*`",
