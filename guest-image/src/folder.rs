@@ -161,6 +161,7 @@ fn xattrs(path: &Path) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 mod tests {
     use super::read;
     use crate::tree::{InodeId, Kind, Tree};
+    use everett_input::causes::with_causes;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -193,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let hole = fs::File::create(folder.path().join("hole")).unwrap();
         hole.set_len(crate::tree::CONTENT_BYTES_MAX + 1).unwrap();
-        let error = read(folder.path(), &mut Tree::default()).unwrap_err().to_string();
+        let error = with_causes(&read(folder.path(), &mut Tree::default()).unwrap_err()).to_string();
         assert!(error.contains("/hole: with this file the folder has more than"), "{error}");
     }
 

@@ -66,7 +66,7 @@ fn unpacked(about: About, members: &[Source], cache: Option<&Cache>) -> Result<t
     let place = tempfile::tempdir().unwrap();
     let (file, into) = (place.path().join("f"), place.path().join("into"));
     let mut bytes = Vec::new();
-    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| with_causes(&error).to_string())?;
     fs::write(&file, bytes).unwrap();
     fs::create_dir(&into).unwrap();
     let to = cache.map_or(ImagesTo::Folder, ImagesTo::Cache);

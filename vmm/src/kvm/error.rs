@@ -112,6 +112,8 @@ impl<T> Wanted<T> for Result<T, errno::Error> {
 
 #[cfg(test)]
 mod tests {
+    use everett_input::causes::with_causes;
+
     use super::*;
 
     #[test]
@@ -123,7 +125,7 @@ mod tests {
         });
         assert_eq!(done.unwrap(), 5);
         let never = uninterrupted::<()>("wait", || Err(errno::Error::new(libc::EINTR)));
-        assert!(never.unwrap_err().to_string().starts_with("KVM: wait: "));
+        assert!(with_causes(&never.unwrap_err()).to_string().starts_with("KVM: wait: "));
     }
 
     #[test]

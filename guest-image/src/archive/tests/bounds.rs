@@ -5,6 +5,7 @@ use super::super::{
     SPARSE_MAP_BYTES_MAX, SPARSE_MAPS_BYTES_MAX, Store, TARGET_BYTES_MAX, unpack,
 };
 use crate::tree::{ATTRIBUTE_BYTES, CONTENT_BYTES_MAX, INODES_MAX, NAMES_BYTES_MAX, Spool, Tree};
+use everett_input::causes::with_causes;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
@@ -97,7 +98,7 @@ fn a_spool_takes_no_more_than_its_bound() {
     let mut tree = Tree::default();
     unpack_archive(&mut tree).unwrap();
     assert_eq!(
-        unpack_archive(&mut tree).unwrap_err().to_string(),
+        with_causes(&unpack_archive(&mut tree).unwrap_err()).to_string(),
         "srv/claim: with this file the contents have more than 1000 bytes"
     );
 }
@@ -155,7 +156,7 @@ fn folders_that_an_archive_implies_are_counted() {
         bytes.truncate(bytes.len() - 1024);
         bytes
     };
-    let error = spooled(endless(entry)).to_string();
+    let error = with_causes(&spooled(endless(entry))).to_string();
     assert!(error.ends_with(&format!(": more than {INODES_MAX} files and folders")), "{error}");
 }
 
@@ -181,7 +182,7 @@ fn attributes_are_charged_the_memory_that_they_take() {
         entry.clone()
     }));
     let expected = format!("with this path, names and attributes have more than {NAMES_BYTES_MAX} bytes");
-    assert!(error.to_string().ends_with(&expected), "{error}");
+    assert!(with_causes(&error).to_string().ends_with(&expected), "{error}");
     assert!(made.get() <= NAMES_BYTES_MAX / (EACH * ATTRIBUTE_BYTES) + 1, "{} files", made.get());
 }
 

@@ -370,7 +370,7 @@ mod tests {
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
         let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
-        let why = |name: &str| format!("{:#}", moment_folder.header(name).unwrap_err());
+        let why = |name: &str| with_causes(moment_folder.header(name).unwrap_err().as_ref()).to_string();
         let (older, none) = (why("a"), why("b"));
         assert!(
             older.contains("a.moment was made by machine version everett-1, but this Everett has everett-3")
@@ -380,6 +380,6 @@ mod tests {
 
         // `Stored::read` also refuses the file because of its machine version.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
-        assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
+        assert!(with_causes(read.unwrap_err().as_ref()).to_string().contains("machine version everett-1"));
     }
 }
