@@ -14,7 +14,7 @@
 //! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: what every source can do.
 //! - [`resolved_image`]: what a manifest names.
 //! - [`digest`]: digests of blobs.
-//! - [`error`]: errors.
+//! - [`error`]: errors of container images.
 //! - [`limits`]: bounds of images and layers.
 //!
 //! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
