@@ -1,7 +1,7 @@
 //! Guest images: kernels, initramfs, root filesystems, and the agent that runs in them.
 //!
-//! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that its
-//! machines boot ([`image::BuiltImage`]). Each module uses only modules below it:
+//! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that the
+//! world's machines boot ([`image::BuiltImage`]). Each module uses only modules below it:
 //!
 //! - [`image`]: the stages of a build.
 //! - [`mirror`]: kernels and packages of known versions, on hosts without apt.
@@ -9,22 +9,22 @@
 //! - [`apt`]: choice and download of packages.
 //! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
 //! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
-//! - [`initramfs`]: the archive that the kernel boots with. [`agent`]: PID 1 in it.
-//! - [`kernel`]: extraction of `vmlinux` and modules from distributions' kernels.
-//! - [`programs`]: ELF files of an image, for observers.
+//! - [`initramfs`]: the archive that the kernel boots with. [`agent`]: the program that is PID 1 in the initramfs.
+//! - [`kernel`]: extraction of `vmlinux` and modules from a distribution's kernel.
+//! - [`programs`]: a list of the ELF files of an image.
 //! - [`oci`]: container images as root filesystems.
 //! - [`folder`], [`archive`] and [`squashfs`]: a root filesystem is read from a folder or an archive, and written as a
 //!   SquashFS.
 //! - [`tree`]: a root filesystem in memory.
-//! - [`shim`], [`init`], [`sdk`]: paths and options of the programs of `everett-guest-programs` in guests.
+//! - [`shim`], [`init`], [`sdk`]: paths and options in guests of the programs that `everett-guest-programs` includes.
 //! - [`ext4`]: empty filesystems for data disks.
 //! - [`cache`]: files keyed by everything from which they were made.
-//! - [`compression`], [`progress`], [`space`]: shared by the others.
+//! - [`compression`], [`progress`], [`space`]: helpers for the other modules.
 //!
-//! **Invariants.** Equal inputs make equal bytes: files are written in the order of their names, no modification time
-//! is later than the image's own time, and the host's paths and clock have no effect. A damaged cache entry is made
-//! again, never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are
-//! untrusted input: a defect in one is an error that names it, never a panic.
+//! **Invariants.** Equal inputs make equal bytes. Files are written in the order of their names. No modification time
+//! is later than the image's own time. The host's paths and clock have no effect. A damaged cache entry is made again
+//! and never used. No step needs root, and nothing is installed on the host. Packages, archives and locks are untrusted
+//! input: a defect in a file is an error that names the file, never a panic.
 //!
 //! Not here: machines (`vmm`) and world files (`world-file`).
 

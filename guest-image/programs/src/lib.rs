@@ -1,7 +1,7 @@
-//! Programs for guests of container images and of worlds with the SDK, as files that the build script builds.
+//! Programs for guests of container images and of worlds with the SDK. The build script builds them.
 //!
-//! They are a crate of their own so that a build of Everett can leave them out: worlds of packages need only the agent,
-//! which `everett-guest-image` has. Their paths in guests are there, too.
+//! A build of Everett can leave this crate out. Worlds of packages need only the agent, which `everett-guest-image`
+//! has. The paths of the programs in guests are in `everett-guest-image`, too.
 
 /// The program that starts the processes of container images (`../shim/`), a static ELF program.
 pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
@@ -9,10 +9,11 @@ pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
 /// The program that supervises services of compose files (`../init/`), a static ELF program.
 pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
 
-/// The library that programs with the SDK load (`../sdk/library/`): a shared object that needs no C library.
+/// The library that workloads with the SDK load (`../sdk/library/`), a shared object that needs no C library.
 pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
 
-/// The program that carries lines out of a guest, and asks for quiet periods (`../sdk/collector/`): a static ELF program.
+/// The program that passes a workload's SDK lines out of the guest and asks for quiet periods (`../sdk/collector/`), a
+/// static ELF program.
 pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
 
 #[cfg(test)]
@@ -20,28 +21,28 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{COLLECTOR, INIT, LIBRARY, SHIM};
+    use everett_elf::{Elf, Needs, Symbol, SymbolTable};
     use everett_guest_image::kernel::elf;
 
     #[test]
     fn all_are_free_of_libraries_and_of_paths_of_this_machine() {
         let here = env!("CARGO_MANIFEST_DIR").trim_end_matches("/programs").as_bytes();
         for file in [COLLECTOR, INIT, LIBRARY, SHIM] {
-            assert!(elf::check_x86_64(file).is_ok() && !elf::has_interpreter(file));
+            assert!(elf::check_x86_64(file).is_ok());
+            assert_eq!(Elf::parse(file).unwrap().needs().unwrap(), Needs::default());
             assert!(!file.windows(here.len()).any(|window| window == here));
         }
     }
 
-    /// Symbols of the library that are looked up at run time, each with true if the library defines it.
+    /// Returns the symbols of the library. The value is true if the library defines the symbol, and false if it needs
+    /// it.
     fn symbols() -> BTreeMap<String, bool> {
-        let section = |name| elf::section(LIBRARY, name).unwrap();
-        let (symbols, names) = (section(".dynsym"), section(".dynstr"));
-        // `Elf64_Sym`: the name at 0, the section at 6. The first symbol is none.
-        let one = |symbol: &[u8]| {
-            let name = u32::from_le_bytes(symbol[..4].try_into().unwrap()) as usize;
-            let name = names[name..].split(|&byte| byte == 0).next().unwrap();
-            (String::from_utf8(name.to_vec()).unwrap(), symbol[6..8] != [0, 0])
+        let one = |symbol: Symbol<'_>| {
+            (String::from_utf8(symbol.name(usize::MAX).unwrap().to_vec()).unwrap(), symbol.is_defined)
         };
-        symbols.chunks_exact(24).skip(1).map(one).collect()
+        let sections = Elf::parse(LIBRARY).unwrap().sections().unwrap();
+        // The first is the null symbol.
+        sections.symbols(SymbolTable::Dynamic).unwrap().iter().skip(1).map(one).collect()
     }
 
     #[test]
