@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn each_error_is_one_line_that_says_what_was_wanted() {
         for number in [libc::ENOMEM, libc::EMFILE, libc::EBUSY, libc::ENODEV, libc::EIO, libc::EINVAL] {
-            let text = KvmError::request("create a virtual machine", errno::Error::new(number)).to_string();
+            let error = KvmError::request("create a virtual machine", errno::Error::new(number));
+            let text = with_causes(&error).to_string();
             assert!(text.starts_with("KVM: create a virtual machine: ") && !text.contains('\n'), "{text}");
         }
         assert!(KvmError::MsrWrite(0x1a0, 1).to_string().contains("0x1a0"));
