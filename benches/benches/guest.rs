@@ -10,6 +10,7 @@ use benches::marks::{Marks, Span};
 use benches::{Options, Report, Samples, peer};
 use clap::Parser;
 use everett_cpu::CacheConfig;
+use everett_input::causes::with_causes;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::{Machine, Stop, Until};
 use std::process::ExitCode;
@@ -127,7 +128,7 @@ fn seconds(span: &Span<Reading>) -> f64 {
 fn soft(guest: &Debian, caches: CacheConfig) -> Result<Vec<Span<Reading>>, String> {
     let start = Instant::now();
     let mut machine = Machine::new(guest.config()?, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| with_causes(&error).to_string())?;
     let mut marks = Marks::default();
     loop {
         let stop = machine.run(&Until::vtime(machine.vtime() + LOOK_NS));

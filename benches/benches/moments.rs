@@ -18,6 +18,7 @@ use benches::host::{CacheEvictor, resident_bytes};
 use benches::{Options, Report, Samples, peer};
 use clap::Parser;
 use everett_cpu::CacheConfig;
+use everett_input::causes::with_causes;
 use everett_snapshot::{Base, BaseFile, PageBytes, PageImage, Pool};
 use everett_vmm::engine::Engine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new("moments", options.json);
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| with_causes(&error).to_string())?;
     let kernel = guest::kernel(folder.path(), PAGES)?;
     let pool = Pool::default();
     let root = root(&kernel, folder.path(), &pool)?;
@@ -90,26 +91,26 @@ fn run(options: &Options) -> Result<(), String> {
 /// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. Its memory is in a base file, like
 /// that of booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
-    let mut machine =
-        Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| e.to_string())?;
+    let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
+        .map_err(|e| with_causes(&e).to_string())?;
     machine.run(&Until::icount(INSTRUCTIONS_A_PAGE * PAGES * 12));
     let moment = machine.moment(pool);
-    BaseFile::write(&folder.join("root.base"), moment.memory()).map_err(|e| e.to_string())?;
-    std::fs::write(folder.join("root.state"), moment.state()).map_err(|e| e.to_string())?;
+    BaseFile::write(&folder.join("root.base"), moment.memory()).map_err(|e| with_causes(&e).to_string())?;
+    std::fs::write(folder.join("root.state"), moment.state()).map_err(|e| with_causes(&e).to_string())?;
     stored_root(folder)
 }
 
 /// Loads the root moment from its files.
 fn stored_root(folder: &Path) -> Result<Moment, String> {
-    let base = BaseFile::open(&folder.join("root.base")).map_err(|e| e.to_string())?;
-    let state = std::fs::read(folder.join("root.state")).map_err(|e| e.to_string())?;
+    let base = BaseFile::open(&folder.join("root.base")).map_err(|e| with_causes(&e).to_string())?;
+    let state = std::fs::read(folder.join("root.state")).map_err(|e| with_causes(&e).to_string())?;
     let memory = PageImage::on(Arc::new(Base::File(base)));
-    Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| e.to_string())
+    Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| with_causes(&e).to_string())
 }
 
 fn start(kernel: &Path, moment: &Moment) -> Result<Machine, String> {
     Machine::soft_from_moment(guest::config(kernel), moment, CacheConfig::default())
-        .map_err(|e| e.to_string())
+        .map_err(|e| with_causes(&e).to_string())
 }
 
 /// Returns the median of `times` measurements, in microseconds.
@@ -142,13 +143,13 @@ fn restored(
         evictor.evict();
     }
     let start = Instant::now();
-    worker.restore(root).map_err(|e| e.to_string())?;
+    worker.restore(root).map_err(|e| with_causes(&e).to_string())?;
     Ok(start.elapsed().as_secs_f64())
 }
 
 /// Returns the seconds that taking a moment takes after `pages` page writes.
 fn taken(worker: &mut Machine, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
-    worker.restore(root).map_err(|e| e.to_string())?;
+    worker.restore(root).map_err(|e| with_causes(&e).to_string())?;
     dirty(worker, pages);
     let start = Instant::now();
     black_box(worker.moment(pool));
@@ -191,7 +192,7 @@ fn branches(
     let mut first = start(kernel, root)?;
     let mut moments = Vec::new();
     for branch in 1..=BRANCHES {
-        first.restore(root).map_err(|e| e.to_string())?;
+        first.restore(root).map_err(|e| with_causes(&e).to_string())?;
         draw(&mut first, branch);
         dirty(&mut first, pages);
         moments.push(first.moment(pool));
@@ -205,9 +206,9 @@ fn branches(
                 let mut worker = start(kernel, moment(0))?;
                 worker.run(&Until::icount(worker.icount() + 1));
                 let new = clock.elapsed().as_secs_f64();
-                worker.restore(moment(1)).map_err(|e| e.to_string())?;
+                worker.restore(moment(1)).map_err(|e| with_causes(&e).to_string())?;
                 let clock = Instant::now();
-                worker.restore(moment(2)).map_err(|e| e.to_string())?;
+                worker.restore(moment(2)).map_err(|e| with_causes(&e).to_string())?;
                 worker.run(&Until::icount(worker.icount() + 1));
                 Ok((new, clock.elapsed().as_secs_f64()))
             });
@@ -223,9 +224,9 @@ fn branches(
 
 /// Measures the memory of many kept moments, and its growth when many are created and dropped, in a new process.
 fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = std::env::current_exe().map_err(|error| with_causes(&error).to_string())?;
     let output = Command::new(program).env(MEMORY_PART, folder).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| error.to_string())?;
+    let output = output.map_err(|error| with_causes(&error).to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let values: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [bytes, distinct, growth] = values[..] else {
@@ -249,13 +250,13 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     // The guest writes nearly every page once before the measurement. These pages are private pages of the worker from
     // then on, so later writes do not add to its memory.
     dirty(&mut worker, PAGES * 12);
-    worker.restore(&root).map_err(|e| e.to_string())?;
+    worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
         // Each moment continues from the one before. Each chain begins at the root with another seed, as in a tree.
         if index.is_multiple_of(CHAIN) {
-            worker.restore(&root).map_err(|e| e.to_string())?;
+            worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
             draw(&mut worker, index + 1);
         }
         dirty(&mut worker, 100);
@@ -269,7 +270,7 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     for cycle in 0..CYCLES {
         dirty(&mut worker, 10);
         let child = worker.moment(&pool);
-        worker.restore(&root).map_err(|e| e.to_string())?;
+        worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
         drop(child);
         if cycle == CYCLES / 10 {
             before = resident_bytes()?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use everett_assembler::{Assembler, Error, al, qword_ptr, r8, r9, r10, rax, rbx, rcx};
+use everett_input::causes::with_causes;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 
@@ -58,7 +59,7 @@ pub fn kernel_in_batches(folder: &Path, pages: u64) -> Result<PathBuf, String> {
 }
 
 fn file(folder: &Path, code: Result<Vec<u8>, Error>) -> Result<PathBuf, String> {
-    let code = code.map_err(|error| error.to_string())?;
+    let code = code.map_err(|error| with_causes(&error).to_string())?;
     let path = folder.join("vmlinux");
     std::fs::write(&path, small_kernel(&code, 0)).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)

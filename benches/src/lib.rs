@@ -22,15 +22,17 @@ pub mod peer;
 
 pub use figures::{Figure, Report, Samples};
 
-use std::fmt::Display;
+use std::error::Error;
 use std::process::ExitCode;
 
+use everett_input::causes::with_causes;
+
 /// Returns the exit code of a bench. On an error, prints one line and returns 2.
-pub fn end<E: Display>(bench: &str, result: Result<(), E>) -> ExitCode {
+pub fn end<E: Into<Box<dyn Error>>>(bench: &str, result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{bench}: {error:#}");
+            eprintln!("{bench}: {}", with_causes(error.into().as_ref()));
             ExitCode::from(2)
         }
     }

@@ -1,10 +1,11 @@
 //! The `everett` command line.
 //!
-//! - [`commands`] has the commands, one module each, with their arguments
-//! - [`cache`] lists and removes files that images and boots left on disk
-//! - [`features`] lists the optional parts of the program that this build has
-//! - [`serve`] shows a report in a browser
-//! - [`ui`] writes text, JSON lines and progress bars
+//! Each module uses only modules above it:
+//! - [`features`]: the optional parts of the program that this build has
+//! - [`cache`]: files that images and boots left on disk: a list, and their removal
+//! - [`ui`]: text, JSON lines and progress bars
+//! - [`serve`]: a report in a browser
+//! - [`commands`]: the commands, one module each, with their arguments
 //!
 //! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
 

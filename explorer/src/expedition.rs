@@ -128,16 +128,16 @@ pub enum ExpeditionError<E> {
     #[error("a branch cannot be run")]
     Worker(E),
     /// A worker returned an invalid record.
-    #[error("invalid record of choice {choice}: {problem}")]
+    #[error("invalid record of choice {choice}")]
     Record {
         /// Number of the choice.
         choice: u64,
         /// Problem with the record.
-        problem: RecordProblem,
+        source: RecordProblem,
     },
     /// A record does not belong to the chosen branch. This is a defect of Everett.
-    #[error("the branches are not those that were chosen: {0}")]
-    Stray(Stray),
+    #[error("the branches are not those that were chosen")]
+    Stray(#[source] Stray),
     /// A path is invalid. This is a defect of Everett.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -295,7 +295,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         let input = match &mut self.journal {
             Some(journal) => journal.append(record)?,
             None => MergeInput::new(record, &self.dictionary)
-                .map_err(|problem| ExpeditionError::Record { choice: number, problem })?,
+                .map_err(|source| ExpeditionError::Record { choice: number, source })?,
         };
         self.progress.run += 1;
         self.progress.instructions = self.progress.instructions.saturating_add(input.record().executed);

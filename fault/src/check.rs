@@ -15,11 +15,12 @@ pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
 /// Field of a fault whose value is out of bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {what}")]
+#[error("{field}")]
 pub struct FieldError {
     /// Name of the field in plans.
     pub field: &'static str,
     /// Description of the error.
+    #[source]
     pub what: FaultError,
 }
 

@@ -19,8 +19,8 @@ pub enum Error {
         known: u64,
     },
     /// The file ends early, or cannot be decompressed.
-    #[error("it is cut off or damaged: {0}")]
-    Damaged(io::Error),
+    #[error("it is cut off or damaged")]
+    Damaged(#[source] io::Error),
     /// The manifest is invalid.
     #[error("manifest.json: {0}")]
     Manifest(String),
@@ -62,7 +62,7 @@ pub enum Error {
     #[error("{0} has changed while it was read")]
     Changed(String),
     /// A file cannot be read or written.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// Name of the file or member, or the failed action.
         what: String,

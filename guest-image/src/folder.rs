@@ -14,7 +14,7 @@ use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, 
 
 /// Failure to read a file of the folder.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}", path.display())]
+#[error("cannot read {}", path.display())]
 pub struct Error {
     /// Path of the file or folder on the host.
     pub path: PathBuf,
@@ -162,6 +162,7 @@ fn xattrs(path: &Path) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 mod tests {
     use super::read;
     use crate::tree::{InodeId, Kind, Tree};
+    use everett_input::causes::with_causes;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -194,7 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let hole = fs::File::create(folder.path().join("hole")).unwrap();
         hole.set_len(crate::tree::CONTENT_BYTES_MAX + 1).unwrap();
-        let error = read(folder.path(), &mut Tree::default()).unwrap_err().to_string();
+        let error = with_causes(&read(folder.path(), &mut Tree::default()).unwrap_err()).to_string();
         assert!(error.contains("/hole: with this file the folder has more than"), "{error}");
     }
 

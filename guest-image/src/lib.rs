@@ -1,21 +1,24 @@
 //! Guest images: kernels, initramfs, root filesystems, and the agent that runs in them.
 //!
 //! [`image::build`] is the entry point. It turns a world's request ([`image::ImageSpec`]) into the files that the
-//! world's machines boot ([`image::BuiltImage`]). The modules, from the outside in:
+//! world's machines boot ([`image::BuiltImage`]). Each module uses only modules below it:
 //!
-//! - [`image`]: the stages of a build, with the [`cache`] and the [`lock`].
-//! - [`apt`]: choice and download of packages through the host's apt. [`mirror`]: download of kernels and of locked
-//!   packages on hosts without apt.
-//! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
+//! - [`image`]: the stages of a build.
+//! - [`mirror`]: kernels and packages of known versions, on hosts without apt.
+//! - [`lock`]: the exact packages of an image.
+//! - [`apt`]: choice and download of packages.
 //! - [`configure`]: the steps by which a machine configures packages. The caller provides the machine.
-//! - [`kernel`]: extraction of `vmlinux` and modules from a distribution's kernel.
+//! - [`debian`]: reading and unpacking of packages, and dpkg's records of them.
 //! - [`initramfs`]: the archive that the kernel boots with. [`agent`]: the program that is PID 1 in the initramfs.
-//! - [`tree`]: a root filesystem in memory. It is read from a [`folder`] or an [`archive`] and written as a
-//!   [`squashfs`].
+//! - [`kernel`]: extraction of `vmlinux` and modules from a distribution's kernel.
+//! - [`programs`]: a list of the ELF files of an image.
 //! - [`oci`]: container images as root filesystems.
+//! - [`folder`], [`archive`] and [`squashfs`]: a root filesystem is read from a folder or an archive, and written as a
+//!   SquashFS.
+//! - [`tree`]: a root filesystem in memory.
 //! - [`shim`], [`init`], [`sdk`]: paths and options in guests of the programs that `everett-guest-programs` includes.
 //! - [`ext4`]: empty filesystems for data disks.
-//! - [`programs`]: a list of the ELF files of an image.
+//! - [`cache`]: files keyed by everything from which they were made.
 //! - [`compression`], [`progress`], [`space`]: helpers for the other modules.
 //!
 //! **Invariants.** Equal inputs make equal bytes. Files are written in the order of their names. No modification time

@@ -32,7 +32,7 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] input::Error),
     /// The file cannot be written.
-    #[error("cannot use {path}: {source}")]
+    #[error("cannot use {path}")]
     File {
         /// Path of the file.
         path: String,

@@ -12,10 +12,10 @@ use crate::squashfs::read::{Reader, Source};
 
 /// Failure to read the programs of an image.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", path.display())]
+#[error("{}", path.display())]
 pub struct Error {
     path: PathBuf,
-    why: io::Error,
+    source: io::Error,
 }
 
 /// Calls `visit` for each ELF file of an image, in the order of their paths. One file at a time is in memory.
@@ -28,7 +28,7 @@ pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), 
         let bytes = file.metadata()?.len();
         of_parts(&Parts(vec![(file, 0, bytes)]), visit)
     };
-    read().map_err(|why| Error { path: image.to_owned(), why })
+    read().map_err(|source| Error { path: image.to_owned(), source })
 }
 
 /// Calls `visit` for each ELF file of a container image's root filesystem, as [`of_root`] does.
@@ -39,7 +39,7 @@ pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(
     let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
     let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
     let parts = disk.parts.iter().map(part).collect::<io::Result<_>>();
-    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|why| Error { path, why })
+    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|source| Error { path, source })
 }
 
 /// Parts of files that together make a disk: the file, the offset in it and the length in bytes, in order.

@@ -18,11 +18,12 @@ const NEW_FILE_MODE: u32 = 0o666;
 
 /// Error from opening or reading a file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}", path.display())]
+#[error("{}", path.display())]
 pub struct Error {
     /// Path of the file.
     pub path: PathBuf,
     /// Reason why the file cannot be used.
+    #[source]
     pub reason: Reason,
 }
 
@@ -171,9 +172,10 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
+    use crate::causes::with_causes;
 
     fn said(path: &Path) -> String {
-        read(path, 10).unwrap_err().to_string()
+        with_causes(&read(path, 10).unwrap_err()).to_string()
     }
 
     #[test]
@@ -216,7 +218,7 @@ mod tests {
             for create in [false, true] {
                 let expected =
                     format!("{}: this is {kind}, and a regular file is needed", at(name).display());
-                assert_eq!(open_own(&at(name), create).unwrap_err().to_string(), expected);
+                assert_eq!(with_causes(&open_own(&at(name), create).unwrap_err()).to_string(), expected);
             }
         }
         assert!(!at("new").exists(), "no file is created at the target of a link");
@@ -234,8 +236,7 @@ mod tests {
         fs::write(&path, "0123456789").unwrap();
         assert_eq!(read(&path, 10).unwrap(), b"0123456789");
         assert!(
-            read(&path, 9)
-                .unwrap_err()
+            with_causes(&read(&path, 9).unwrap_err())
                 .to_string()
                 .ends_with("file: longer than 9 bytes, the maximum for this file")
         );
@@ -247,7 +248,11 @@ mod tests {
             Err(Error { reason: Reason::TooLong(10), .. })
         ));
         fs::write(&path, b"a\nb\xff").unwrap();
-        assert!(read_text(&path, 10).unwrap_err().to_string().ends_with("file: not UTF-8 text in line 2"));
+        assert!(
+            with_causes(&read_text(&path, 10).unwrap_err())
+                .to_string()
+                .ends_with("file: not UTF-8 text in line 2")
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Problems {
 
 /// Error in a line, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, from {node} at {}: {what}", write_duration_ns(*vtime_ns))]
+#[error("line {line}, from {node} at {}", write_duration_ns(*vtime_ns))]
 pub struct Problem {
     /// Number of the line in the history, from 1.
     pub line: u64,
@@ -35,6 +35,7 @@ pub struct Problem {
     /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
     /// Description of the error.
+    #[source]
     pub what: Wrong,
 }
 

@@ -77,7 +77,7 @@ fn without_own_modules(imports: &Graph) -> Graph {
 
 /// Returns, for each folder, the graph of its members: an import between two files counts for the members of the
 /// innermost folder that both are in. The folder's own file is no member.
-fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
+pub(crate) fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
     let mut all: BTreeMap<PathBuf, Graph> = BTreeMap::new();
     for (from, into) in files {
         for to in into {

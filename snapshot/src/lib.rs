@@ -1,7 +1,7 @@
 //! Pages and images of guest memory and disks as persistent maps, a store of moments with a memory budget, and files
 //! for both.
 //!
-//! Map, from the bottom up:
+//! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
 //! - [`tree`]: a persistent map from page numbers to pages; a change copies the path to the changed node
 //! - [`file`](mod@file): files of pages, verified and written atomically; bases on disk

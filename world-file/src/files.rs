@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use everett_input::causes::with_causes;
 use everett_input::file::{self as input, Reason};
 
 /// Maximum size of one file that Everett puts into a guest, in bytes.
@@ -22,7 +23,7 @@ impl Reader {
     pub(super) fn read(&mut self, path: &Path) -> Result<Arc<[u8]>, String> {
         let content = input::read(path, FILE_BYTES_MAX).map_err(|error| match error.reason {
             Reason::TooLong(most) => format!("{} has more than {most} bytes", path.display()),
-            _ => error.to_string(),
+            _ => with_causes(&error).to_string(),
         })?;
         self.bytes = self.bytes.saturating_add(content.len() as u64);
         if self.bytes > FILES_BYTES_MAX {

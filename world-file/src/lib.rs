@@ -66,6 +66,7 @@ pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Item, Source, Table};
+use everett_input::causes::with_causes;
 use everett_streams::{BootSeed, Seed};
 
 /// Maximum size of a world file, in bytes.
@@ -365,7 +366,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         None => ExploreConfig::default(),
         Some(item) => {
             let explore: ExploreConfig = item.deserialize()?;
-            explore.check().map_err(|error| item.error(error.to_string()))?;
+            explore.check().map_err(|error| item.error(with_causes(&error).to_string()))?;
             explore
         }
     };
@@ -402,7 +403,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         && let Err(errors) = world.faults.check(&world.names())
         && let Some(error) = errors.first()
     {
-        return Err(item.error(error.to_string()));
+        return Err(item.error(with_causes(error).to_string()));
     }
     Ok(world)
 }

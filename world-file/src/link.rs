@@ -1,6 +1,7 @@
 //! `[[link]]`: the network between nodes.
 
 use everett_fault::Distribution;
+use everett_input::causes::with_causes;
 use everett_input::units;
 use everett_vmm::wire::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, LATENCY_NS_MIN, LinkConfig, LinkOverride, QUEUE_BYTES_MAX,
@@ -107,7 +108,7 @@ fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
         },
         Err(_) => Distribution::Constant(time(item)?),
     };
-    distribution.check().map_err(|error| item.error(error.to_string()))?;
+    distribution.check().map_err(|error| item.error(with_causes(&error).to_string()))?;
     if distribution.least() < LATENCY_NS_MIN {
         let least = units::show_duration_ns(LATENCY_NS_MIN);
         return Err(item.error(format!("the latency of a link is at least {least}")));

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use everett_guest_image::Cache;
 use everett_guest_image::apt::{Apt, sources::Sources};
+use everett_input::causes::with_causes;
 
 /// Debian's suite of the browser, and its packages.
 const SUITE: &str = "bookworm";
@@ -25,7 +26,7 @@ pub fn browser() -> Result<PathBuf, String> {
     if root.is_dir() {
         return Ok(root);
     }
-    let text = |error: everett_guest_image::apt::Error| error.to_string();
+    let text = |error: everett_guest_image::apt::Error| with_causes(&error).to_string();
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
     // Only one process or thread at a time has the state open. The previous one may have fetched the browser.
@@ -35,7 +36,7 @@ pub fn browser() -> Result<PathBuf, String> {
     apt.update().map_err(text)?;
     let packages = apt.resolve(&PACKAGES.map(str::to_owned), &[]).map_err(text)?;
     let remotes = apt.locate(&packages).map_err(text)?;
-    let parts = tempfile::tempdir_in(&folder).map_err(|error| error.to_string())?;
+    let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error).to_string())?;
     let (files, tree) = (parts.path().join("files"), parts.path().join("root"));
     for part in [&files, &tree] {
         fs::create_dir(part).map_err(|error| format!("{}: {error}", part.display()))?;
@@ -45,7 +46,7 @@ pub fn browser() -> Result<PathBuf, String> {
         run(Command::new("dpkg-deb").arg("--extract").arg(files.join(&remote.file)).arg(&tree))?;
     }
     for part in ["proc", "dev", "tmp"] {
-        fs::create_dir_all(tree.join(part)).map_err(|error| error.to_string())?;
+        fs::create_dir_all(tree.join(part)).map_err(|error| with_causes(&error).to_string())?;
     }
     fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
     // Lists of packages are large, and not needed again. The folder itself stays, because others may wait to open it.
@@ -61,7 +62,7 @@ pub fn axe() -> Result<String, String> {
     let folder = folder()?;
     let file = folder.join("axe.min.js");
     if !file.is_file() {
-        let parts = tempfile::tempdir_in(&folder).map_err(|error| error.to_string())?;
+        let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error).to_string())?;
         let here = parts.path();
         run(Command::new("npm")
             .args(["pack", AXE, "--silent", "--pack-destination"])
@@ -75,7 +76,7 @@ pub fn axe() -> Result<String, String> {
 }
 
 fn folder() -> Result<PathBuf, String> {
-    let cache = Cache::of_user().map_err(|error| error.to_string())?;
+    let cache = Cache::of_user().map_err(|error| with_causes(&error).to_string())?;
     let folder = cache.folder().join("browser");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)

@@ -3,6 +3,7 @@
 use everett_guest_image::Cache;
 use everett_guest_image::debian::package::Package;
 use everett_guest_image::lock::Lock;
+use everett_input::causes::with_causes;
 use std::io::{self, Read as _};
 
 const PACKAGE: &str = "busybox-static";
@@ -19,8 +20,8 @@ pub(super) fn of(lock: &Lock, cache: &Cache) -> Result<Vec<u8>, String> {
     let missing = || format!("there is no busybox in the package {PACKAGE}");
     let locked = lock.packages.iter().find(|locked| locked.name == PACKAGE).ok_or_else(missing)?;
     let path = cache.packages().join(format!("{}.deb", locked.sha256));
-    let package = Package::open(&path).map_err(|error| error.to_string())?;
-    read(&package).map_err(|error| format!("{PACKAGE}: {error}"))?.ok_or_else(missing)
+    let package = Package::open(&path).map_err(|error| with_causes(&error).to_string())?;
+    read(&package).map_err(|error| format!("{PACKAGE}: {}", with_causes(&error)))?.ok_or_else(missing)
 }
 
 fn read(package: &Package) -> io::Result<Option<Vec<u8>>> {

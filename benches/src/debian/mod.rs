@@ -16,6 +16,7 @@ use std::process::Command;
 use everett_guest_image::initramfs::Archive;
 use everett_guest_image::{BuiltImage, Cache, ImageSpec, Silent, build};
 use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
 use everett_remote_client::Online;
 use everett_session::images::configure::SoftConfigure;
 use everett_vmm::boot::DEFAULT_CMDLINE;
@@ -52,7 +53,7 @@ impl Debian {
     /// # Errors
     /// Returns a one-line message if the guest cannot be built.
     pub fn of_user() -> Result<Debian, String> {
-        let cache = Cache::of_user().map_err(|error| error.to_string())?;
+        let cache = Cache::of_user().map_err(|error| with_causes(&error).to_string())?;
         let mut spec = ImageSpec::of_packages(
             "bookworm",
             PACKAGES.map(String::from).to_vec(),
@@ -61,8 +62,8 @@ impl Debian {
         spec.modules.push(String::from(PEERS_BUS));
         let interrupt = Interrupt::default();
         let mut machine = SoftConfigure::new(&cache, &interrupt);
-        let image =
-            build(&spec, &cache, &Online, &mut machine, &mut Silent).map_err(|error| error.to_string())?;
+        let image = build(&spec, &cache, &Online, &mut machine, &mut Silent)
+            .map_err(|error| with_causes(&error).to_string())?;
         let initramfs = initramfs(&image, &cache)?;
         let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
         Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
@@ -85,7 +86,7 @@ impl Debian {
         config.initramfs = Some(self.initramfs.path().to_path_buf());
         config.cmdline = Debian::cmdline();
         config.disks.push(DiskConfig {
-            disk: Disk::open(&self.root, None).map_err(|error| error.to_string())?,
+            disk: Disk::open(&self.root, None).map_err(|error| with_causes(&error).to_string())?,
             serial: String::from("root"),
             read_only: true,
             latency: Latency::default(),

@@ -3,7 +3,7 @@
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
-//! Each file uses only declarations of this file and of files earlier in this list:
+//! Besides what this file declares, each module uses only modules above it:
 //! - [`asm`]: encoding of the host instructions around those of the guest
 //! - [`memory`]: executable memory
 //! - [`frame`]: offsets of the CPU's fields in translated code

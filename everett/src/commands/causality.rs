@@ -7,6 +7,7 @@ use everett_explorer::causality::search::{FUTURES_MAX, Limits};
 use everett_explorer::causality::{Causality, Vary};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
 use everett_report::exploration::figures::counted;
@@ -114,7 +115,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let result = causality(&setting, &finding, &recorded, &options, &mut keeper);
     keeper.bar.clear();
     let (result, failed) = result?;
-    let failure = failed.map(|error| format!("{error:#}"));
+    let failure = failed.map(|error| with_causes(error.as_ref()).to_string());
     ui.record(&Summary {
         kind: "causality",
         causality: &result,

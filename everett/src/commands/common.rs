@@ -148,9 +148,10 @@ pub(super) fn plan(file: Option<&Path>, world: &World) -> anyhow::Result<Option<
 
 /// Error of a fault plan with invalid lines.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {errors}", file.display())]
+#[error("{}", file.display())]
 pub(super) struct BadPlan {
     file: PathBuf,
+    #[source]
     errors: PlanErrors,
 }
 

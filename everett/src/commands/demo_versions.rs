@@ -10,6 +10,7 @@ use anyhow::Context;
 use everett_guest_image::lock::{Lock, Locked};
 use everett_guest_image::{apt, image};
 use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
 use everett_session::machines::EngineOptions;
 use everett_streams::Seed;
 use everett_world_file::World;
@@ -34,7 +35,10 @@ pub(super) fn prepare(ui: &Ui, world: World, seed: Seed, interrupt: &Interrupt) 
         |world: World| exploration::prepare(ui, world, Some(seed), EngineOptions::default(), interrupt);
     let explored = match prepare(world.clone()) {
         Err(error) if is_new && is_gone(&error) => {
-            ui.say(style::paint(style::NOTE, format!("{error:#}; today's versions are taken")))?;
+            ui.say(style::paint(
+                style::NOTE,
+                format!("{}; today's versions are taken", with_causes(error.as_ref())),
+            ))?;
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
             prepare(world)?
         }

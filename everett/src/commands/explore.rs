@@ -10,6 +10,7 @@ use everett_explorer::run::{Budget, EndReason, ExplorationEnd, FinalPhases, Head
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use everett_input::units::{self, show_bytes, show_duration_ns};
 use everett_report::data::{Different, Recordings};
 use everett_report::exploration::{PctGuarantee, TestCommand, Thoroughness, final_phases};
@@ -159,7 +160,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
     // The results are recorded, so a page that cannot be written is no failure of the exploration.
     if let Err(error) = report::page_of(ui, &args.output, None) {
-        let line = format!("the report was not written: {}", printable(&format!("{error:#}")));
+        let line =
+            format!("the report was not written: {}", printable(&with_causes(error.as_ref()).to_string()));
         ui.say(style::paint(style::NOTE, line))?;
     }
     common::warn_of_engine(ui, &engine)?;

@@ -71,6 +71,7 @@ pub use report::live_page;
 #[cfg(not(feature = "history"))]
 use no_history as history;
 
+use everett_input::causes::with_causes;
 use everett_input::text;
 use everett_session::world::timeline::BootError;
 use serde::Serialize;
@@ -217,18 +218,9 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     }
 }
 
-/// Returns an error and its causes in one line. A cause that its effect already quotes is left out.
+/// Returns an error and its causes in one line.
 fn one_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain() {
-        let text = text::one_line(&cause.to_string().replace(['\n', '\r'], " "));
-        if line.is_empty() {
-            line = text;
-        } else if !line.contains(&text) {
-            line = format!("{line}: {text}");
-        }
-    }
-    line
+    text::one_line(&with_causes(error.as_ref()).to_string().replace(['\n', '\r'], " "))
 }
 
 #[cfg(test)]
@@ -283,6 +275,6 @@ mod tests {
             one_line(&anyhow!("the guest said \u{1b}[2J\u{9b}H")),
             "the guest said \\u{1b}[2J\\u{9b}H"
         );
-        assert_eq!(one_line(&anyhow!("a\nb").context("reading: a b")), "reading: a b");
+        assert_eq!(one_line(&anyhow!("a\nb").context("reading: a\nb")), "reading: a b");
     }
 }

@@ -15,6 +15,7 @@ use anyhow::Context;
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Finding, Merged, Reading, Record};
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use everett_input::units::{Vtime, show_duration_ns};
 use everett_report::data::limits::SCENES_MAX;
 use everett_report::data::{Different, Recordings};
@@ -224,7 +225,7 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
                 at.trim()
             )));
         }
-        Err(error) => return Ok(Made::Different(format!("{error:#}"))),
+        Err(error) => return Ok(Made::Different(with_causes(error.as_ref()).to_string())),
     };
     let trail = marks::digest(&branch.marks);
     if trail != job.record.trail {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
 use everett_protocol::Exec;
 use everett_session::images;
 use everett_session::machines::EngineOptions;
@@ -94,8 +95,7 @@ fn without(file: &Path, error: anyhow::Error) -> anyhow::Error {
     if error.to_string() != file.display().to_string() {
         return error;
     }
-    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-    anyhow!(causes.join(": "))
+    error.chain().nth(1).map_or_else(|| anyhow!(""), |cause| anyhow!("{}", with_causes(cause)))
 }
 
 impl TrialBoot {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use everett_host::time::{Stopwatch, unix_s};
+use everett_input::causes::with_causes;
 
 /// Highest share of a core for making pages.
 const SHARE: f64 = 0.1;
@@ -161,7 +162,7 @@ impl Maker {
                 }
             }
             // The directory may be complete again at the next look, for example after an end that was taken back.
-            Err(error) => pages.lock().problem = Some(format!("{error:#}")),
+            Err(error) => pages.lock().problem = Some(with_causes(error.as_ref()).to_string()),
         }
     }
 }

@@ -10,6 +10,7 @@ use everett_explorer::run::{EndReason, Hit, Merged, Reading, Record};
 use everett_explorer::search::{ForkPoint, Path as Forks, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use everett_session::explore::expedition::{self, ExplorationOutcome, ExplorationProgress, Limits, Onlooker};
 use everett_session::explore::path_runner::{Aim, Failed, Marks, PathRunner, Route};
 use everett_session::explore::replay::{Recorded, replay};
@@ -712,7 +713,8 @@ fn a_dead_engine_is_no_result() {
     let path: Forks = format!("{}.1", setting.root_ns).parse().unwrap();
     let told = "engine failure, a defect of Everett: panicked with \"a planted panic of CPUID\"";
     let check = |error: anyhow::Error| {
-        let failed: &Failed = error.downcast_ref().unwrap_or_else(|| panic!("{error:#}"));
+        let failed: &Failed =
+            error.downcast_ref().unwrap_or_else(|| panic!("{}", with_causes(error.as_ref())));
         assert!(["db", "client"].contains(&&*failed.node), "{failed}");
         assert_eq!(error.to_string(), format!("{}: {told}", failed.node));
     };

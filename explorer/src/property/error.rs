@@ -12,8 +12,8 @@ pub enum PropertyError {
     #[error("at most {PROPERTIES_MAX} properties")]
     TooMany,
     /// A property is invalid.
-    #[error("property {name}: {problem}")]
-    Property { name: String, problem: PropertyProblem },
+    #[error("property {name}")]
+    Property { name: String, source: PropertyProblem },
     /// A property to ignore does not exist.
     #[error("ignore: there is no built-in property {name}; {hint}")]
     Ignore { name: String, hint: String },

@@ -43,7 +43,7 @@ impl Properties {
         for config in configs {
             let wrong = |problem| {
                 let name = format!("{:?}", head(&config.name, NAME_BYTES_MAX));
-                PropertyError::Property { name, problem }
+                PropertyError::Property { name, source: problem }
             };
             let rule = Rule::new(config, nodes).map_err(wrong)?;
             if rules.iter().any(|other| other.name() == rule.name()) {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use everett_input::causes::with_causes;
+
 use super::difference::Difference;
 use super::limits::{FILE_NAME_BYTES_MAX, FILES_MAX, HEADER_BYTES_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
 use super::names::END;
@@ -49,7 +51,7 @@ pub enum Damage {
     #[error("{0}")]
     Text(String),
     /// The record's contents contradict each other or exceed a bound.
-    #[error("{0}")]
+    #[error(transparent)]
     Record(RecordProblem),
 }
 
@@ -131,9 +133,10 @@ pub enum RunError {
     /// A durable record is damaged, i.e. a record that was synced to disk. A crash can damage only records that are not
     /// durable yet, and a resume cuts these off. In a run that has ended, all records are durable.
     #[error(
-        "{}: record {record} is damaged, and a crash cannot have done this: {damage}; to resume the run, truncate the \
+        "{}: record {record} is damaged, and a crash cannot have done this: {}; to resume the run, truncate the \
          file to {offset} bytes and remove {END} if there is one",
-        path.display()
+        path.display(),
+        with_causes(damage)
     )]
     Damaged {
         /// Path of the file.

@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use everett_input::causes::with_causes;
+
 use super::error::{Damage, RunError};
 use super::frame::{self, HEAD_BYTES, Head};
 use super::limits::{EVIDENCE_KEYS_MAX, RECORD_BYTES_MAX, RECORDS_MAX};
@@ -154,7 +156,7 @@ impl Index {
         let new_points = entries.from(before).map(|point| self.strings.introduce(point)).collect();
         drop(entries);
         let text = stored::encode(record, &input, new_points)
-            .map_err(|damage| RunError::Encode { choice, problem: damage.to_string() })?;
+            .map_err(|damage| RunError::Encode { choice, problem: with_causes(&damage).to_string() })?;
         Ok((input, text))
     }
 

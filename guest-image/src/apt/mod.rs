@@ -97,7 +97,7 @@ pub enum Error {
         reason: String,
     },
     /// A file in the state folder cannot be read or written.
-    #[error("cannot use {path}: {source}")]
+    #[error("cannot use {path}")]
     File {
         /// Path of the file.
         path: String,

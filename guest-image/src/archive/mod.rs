@@ -40,10 +40,10 @@ pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The archive is damaged or cannot be read.
-    #[error("the archive is damaged or cannot be read: {0}")]
+    #[error("the archive is damaged or cannot be read")]
     Read(#[from] io::Error),
     /// The header or the content of an entry is invalid.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Entry {
         /// Path of the entry.
         path: String,

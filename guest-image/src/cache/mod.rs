@@ -39,7 +39,7 @@ pub enum Error {
         found: String,
     },
     /// A file cannot be read or written.
-    #[error("cannot use the cache at {path}: {source}")]
+    #[error("cannot use the cache at {path}")]
     File {
         /// Path of the file.
         path: String,

@@ -20,12 +20,13 @@ pub mod unpack;
 pub mod version;
 
 use std::io;
+use std::path::PathBuf;
 
 /// Reason why a package cannot be read or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The package's file cannot be read.
-    #[error("cannot read the package {path}: {source}")]
+    #[error("cannot read the package {path}")]
     Read {
         /// Path of the file.
         path: String,
@@ -33,8 +34,13 @@ pub enum Error {
         source: io::Error,
     },
     /// The package's file is missing or is not a regular file.
-    #[error("cannot read the package {0}")]
-    File(#[from] everett_input::file::Error),
+    #[error("cannot read the package {}", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause of the failure.
+        source: everett_input::file::Reason,
+    },
     /// The file is not a package, or is damaged.
     #[error("{path} is not a Debian package: {problem}")]
     Format {
@@ -52,7 +58,7 @@ pub enum Error {
         architecture: String,
     },
     /// The tree refuses a file of the package.
-    #[error("the package {package} cannot be unpacked: {source}")]
+    #[error("the package {package} cannot be unpacked")]
     Tree {
         /// Name of the package.
         package: String,
@@ -60,8 +66,14 @@ pub enum Error {
         source: crate::archive::Error,
     },
     /// The tree refuses a record of dpkg.
-    #[error("cannot write dpkg's records: {0}")]
+    #[error("cannot write dpkg's records")]
     Database(#[from] crate::tree::Error),
+}
+
+impl From<everett_input::file::Error> for Error {
+    fn from(error: everett_input::file::Error) -> Error {
+        Error::File { path: error.path, source: error.reason }
+    }
 }
 
 #[cfg(test)]

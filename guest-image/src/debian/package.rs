@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use everett_input::causes::with_causes;
 use everett_input::file as input;
 
 use super::{Error, ar, control::Control};
@@ -35,7 +36,9 @@ impl Package {
         let name = || path.display().to_string();
         let format = |problem: String| Error::Format { path: name(), problem };
         let read = |source: io::Error| match source.kind() {
-            io::ErrorKind::InvalidData => Error::Format { path: name(), problem: source.to_string() },
+            io::ErrorKind::InvalidData => {
+                Error::Format { path: name(), problem: with_causes(&source).to_string() }
+            }
             _ => Error::Read { path: name(), source },
         };
         let (mut file, _) = input::open(path)?;
@@ -66,7 +69,7 @@ impl Package {
             }
             Ok::<(), archive::Error>(())
         });
-        entries.map_err(|error| format(error.to_string()))?;
+        entries.map_err(|error| format(with_causes(&error).to_string()))?;
         files.sort();
         let control = control.ok_or_else(|| format(String::from("it has no control file")))?;
         let required = |key: &str| control.field(key).ok_or_else(|| format(format!("it has no field {key}")));

@@ -128,7 +128,7 @@ fn packages_for_other_machines_and_damaged_packages_are_refused() {
             assert!(unpack::unpack_package(&package, &mut Tree::default(), &mut spool).is_err(), "{length}");
         }
     }
-    assert!(matches!(Package::open(&folder.path().join("none.deb")), Err(Error::File(_))));
+    assert!(matches!(Package::open(&folder.path().join("none.deb")), Err(Error::File { .. })));
 }
 
 #[test]

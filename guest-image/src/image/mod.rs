@@ -131,16 +131,16 @@ pub enum Error {
     Debian(#[from] debian::Error),
     #[error(transparent)]
     Squashfs(#[from] squashfs::Error),
-    #[error("configuring the packages failed: {0}")]
+    #[error("configuring the packages failed")]
     Configure(#[from] configure::Error),
     /// The layer of base packages cannot be written or read.
-    #[error("cannot use the layer of base packages: {0}")]
-    Layer(archive::Error),
+    #[error("cannot use the layer of base packages")]
+    Layer(#[source] archive::Error),
     /// The changes that the guest packed cannot be read.
-    #[error("cannot read the changes that the machine packed: {0}")]
-    Packed(archive::Error),
+    #[error("cannot read the changes that the machine packed")]
+    Packed(#[source] archive::Error),
     /// The root filesystem's archive cannot be read.
-    #[error("cannot read the root filesystem {path}: {source}")]
+    #[error("cannot read the root filesystem {path}")]
     RootArchive {
         /// Path of the archive.
         path: String,
@@ -148,10 +148,15 @@ pub enum Error {
         source: archive::Error,
     },
     /// The root filesystem's archive is not a regular file, or the archive is too long.
-    #[error("cannot read the root filesystem {0}")]
-    RootFile(#[from] everett_input::file::Error),
+    #[error("cannot read the root filesystem {}", path.display())]
+    RootFile {
+        /// Path of the archive.
+        path: PathBuf,
+        /// Cause of the failure.
+        source: everett_input::file::Reason,
+    },
     /// The root filesystem's folder cannot be read.
-    #[error("cannot read the root filesystem {path}: {source}")]
+    #[error("cannot read the root filesystem {path}")]
     RootFolder {
         /// Path of the file or folder.
         path: String,
@@ -178,6 +183,12 @@ pub enum Error {
         /// Name of the package.
         package: String,
     },
+}
+
+impl From<everett_input::file::Error> for Error {
+    fn from(error: everett_input::file::Error) -> Error {
+        Error::RootFile { path: error.path, source: error.reason }
+    }
 }
 
 /// Checks the names, the suite and the mirror. apt's command lines and files contain them, and no value may act as an

@@ -43,12 +43,12 @@ pub enum Error {
         start: Vec<u8>,
     },
     /// The payload is damaged.
-    #[error("its {format:?} data is damaged: {reason}")]
+    #[error("its {format:?} data is damaged")]
     Damaged {
         /// Compression format of the payload.
         format: Format,
         /// Error of the decompressor.
-        reason: std::io::Error,
+        source: std::io::Error,
     },
 }
 
@@ -79,7 +79,7 @@ pub fn unpack(image: &[u8]) -> Result<Vec<u8>, Error> {
     }
     let unknown = || Error::Unknown { start: payload[..payload.len().min(8)].to_vec() };
     let format = Format::detect(payload).ok_or_else(unknown)?;
-    format.unpack(payload, KERNEL_BYTES_MAX).map_err(|reason| Error::Damaged { format, reason })
+    format.unpack(payload, KERNEL_BYTES_MAX).map_err(|source| Error::Damaged { format, source })
 }
 
 fn field<const N: usize>(image: &[u8], at: usize) -> Result<[u8; N], Error> {

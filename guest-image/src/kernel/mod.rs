@@ -10,7 +10,7 @@ pub mod bzimage;
 pub mod elf;
 pub mod modules;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum length of a kernel in bytes, compressed or decompressed. Debian's kernel has 60 MiB.
 pub const KERNEL_BYTES_MAX: u64 = 1 << 30;
@@ -33,8 +33,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file of the kernel or of a module cannot be read.
-    #[error("cannot read the kernel {0}")]
-    File(#[from] everett_input::file::Error),
+    #[error("cannot read the kernel {}", path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause of the failure.
+        source: everett_input::file::Reason,
+    },
     /// The total length of the modules exceeds the bound.
     #[error("the modules in {path} have more than {MODULES_BYTES_MAX} bytes")]
     Modules {
@@ -63,6 +68,12 @@ pub enum Error {
         /// Cause of the failure.
         source: elf::Error,
     },
+}
+
+impl From<everett_input::file::Error> for Error {
+    fn from(error: everett_input::file::Error) -> Error {
+        Error::File { path: error.path, source: error.reason }
+    }
 }
 
 /// Reads a kernel and returns its ELF. The file may be a bzImage or an ELF.

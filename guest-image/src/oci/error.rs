@@ -2,17 +2,20 @@
 
 use std::io;
 
+use everett_input::file::Reason;
+
 use super::limits::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
 use crate::compression::expansion::Expanded;
 use crate::{archive, cache, squashfs, tree};
 
 /// Reason why a container image cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the image {image}: {problem}")]
+#[error("the image {image}")]
 pub struct Error {
     /// The image's name, as the world file gives it.
     pub image: String,
     /// Description of the problem.
+    #[source]
     pub problem: Problem,
 }
 
@@ -23,12 +26,12 @@ pub enum Problem {
     #[error(transparent)]
     Cache(#[from] cache::Error),
     /// A file cannot be read.
-    #[error("cannot read {what}: {}", everett_input::file::in_words(source))]
+    #[error("cannot read {what}")]
     Read {
         /// Name of the file or blob.
         what: String,
         /// Cause of the failure.
-        source: io::Error,
+        source: Reason,
     },
     /// The path is neither a layout nor an archive.
     #[error("this is neither an OCI layout (a folder with the file oci-layout) nor an archive of an image")]
@@ -127,10 +130,10 @@ pub enum Problem {
     #[error("its layers unpack to more than {IMAGE_BYTES_MAX} bytes")]
     ImageBytes,
     /// The archive with the image cannot be read.
-    #[error("its archive: {0}")]
-    Archive(archive::Error),
+    #[error("its archive")]
+    Archive(#[source] archive::Error),
     /// The archive of a layer cannot be unpacked.
-    #[error("the layer {layer}: {source}")]
+    #[error("the layer {layer}")]
     Layer {
         /// Digest of the layer.
         layer: String,
@@ -192,5 +195,5 @@ fn there(names: &[String]) -> String {
 
 /// Returns a function that turns an I/O error into [`Problem::Read`] for this file or blob.
 pub(super) fn reading(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Problem {
-    move |source| Problem::Read { what: what.to_string(), source }
+    move |source| Problem::Read { what: what.to_string(), source: Reason::Io(source) }
 }

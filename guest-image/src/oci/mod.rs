@@ -1,17 +1,21 @@
 //! Container images as root filesystems.
 //!
 //! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
-//! configuration. The modules, from the outside in:
+//! configuration. Each module uses only modules below it:
 //!
-//! - this file: the stages of a request, and the cache entries. [`error`]: errors.
+//! - this file: the stages of a request, and the cache entries.
+//! - [`root`]: the root filesystem made from layers, and its disk.
+//! - [`changeset`]: application of one layer to the layers below.
+//! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
-//! - [`root`]: the root filesystem made from layers, and its disk. [`changeset`]: application of one layer to the
-//!   layers below.
-//! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache. [`limits`]: their bounds.
-//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: the chosen image. [`documents`]: the JSON of
-//!   manifests.
-//! - [`blobs`]: the trait of all sources of blobs. Its implementations are `layout` (folders), `archive` (files of `docker
-//!   save`, `podman save` and `skopeo copy`), `store` (images of the local Docker and podman) and `registry`.
+//! - [`store`]: images of the local Docker and podman.
+//! - [`archive`]: files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: folders. [`registry`]: registries.
+//! - [`manifest`]: the choice of a manifest.
+//! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: the trait of all sources of blobs.
+//! - [`resolved_image`]: the chosen image.
+//! - [`digest`]: digests of blobs.
+//! - [`error`]: errors of container images.
+//! - [`limits`]: bounds of images and layers.
 //!
 //! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
 //! digest is the layer's diff ID. The root filesystem is a SquashFS in which the contents of files are the layers'

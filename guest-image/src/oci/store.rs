@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use everett_image_origin::ImageBuild;
+use everett_input::file::Reason;
 
 use super::archive::Archive;
 use super::error::Problem;
@@ -87,7 +88,7 @@ fn run(program: Program, arguments: &[&str]) -> Result<String, Problem> {
     let output = Command::new(name).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Problem::NoProgram(name),
-        _ => Problem::Read { what: format!("the output of {name}"), source },
+        _ => Problem::Read { what: format!("the output of {name}"), source: Reason::Io(source) },
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

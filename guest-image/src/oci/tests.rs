@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use everett_input::causes::with_causes;
 use everett_remote::Offline;
 use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
@@ -156,7 +157,8 @@ impl Lab {
     }
 
     pub(super) fn get(&self, origin: &ImageOrigin) -> Result<ContainerImage, String> {
-        get(origin, None, TIME_S, &self.cache, &Offline, &mut Silent).map_err(|error| error.to_string())
+        get(origin, None, TIME_S, &self.cache, &Offline, &mut Silent)
+            .map_err(|error| with_causes(&error).to_string())
     }
 
     pub(super) fn get_layout(&self, path: &Path) -> Result<ContainerImage, String> {

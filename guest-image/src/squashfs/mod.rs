@@ -47,10 +47,10 @@ const IDS_MAX: usize = 65_535;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The image cannot be written.
-    #[error("cannot write the root filesystem: {0}")]
+    #[error("cannot write the root filesystem")]
     Write(#[from] io::Error),
     /// The content of a file cannot be read.
-    #[error("cannot read the content of {path}: {source}")]
+    #[error("cannot read the content of {path}")]
     Read {
         /// Path of the file.
         path: String,

@@ -1,5 +1,7 @@
 //! Tests of invalid lines: the errors, their positions, and the effect on other lines.
 
+use everett_input::causes::with_causes;
+
 use super::*;
 use crate::limits::{HISTORY_LINE_BYTES_MAX, PROBLEMS_MAX};
 use crate::reader::Bounds;
@@ -18,7 +20,7 @@ fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
 fn problems_have_their_places() {
     let (_, problems) =
         read(ModelKind::Register, &["{}", r#"{"type":"invoke","process":1,"f":"read"}"#, "x"]);
-    let texts: Vec<String> = problems.first.iter().map(ToString::to_string).collect();
+    let texts: Vec<String> = problems.first.iter().map(|problem| with_causes(problem).to_string()).collect();
     assert_eq!(
         texts,
         ["line 1, from n1 at 1.5s: type is missing", "line 3, from n1 at 1.5s: not a JSON object"]
@@ -267,7 +269,8 @@ fn a_history_ends_at_its_bounds() {
         lines.iter().for_each(|line| reader.push(line));
         let (history, problems) = reader.finish();
         assert_eq!(history.operations.len(), operations);
-        let texts: Vec<String> = problems.first.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> =
+            problems.first.iter().map(|problem| with_causes(problem).to_string()).collect();
         assert_eq!(texts.len(), usize::from(expected.is_some()));
         assert!(texts.iter().all(|text| text.starts_with(expected.unwrap_or(""))), "{texts:?}");
         let is_fine = check(&history, Budget::default()).keys.iter().all(|key| key.verdict == Verdict::Fine);

@@ -231,6 +231,7 @@ fn all_from_folder(world: &everett_world_file::World, folder: &FilePath) -> anyh
 mod tests {
     use super::*;
     use crate::world::identity::Identity;
+    use everett_input::causes::with_causes;
     use everett_world_file::{self as world_file, World};
 
     #[test]
@@ -266,7 +267,7 @@ mod tests {
         let file = place.path().join("r.json");
         let read = |text: &str| {
             fs::write(&file, text).unwrap();
-            format!("{:#}", Regression::read(&file).unwrap_err())
+            with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string()
         };
         assert!(read("{}").contains("r.json"), "it names the file");
         assert!(read("{\"schema_version\":1,\"wrold\":\"\"}").contains("wrold"));
@@ -274,13 +275,13 @@ mod tests {
         whole.write(&file).unwrap();
         assert_eq!(Regression::read(&file).unwrap(), whole);
         Regression { timeline: "e1:0:0/5.1".to_owned(), ..whole.clone() }.write(&file).unwrap();
-        let older = format!("{:#}", Regression::read(&file).unwrap_err());
+        let older = with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string();
         assert!(
             older.contains("r.json was made by machine version everett-1") && older.lines().count() == 1,
             "{older}"
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();
-        assert!(format!("{:#}", Regression::read(&file).unwrap_err()).contains("version 2"));
+        assert!(with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string().contains("version 2"));
         // A file without the field, as older versions wrote it, is minimal.
         let mut value = serde_json::to_value(&whole).unwrap();
         value.as_object_mut().unwrap().remove("minimal");
@@ -312,7 +313,7 @@ mod tests {
         assert!(!serde_json::to_string(&a_regression()).unwrap().contains("strategy"));
         let other = serde_json::to_string(&regression).unwrap().replace("\"pct\"", "\"luck\"");
         fs::write(&file, other).unwrap();
-        let error = format!("{:#}", Regression::read(&file).unwrap_err());
+        let error = with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string();
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 

@@ -14,6 +14,7 @@ use everett_explorer::search::Path;
 use everett_explorer::shrink::Shrink;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use serde::Serialize;
 
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
@@ -370,7 +371,7 @@ impl Shrinker<'_> {
             Ok(()) => (ShrinkEnd::Minimal, None),
             Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
             // Whatever the error is, it must not cost the plan that shows the finding.
-            Err(error) => (ShrinkEnd::Failed, Some(format!("{error:#}"))),
+            Err(error) => (ShrinkEnd::Failed, Some(with_causes(error.as_ref()).to_string())),
         };
         Ok(Some((best, why, failed)))
     }

@@ -11,6 +11,7 @@ use everett_explorer::run::{Hit, Record};
 use everett_explorer::search::Path;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
+use everett_input::causes::with_causes;
 use everett_vmm::machine::MachineError;
 
 use super::cpu_time::CpuTime;
@@ -167,7 +168,7 @@ impl<'s> WorkerPool<'s> {
             return false;
         }
         worker_count.working -= 1;
-        worker_count.absent.push(error.to_string());
+        worker_count.absent.push(with_causes(error.as_ref()).to_string());
         true
     }
 

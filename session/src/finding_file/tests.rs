@@ -6,6 +6,7 @@ use everett_explorer::run::Header;
 use everett_finding_file::{Content, Manifest, MemberSource, write};
 use everett_guest_image::Cache;
 use everett_image_origin::{ImageBuild, ImageOrigin};
+use everett_input::causes::with_causes;
 use everett_world_file::World;
 use everett_world_file::seal::{Blob, Inputs, Named, Seal, SealedContainer, SealedImages, SealedPath};
 use proptest::prelude::*;
@@ -70,7 +71,7 @@ fn unpacked(
     let place = tempfile::tempdir().unwrap();
     let (file, into) = (place.path().join("f"), place.path().join("into"));
     let mut bytes = Vec::new();
-    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| with_causes(&error).to_string())?;
     fs::write(&file, bytes).unwrap();
     fs::create_dir(&into).unwrap();
     let to = cache.map_or(ImagesTo::Folder, ImagesTo::Cache);
@@ -80,7 +81,7 @@ fn unpacked(
     match result {
         Ok(_) => Ok(place),
         Err(error) => {
-            let line = format!("{error:#}");
+            let line = with_causes(error.as_ref()).to_string();
             assert!(line.contains("/f") && line.lines().count() == 1, "{line}");
             Err(line)
         }
@@ -244,7 +245,7 @@ impl Host {
         let about = About { folders: Vec::new(), world: String::new(), ..the_about() };
         let run = &self.path("run");
         let parts = Parts { about, run, world: &self.world, inputs: &self.inputs, images: &[] };
-        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| format!("{error:#}"))
+        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| with_causes(error.as_ref()).to_string())
     }
 }
 

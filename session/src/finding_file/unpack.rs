@@ -12,6 +12,7 @@ use everett_explorer::run::Header;
 use everett_finding_file::{MAGIC, Manifest, Member, Reader, check_name};
 use everett_guest_image::Cache;
 use everett_guest_image::cache::copy_sparse;
+use everett_input::causes::with_causes;
 use everett_input::file as input;
 use everett_input::units::show_bytes;
 use everett_world_file::seal::{ABSOLUTE, Blob, IMAGES as IMAGES_FOLDER, SEAL_FILE};
@@ -167,7 +168,7 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
         names.insert(name.as_str());
     }
     for folder in folders {
-        check_name(folder).map_err(|error| error.to_string())?;
+        check_name(folder).map_err(|error| with_causes(&error).to_string())?;
         match folder.split_once('/') {
             Some((WORLD, below)) if is_of_world(below) || below == ABSOLUTE => {}
             _ => return Err(format!("manifest.json: {folder} is no folder of a world")),

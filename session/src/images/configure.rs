@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use everett_guest_image::configure::{Configured, Error, Job};
 use everett_guest_image::{Cache, Configure};
 use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
 use everett_protocol::{OUT_DISK_SERIAL, ROOT_DISK_SERIAL};
 use everett_streams::BootSeed;
 use everett_vmm::disk::Disk;
@@ -39,7 +40,7 @@ impl<'a> SoftConfigure<'a> {
     }
 
     fn machine(job: &Job) -> Result<Machine, Error> {
-        let failed = |e: &dyn std::fmt::Display| Error(e.to_string());
+        let failed = |e: &(dyn std::error::Error + 'static)| Error(with_causes(e).to_string());
         let disk = |disk: Disk, serial: &str, read_only| DiskConfig {
             disk,
             serial: serial.to_owned(),
@@ -95,7 +96,9 @@ impl Configure for SoftConfigure<'_> {
         let mut attend = Listener { line, interrupt: self.interrupt };
         let tar_bytes = steps::run(&mut machine, &job.steps, &mut attend).map_err(Error)?;
         let tar_bytes = tar_bytes.ok_or_else(|| Error("the machine packed nothing".to_owned()))?;
-        let out_disk = self.copy(&machine, tar_bytes).map_err(|e| Error(format!("copy the result: {e}")))?;
+        let out_disk = self
+            .copy(&machine, tar_bytes)
+            .map_err(|e| Error(format!("copy the result: {}", with_causes(&e))))?;
         Ok(Configured { out_disk, tar_bytes })
     }
 }

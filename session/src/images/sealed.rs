@@ -15,6 +15,7 @@ use everett_guest_image::lock::Lock;
 use everett_guest_image::oci::{ContainerImage, ImageFiles};
 use everett_guest_image::{Cache, apt};
 use everett_image_origin::ImageOrigin;
+use everett_input::causes::with_causes;
 use everett_input::file as input;
 use everett_world_file::World;
 use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages};
@@ -148,7 +149,7 @@ pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
         }
         _ => None,
     });
-    let why = gone.unwrap_or_else(|| format!("{error:#}"));
+    let why = gone.unwrap_or_else(|| with_causes(error.as_ref()).to_string());
     anyhow!(
         "the images are not in the finding file, and cannot be made here: {why}; everett runs export --with-images would \
          have carried them"
@@ -184,7 +185,8 @@ mod tests {
         }
 
         fn find(&self, blob: &Blob) -> Result<CacheEntry, String> {
-            find(&self.folder.path().join(IMAGES), blob, &self.cache).map_err(|error| format!("{error:#}"))
+            find(&self.folder.path().join(IMAGES), blob, &self.cache)
+                .map_err(|error| with_causes(error.as_ref()).to_string())
         }
     }
 
@@ -227,7 +229,7 @@ mod tests {
         };
         let refused = |image, images| match get(&load(image), images, &place.cache) {
             Ok(_) => panic!("it has an image"),
-            Err(error) => format!("{error:#}"),
+            Err(error) => with_causes(error.as_ref()).to_string(),
         };
         let error = refused("image = \"docker://i\"\n", &images);
         assert!(error.ends_with("world.toml: its seal has no image for the node \"a\""), "{error}");

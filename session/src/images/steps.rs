@@ -4,6 +4,7 @@
 //! constructed machine therefore always give the same run.
 
 use everett_guest_image::configure::Step;
+use everett_input::causes::with_causes;
 use everett_protocol::{
     LineSplitter, Message, Operation, Port, Reply, Request, VERSION, decode_message, encode_request,
 };
@@ -80,7 +81,8 @@ impl Link<'_> {
     }
 
     fn ask(&mut self, id: u64, op: &Operation) -> Result<Reply, String> {
-        let line = encode_request(&Request { id, op: op.clone() }).map_err(|e| e.to_string())?;
+        let line =
+            encode_request(&Request { id, op: op.clone() }).map_err(|e| with_causes(&e).to_string())?;
         let last_ns = self.machine.vtime().saturating_add(STEP_NS_MAX);
         let mut rest = &line[..];
         while !rest.is_empty() {
@@ -111,7 +113,7 @@ impl Link<'_> {
     fn next_message(&mut self, last_ns: u64) -> Result<Message, String> {
         loop {
             if let Some(line) = self.splitter.next_line() {
-                return line.and_then(|line| decode_message(&line)).map_err(|e| e.to_string());
+                return line.and_then(|line| decode_message(&line)).map_err(|e| with_causes(&e).to_string());
             }
             self.step(last_ns)?;
         }

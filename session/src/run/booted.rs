@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::causes::with_causes;
 use everett_snapshot::Pool;
 use everett_streams::Seed;
 
@@ -114,7 +115,7 @@ pub fn attempt(
         Ok(lock) => Some(lock),
         Err(error) if interrupt.wanted() => return Err(error),
         Err(error) => {
-            faint(format!("the boot cannot be stored: {error:#}"))?;
+            faint(format!("the boot cannot be stored: {}", with_causes(error.as_ref())))?;
             None
         }
     };
@@ -122,9 +123,10 @@ pub fn attempt(
     match stored(folder, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(Attempt::Booted(booted)),
         Ok(None) => {}
-        Err(error) => {
-            faint(format!("a stored boot cannot be used, so the world is booted again: {error:#}"))?
-        }
+        Err(error) => faint(format!(
+            "a stored boot cannot be used, so the world is booted again: {}",
+            with_causes(error.as_ref())
+        ))?,
     }
     let clock = Stopwatch::start();
     let booted = boot(progress, launcher, &pool, interrupt)?;
@@ -139,14 +141,17 @@ pub fn attempt(
                 Some(Ok(())) => faint(format!(
                     "booted in {seconds:.1} s and stored; later runs start from the stored boot"
                 ))?,
-                Some(Err(error)) => faint(format!("the boot cannot be stored: {error:#}"))?,
+                Some(Err(error)) => {
+                    faint(format!("the boot cannot be stored: {}", with_causes(error.as_ref())))?
+                }
                 None => {}
             }
             (based, restart)
         }
         Err(error) => {
             faint(format!(
-                "too little memory to share the boot between machines, so it is not stored: {error:#}"
+                "too little memory to share the boot between machines, so it is not stored: {}",
+                with_causes(error.as_ref())
             ))?;
             (ready, restart)
         }

@@ -33,7 +33,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// The configuration of the wire is invalid.
-    #[error("the network: {0}")]
+    #[error("the network")]
     Wire(#[from] ConfigError),
     /// The session of a stored moment is invalid.
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub enum LaunchError {
         seed: Seed,
     },
     /// The stored moment is of a timeline under another fault plan.
-    #[error("the moment cannot be continued: {0}")]
+    #[error("the moment cannot be continued")]
     Plan(#[from] OtherPlan),
     /// The stored moment has another number of nodes.
     #[error("the moment has {there} nodes, but the world has {here}")]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everett_input::causes::with_causes;
 use everett_streams::BootSeed;
 use everett_vmm::machine::Machine;
 
@@ -39,9 +40,9 @@ impl Restarts for Nodes {
         options: &EngineOptions,
     ) -> Result<Machine, String> {
         let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
-        let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
+        let mut config = self.launcher.config(of_world).map_err(|error| with_causes(&error).to_string())?;
         config.boot_seed = boot_seed;
         config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
-        options.machine(config).map_err(|error| error.to_string())
+        options.machine(config).map_err(|error| with_causes(&error).to_string())
     }
 }

@@ -18,6 +18,7 @@ pub use elf::Kernel;
 use std::path::{Path, PathBuf};
 
 use everett_cpu::CpuState;
+use everett_input::file;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::layout::{ACPI, BOOT_PARAMS, GENERATION_ID, HIGH_RAM, PAGE, RAM_BYTES_MAX};
@@ -30,15 +31,20 @@ pub const KERNEL_SEED_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// A file cannot be read.
-    #[error("cannot read {0}")]
-    Read(#[from] everett_input::file::Error),
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause of the failure.
+        source: file::Reason,
+    },
     /// The kernel file is not a kernel that can be loaded.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}", path.display())]
     Kernel {
         /// Path of the kernel.
         path: PathBuf,
         /// Defect of the file.
-        reason: elf::ElfError,
+        source: elf::ElfError,
     },
     /// RAM is too small for the initramfs and the kernel together.
     #[error(
@@ -105,7 +111,7 @@ pub struct BootData<'a> {
 /// # Errors
 /// Returns an error if a file cannot be read or is malformed, or if RAM is too small.
 pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<CpuState, BootError> {
-    let bad_kernel = |reason| BootError::Kernel { path: files.kernel.to_owned(), reason };
+    let bad_kernel = |source| BootError::Kernel { path: files.kernel.to_owned(), source };
     let kernel = Kernel::parse(read(files.kernel)?).map_err(bad_kernel)?;
     kernel.load(ram).map_err(bad_kernel)?;
     let initramfs = files.initramfs.map(|path| load_initramfs(ram, path, kernel.end())).transpose()?;
@@ -121,7 +127,8 @@ pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<Cpu
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BootError> {
-    Ok(everett_input::file::read(path, RAM_BYTES_MAX)?)
+    let failed = |error: file::Error| BootError::Read { path: error.path, source: error.reason };
+    file::read(path, RAM_BYTES_MAX).map_err(failed)
 }
 
 /// Copies the initramfs to the top of RAM. Returns its address and its length in bytes.

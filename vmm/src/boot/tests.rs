@@ -1,5 +1,6 @@
 use std::fs;
 
+use everett_input::causes::with_causes;
 use proptest::prelude::*;
 
 use super::small_kernel::small_kernel;
@@ -25,7 +26,7 @@ fn boot(kernel: &[u8], initramfs: Option<&[u8]>) -> Result<(Ram, CpuState), Boot
 }
 
 fn error(kernel: &[u8], initramfs: Option<&[u8]>) -> String {
-    boot(kernel, initramfs).unwrap_err().to_string()
+    with_causes(&boot(kernel, initramfs).unwrap_err()).to_string()
 }
 
 fn u64_at(ram: &Ram, gpa: u64) -> u64 {

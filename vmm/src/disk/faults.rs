@@ -24,7 +24,7 @@ pub enum DiskFaultError {
     #[error("{0} ppm of requests: at most {PPM}")]
     Ppm(Ppm),
     /// The distribution of latencies is invalid.
-    #[error("latency: {0}")]
+    #[error("latency")]
     Latency(#[from] DistributionError),
     /// The disk already has [`FAULTS_MAX`] faults.
     #[error("more than {FAULTS_MAX} faults of one disk at a time")]

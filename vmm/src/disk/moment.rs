@@ -76,10 +76,10 @@ pub enum DiskMomentError {
         blocks: u64,
     },
     /// The stored cache is invalid.
-    #[error("its cache: {0}")]
+    #[error("its cache")]
     Cache(#[from] LogError),
     /// The stored faults are invalid.
-    #[error("its faults: {0}")]
+    #[error("its faults")]
     Faults(#[from] DiskFaultError),
 }
 

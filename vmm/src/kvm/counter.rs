@@ -161,11 +161,10 @@ impl PerfCounter {
 
 impl Counter for PerfCounter {
     fn arm(&mut self, after: u64) -> Result<(), KvmError> {
-        self.start(after).map_err(|source| KvmError::Request { what: "start a counter", source })
+        self.start(after).map_err(KvmError::failed("start a counter"))
     }
     fn read(&mut self) -> Result<u64, KvmError> {
-        let counted =
-            self.counted().map_err(|source| KvmError::Request { what: "read a counter", source })?;
+        let counted = self.counted().map_err(KvmError::failed("read a counter"))?;
         counted.ok_or_else(|| KvmError::Disturbed("the counter was taken away for a while".to_owned()))
     }
 }

@@ -38,18 +38,28 @@ pub enum KvmError {
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),
     /// A request failed.
-    #[error("KVM: {what}: {}", explain(source))]
+    #[error("KVM: {what}")]
     Request {
         /// Request that failed.
         what: &'static str,
         /// The host's error.
-        source: io::Error,
+        source: HostError,
     },
 }
 
+/// Error of the host's kernel, in terms of KVM.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", explain(.0))]
+pub struct HostError(pub io::Error);
+
 impl KvmError {
     pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {
-        KvmError::Request { what, source: io::Error::from_raw_os_error(error.errno()) }
+        KvmError::failed(what)(io::Error::from_raw_os_error(error.errno()))
+    }
+
+    /// Returns a function that wraps the host's error from the request `what`.
+    pub(crate) fn failed(what: &'static str) -> impl FnOnce(io::Error) -> KvmError {
+        move |error| KvmError::Request { what, source: HostError(error) }
     }
 }
 
@@ -101,6 +111,8 @@ impl<T> Wanted<T> for Result<T, errno::Error> {
 
 #[cfg(test)]
 mod tests {
+    use everett_input::causes::with_causes;
+
     use super::*;
 
     #[test]
@@ -112,13 +124,14 @@ mod tests {
         });
         assert_eq!(done.unwrap(), 5);
         let never = uninterrupted::<()>("wait", || Err(errno::Error::new(libc::EINTR)));
-        assert!(never.unwrap_err().to_string().starts_with("KVM: wait: "));
+        assert!(with_causes(&never.unwrap_err()).to_string().starts_with("KVM: wait: "));
     }
 
     #[test]
     fn each_error_is_one_line_that_says_what_was_wanted() {
         for number in [libc::ENOMEM, libc::EMFILE, libc::EBUSY, libc::ENODEV, libc::EIO, libc::EINVAL] {
-            let text = KvmError::request("create a virtual machine", errno::Error::new(number)).to_string();
+            let error = KvmError::request("create a virtual machine", errno::Error::new(number));
+            let text = with_causes(&error).to_string();
             assert!(text.starts_with("KVM: create a virtual machine: ") && !text.contains('\n'), "{text}");
         }
         assert!(KvmError::MsrWrite(0x1a0, 1).to_string().contains("0x1a0"));

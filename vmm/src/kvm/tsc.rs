@@ -117,14 +117,11 @@ impl HeldTsc for SlowTsc {
         let alarm = match &mut self.alarm {
             Some(alarm) if alarm.is_of_this_thread() => alarm,
             alarm => {
-                let new =
-                    Alarm::new().map_err(|source| KvmError::Request { what: "make a timer", source })?;
+                let new = Alarm::new().map_err(KvmError::failed("make a timer"))?;
                 alarm.insert(new)
             }
         };
-        alarm
-            .set(left.saturating_sub(EARLY), EARLY / 3)
-            .map_err(|source| KvmError::Request { what: "set a timer", source })?;
+        alarm.set(left.saturating_sub(EARLY), EARLY / 3).map_err(KvmError::failed("set a timer"))?;
         let scaled = self.shown()?.wrapping_sub(self.offset);
         self.offset = tsc.wrapping_sub(scaled);
         ioctl::set_tsc_offset(&self.vcpu, self.offset).wanted("set the TSC's offset")?;

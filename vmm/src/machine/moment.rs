@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_cpu::CpuState;
+use everett_input::causes::with_causes;
 use everett_snapshot::{PageImage, Pool};
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +103,8 @@ impl Moment {
         let vtime = stored.state.clock.vtime(icount);
         let memory_sum = LeafSum::of(memory.present().map(|(page, hash, _)| (page, hash)));
         let disk = |(index, parts)| {
-            DiskMoment::from_parts(parts).map_err(|e| MomentError::Damaged(format!("disk {index}: {e}")))
+            DiskMoment::from_parts(parts)
+                .map_err(|e| MomentError::Damaged(format!("disk {index}: {}", with_causes(&e))))
         };
         let disks = disks.iter().enumerate().map(disk).collect::<Result<_, _>>()?;
         Ok(Moment { vtime, icount, state, memory, memory_sum, disks })

@@ -7,6 +7,8 @@
 //!
 //! **Invariant.** If a run ends without a failure of the host, the host did not disturb it.
 
+use everett_input::causes::with_causes;
+
 use super::journal::Mark;
 use super::stop::End;
 use super::{Machine, Moment};
@@ -49,6 +51,6 @@ impl Machine {
         self.output = beginning.output.clone();
         self.stats.disturbed += 1;
         // No error is expected, because this machine took the moment.
-        restored.map_err(|error| End::Host(format!("a run cannot be repeated: {error}")))
+        restored.map_err(|error| End::Host(format!("a run cannot be repeated: {}", with_causes(&error))))
     }
 }

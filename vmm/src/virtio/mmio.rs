@@ -3,6 +3,7 @@
 //! Each register is a doubleword. Accesses of other widths or offsets read zero and ignore writes. The driver can read
 //! the configuration space as bytes, words and doublewords.
 
+use everett_input::causes::with_causes;
 use serde::{Deserialize, Serialize};
 use virtio_bindings::virtio_config::{
     VIRTIO_CONFIG_S_ACKNOWLEDGE, VIRTIO_CONFIG_S_DRIVER, VIRTIO_CONFIG_S_DRIVER_OK, VIRTIO_CONFIG_S_FAILED,
@@ -239,7 +240,7 @@ impl Transport {
             Err(error) => {
                 self.status |= VIRTIO_CONFIG_S_NEEDS_RESET;
                 self.interrupt_status |= INTERRUPT_CONFIG;
-                cx.output.device_error(cx.now, cx.slot, self.device.name(), error.to_string());
+                cx.output.device_error(cx.now, cx.slot, self.device.name(), with_causes(&error).to_string());
             }
         }
     }

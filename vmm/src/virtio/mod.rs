@@ -54,7 +54,7 @@ impl Cx<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// A queue is malformed.
-    #[error("queue {queue}: {source}")]
+    #[error("queue {queue}")]
     Queue {
         /// Number of the queue.
         queue: u16,

@@ -112,8 +112,8 @@ pub enum ConfigError {
     #[error("the link from {0} to {1} is described twice")]
     LinkTwice(String, String),
     /// A latency's distribution is invalid.
-    #[error("latency of {0}: {1}")]
-    Latency(String, DistributionError),
+    #[error("latency of {0}")]
+    Latency(String, #[source] DistributionError),
     /// A latency can be less than [`LATENCY_NS_MIN`].
     #[error("latency of {0}: its minimum of {1} ns is below {LATENCY_NS_MIN} ns")]
     TooClose(String, u64),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use everett_input::file::{self as input, in_words};
+use everett_input::file as input;
 
 use super::elf::ElfError;
 
@@ -22,27 +22,19 @@ pub enum Error {
     /// The operator gave a port, but the services of the compose file have ports of their own.
     #[error("--port: each service of a compose file has ports of its own; write them there")]
     PortOfCompose,
-    /// A file cannot be read.
+    /// A file cannot be read, or a path cannot be resolved.
     #[error(transparent)]
     Input(#[from] input::Error),
-    /// A path cannot be resolved.
-    #[error("{}: {}", path.display(), in_words(source))]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
     /// The path is not UTF-8, so a TOML string cannot contain it.
     #[error("{}: the path is not UTF-8, so no world file can name it", .0.display())]
     NotText(PathBuf),
     /// Machines cannot run the program.
-    #[error("{}: {problem}", path.display())]
+    #[error("{}", path.display())]
     Program {
         /// Path of the program.
         path: PathBuf,
         /// What is wrong with the file.
-        problem: ElfError,
+        source: ElfError,
     },
     /// The program is longer than a file in a world may be.
     #[error("{}: the program has more than {most} bytes, which a file of a world cannot have; put it into a container image", path.display())]
@@ -83,12 +75,12 @@ pub enum Error {
     #[error("{}: this folder has neither a compose file nor an OCI layout", .0.display())]
     Folder(PathBuf),
     /// The draft does not load. This is a defect of Everett.
-    #[error("Everett wrote a world that does not load, which is a defect of Everett; please report it: {0}")]
-    Unloadable(crate::Error),
+    #[error("Everett wrote a world that does not load, which is a defect of Everett; please report it")]
+    Unloadable(#[source] crate::Error),
 }
 
 impl Error {
     pub(super) fn io(path: &Path, source: io::Error) -> Error {
-        Error::Io { path: path.to_owned(), source }
+        Error::Input(input::Error { path: path.to_owned(), reason: input::Reason::Io(source) })
     }
 }

@@ -236,7 +236,7 @@ const LIBRARIES: [(&str, &str); 16] = [
 /// Returns a draft of machines with a program of the host.
 pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> Result<Parts, Error> {
     let content = program(path)?;
-    let needs = elf::read(&content).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
+    let needs = elf::read(&content).map_err(|source| Error::Program { path: path.to_owned(), source })?;
     let from = named_from(&wanted.output, path)?;
     let file = from.rsplit('/').next().unwrap_or(&from);
     let names = names(&label(file), wanted);

@@ -105,7 +105,7 @@ fn of_path(words: &str, path: PathBuf) -> Result<Subject, Error> {
         return Ok(Subject::Image(words.to_owned()));
     }
     let bytes = program(&path)?;
-    elf::read(&bytes).map_err(|problem| Error::Program { path: path.clone(), problem })?;
+    elf::read(&bytes).map_err(|source| Error::Program { path: path.clone(), source })?;
     Ok(Subject::Program(path))
 }
 

@@ -18,6 +18,7 @@ use everett_explorer::run::{ExplorationEnd, Header, Merged};
 use everett_guest_image::Cache;
 use everett_history::{Compared, Finding, History, Run, Status};
 use everett_host::time;
+use everett_input::causes::with_causes;
 use everett_session::explore::expedition::Limits;
 
 use super::exploration;
@@ -101,7 +102,10 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) => {
-            let line = format!("the history of runs lacks this one: {}", printable(&format!("{error:#}")));
+            let line = format!(
+                "the history of runs lacks this one: {}",
+                printable(&with_causes(error.as_ref()).to_string())
+            );
             ui.say(style::paint(style::NOTE, line))?;
             Ok(None)
         }

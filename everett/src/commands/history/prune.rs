@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everett_history::{History, Run};
 use everett_host::time;
+use everett_input::causes::with_causes;
 use serde::Serialize;
 
 use super::{list, removal};
@@ -48,7 +49,7 @@ pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()
                 ui.say(format!("{told}{rest}"))?;
             }
             Err(error) => {
-                let why = format!("{error:#}");
+                let why = with_causes(error.as_ref()).to_string();
                 ui.say(style::paint(style::NOTE, format!("{told}  kept: {}", printable(&why))))?;
                 ui.record(&line("run_kept", Some(why)))?;
             }

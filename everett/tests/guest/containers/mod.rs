@@ -26,6 +26,7 @@ use std::path::Path;
 
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
 use everett_remote_client::Online;
 use everett_session::images;
 use everett_session::machines::EngineOptions;
@@ -56,7 +57,7 @@ fn launcher(folder: &Path, text: &str) -> Launcher {
 fn launcher_of(file: &Path) -> Launcher {
     let world = world_file::load(file).unwrap_or_else(|error| panic!("{error}"));
     let image = images::get(&Quiet, &world, &Online, &Interrupt::default())
-        .unwrap_or_else(|error| panic!("{error:#}"));
+        .unwrap_or_else(|error| panic!("{}", with_causes(error.as_ref())));
     Launcher {
         world,
         only: None,

@@ -19,8 +19,8 @@ pub enum AbstractionError {
     #[error("vocabulary: must be from 1 to {VOCABULARY_MAX}, not {0}")]
     Vocabulary(u16),
     /// A rule has an error.
-    #[error("rule {rule:?}: {problem}")]
-    Rule { rule: String, problem: RuleProblem },
+    #[error("rule {rule:?}")]
+    Rule { rule: String, source: RuleProblem },
 }
 
 /// Error in a rule.

@@ -51,7 +51,7 @@ impl Abstraction {
         // For each variable, its capture and true if it is global. All rules must agree on both.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
-            let wrong = |problem| AbstractionError::Rule { rule: config.name.clone(), problem };
+            let wrong = |source| AbstractionError::Rule { rule: config.name.clone(), source };
             if rules.iter().any(|rule| rule.name() == config.name) {
                 return Err(wrong(RuleProblem::NameTwice));
             }

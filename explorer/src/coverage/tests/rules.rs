@@ -1,10 +1,12 @@
 //! Rules: accepted and refused declarations, and the values that rules find.
 
+use everett_input::causes::with_causes;
+
 use super::*;
 
 /// Returns the error for a set of rules.
 fn refused(value: serde_json::Value) -> String {
-    Abstraction::new(&config(value), world(2, &[])).expect_err("refused").to_string()
+    with_causes(&Abstraction::new(&config(value), world(2, &[])).expect_err("refused")).to_string()
 }
 
 fn rule(mut more: serde_json::Value) -> serde_json::Value {

@@ -6,11 +6,12 @@ use crate::plan::error::Problem;
 
 /// Error of the `[faults]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {what}")]
+#[error("{key}")]
 pub struct ConfigError {
     /// Key of the setting, such as `partition.for`.
     pub key: String,
     /// Problem with the key's value.
+    #[source]
     pub what: ConfigProblem,
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use everett_fault::{Fault, FaultKind, NodeFault};
+use everett_input::causes::with_causes;
 use everett_streams::{Lineage, Owner, Seed, Streams};
 use serde_json::{Map, Value, json};
 
@@ -367,7 +368,7 @@ fn invalid_settings_are_reported() {
     let wrong = |text: &str| -> Vec<String> {
         let config: FaultConfig = toml::from_str(text).unwrap();
         let errors = config.check(&names()).err().unwrap_or_default();
-        errors.iter().map(ToString::to_string).collect()
+        errors.iter().map(|error| with_causes(error).to_string()).collect()
     };
     assert_eq!(wrong(""), [""; 0]);
     for (text, errors) in [

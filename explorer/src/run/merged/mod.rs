@@ -83,12 +83,12 @@ pub enum Stray {
         from: u64,
     },
     /// The record is invalid.
-    #[error("choice {choice}: {problem}")]
+    #[error("choice {choice}")]
     Record {
         /// Choice of the record.
         choice: u64,
         /// Problem with the record.
-        problem: RecordProblem,
+        source: RecordProblem,
     },
 }
 
@@ -108,7 +108,7 @@ impl Merged {
         let choice = record.choice;
         self.place(choice, record.from)?;
         let input = MergeInput::new(record, self.coverage.dictionary());
-        self.merge_input(input.map_err(|problem| Stray::Record { choice, problem })?)
+        self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
     /// Merges the record of the next choice. Its points must be numbers in this result's dictionary.

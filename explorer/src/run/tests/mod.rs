@@ -21,6 +21,7 @@ use std::path::Path as File;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
+use everett_input::causes::with_causes;
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
@@ -155,8 +156,8 @@ fn resumed(run: &File) -> Journal {
 
 /// Returns an error's message as operators see it, without the path of the run directory.
 fn message(error: &RunError, run: &File) -> String {
-    let source = std::error::Error::source(error).map_or(String::new(), |source| format!(": {source}"));
-    format!("{error}{source}")
+    with_causes(error)
+        .to_string()
         .replace(&format!("{}/", run.display()), "")
         .replace(&run.display().to_string(), "RUN")
 }

@@ -4,6 +4,7 @@ mod bounds;
 
 use super::{Mode, Store, unpack};
 use crate::tree::{Attributes, Content, Kind, OnFolder, Spool, Tree};
+use everett_input::causes::with_causes;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 use tar::{Builder, EntryType, Header};
@@ -132,7 +133,7 @@ fn damaged_records_are_refused_with_their_entry() {
     let mut bytes = Archive::new().xattr("user.a", b"value").file("x", "content").bytes();
     // Damages the length field of the first record.
     bytes[512] = b'9';
-    let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
+    let error = with_causes(&into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err()).to_string();
     assert_eq!(error, "x: its PAX records are damaged");
 }
 
@@ -199,7 +200,7 @@ fn damage_and_hostile_paths_are_errors() {
     escape.set_cksum();
     let mut bytes = escape.as_bytes().to_vec();
     bytes.extend([0; 1024]);
-    let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
+    let error = with_causes(&into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err()).to_string();
     assert_eq!(error, "../escape: contains `..`");
     let dangling = Archive::new().other("a", EntryType::Link, Some("missing")).bytes();
     assert!(into(&mut Tree::default(), &dangling, Mode::Plain).is_err());

@@ -22,6 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use everett_input::causes::with_causes;
 use everett_vmm::kvm::{Host as Device, KvmError};
 
 use super::{Finding, Verdict};
@@ -113,7 +114,7 @@ fn on_this_thread(effort: Effort, to: &Sender<Told>) -> ProbeReport {
         Err(error @ (KvmError::Absent | KvmError::Denied)) => {
             nothing(format!("{}; the soft engine does not need it", short(&error)))
         }
-        Err(error) => nothing(error.to_string()),
+        Err(error) => nothing(with_causes(&error).to_string()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everett_input::causes::with_causes;
 use everett_vmm::kvm::state::PASSED_THROUGH;
 use everett_vmm::kvm::{HeldTsc, Host as Device, KvmExit, PerfCounter, SlowTsc, Ticker, Vcpu, Vm};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
@@ -72,8 +73,8 @@ impl Real {
     }
 }
 
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn text(error: impl std::error::Error + 'static) -> String {
+    with_causes(&error).to_string()
 }
 
 impl Host for Real {

@@ -26,6 +26,7 @@ mod waiting;
 mod workload;
 
 use everett_explorer::property::builtin;
+use everett_input::causes::with_causes;
 use everett_protocol::{
     self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
@@ -221,13 +222,13 @@ impl Conversation {
         while let Some(line) = self.control.next_line() {
             match line.and_then(|line| protocol::decode_message(&line)) {
                 Ok(message) => self.message(message, vtime_ns),
-                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error).to_string()),
             }
         }
         while let Some(line) = self.log.next_line() {
             match line.and_then(|line| protocol::decode_output(&line)) {
                 Ok(output) => self.output(output, vtime_ns),
-                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, error.to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error).to_string()),
             }
         }
     }
@@ -335,7 +336,7 @@ impl Conversation {
             Err(error) => self.broken(
                 vtime_ns,
                 builtin::AGENT_FAILURE,
-                format!("invalid request to the agent: {error}"),
+                format!("invalid request to the agent: {}", with_causes(&error)),
             ),
         }
     }

@@ -31,9 +31,9 @@ pub enum StateError {
     #[error("the stored conversation is inconsistent: {0}")]
     Inconsistent(&'static str),
     /// A partial line is invalid.
-    #[error("invalid partial line in the stored conversation: {0}")]
+    #[error("invalid partial line in the stored conversation")]
     Line(#[from] everett_protocol::Error),
     /// The list of test commands is invalid.
-    #[error("invalid list of test commands in the stored conversation: {0}")]
+    #[error("invalid list of test commands in the stored conversation")]
     List(#[from] everett_protocol::check::Error),
 }

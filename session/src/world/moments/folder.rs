@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, bail};
+use everett_input::causes::with_causes;
 use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
 use everett_snapshot::moment::{MOMENT_FORMAT, MomentFile, MomentHeader};
 use everett_snapshot::{Base, BaseFile, PageImage, Pool};
@@ -280,7 +281,7 @@ impl MomentFolder {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
                 // Another process has dropped the moment meanwhile.
                 Err(_) if !self.saved_path(name).exists() => {}
-                Err(error) => broken.push(format!("{error:#}")),
+                Err(error) => broken.push(with_causes(error.as_ref()).to_string()),
             }
         }
         found.sort_by(|a, b| (a.header.info.vtime, &a.name).cmp(&(b.header.info.vtime, &b.name)));
@@ -375,7 +376,7 @@ mod tests {
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
         let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
-        let why = |name: &str| format!("{:#}", moment_folder.header(name).unwrap_err());
+        let why = |name: &str| with_causes(moment_folder.header(name).unwrap_err().as_ref()).to_string();
         let (older, none) = (why("a"), why("b"));
         assert!(
             older.contains("a.moment was made by machine version everett-1, but this Everett has everett-3")
@@ -385,6 +386,6 @@ mod tests {
 
         // `Stored::read` also refuses the file because of its machine version.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
-        assert!(format!("{:#}", read.unwrap_err()).contains("machine version everett-1"));
+        assert!(with_causes(read.unwrap_err().as_ref()).to_string().contains("machine version everett-1"));
     }
 }

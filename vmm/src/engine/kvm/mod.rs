@@ -141,7 +141,7 @@ impl KvmEngine {
         let tsc = if proved.tsc { Some(Box::new(SlowTsc::new(&vcpu)?) as Box<dyn HeldTsc>) } else { None };
         let open = |(event, margin)| {
             let counter = PerfCounter::open(event);
-            let counter = counter.map_err(|source| KvmError::Request { what: "open a counter", source })?;
+            let counter = counter.map_err(KvmError::failed("open a counter"))?;
             Ok(Counting { counter: Box::new(counter), margin })
         };
         let counting = proved.branches.map(open).transpose()?;

@@ -1,5 +1,6 @@
 mod disks;
 
+use everett_input::causes::with_causes;
 use everett_snapshot::Pool;
 use everett_streams::BootSeed;
 use proptest::prelude::*;
@@ -230,10 +231,8 @@ fn configurations_are_checked() {
     let error = |change: fn(&mut MachineConfig)| {
         let mut config = MachineConfig::new("/nonexistent/vmlinux");
         change(&mut config);
-        Machine::new(config, |_| -> Result<FakeEngine, MachineError> { unreachable!() })
-            .err()
-            .unwrap()
-            .to_string()
+        let machine = Machine::new(config, |_| -> Result<FakeEngine, MachineError> { unreachable!() });
+        with_causes(&machine.err().unwrap()).to_string()
     };
     assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux: no such file or folder");
     assert!(error(|c| c.memory_bytes = 5).contains("multiple of 4096"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chacha20::rand_core::SeedableRng;
+use everett_input::causes::with_causes;
 use proptest::prelude::*;
 
 use super::*;
@@ -144,7 +145,7 @@ fn draws_are_uniform() {
 fn settings_have_bounds() {
     assert_eq!(PctConfig::default().check(), Ok(()));
     let errors = |config: PctConfig| -> Vec<String> {
-        config.check().unwrap_err().iter().map(ToString::to_string).collect()
+        config.check().unwrap_err().iter().map(|error| with_causes(error).to_string()).collect()
     };
     assert_eq!(
         errors(config(0, 1_000, 11 * S)),

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use everett_explorer::composer::limits::{COMMANDS_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX};
 use everett_explorer::composer::{Act, Composer, ComposerState, Counts, Prefix, Start, Tally, Template};
 use everett_explorer::property::builtin;
+use everett_input::causes::with_causes;
 use everett_input::units::show_duration_ns;
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use everett_vmm::clock::VTIME_MAX;
@@ -146,7 +147,8 @@ impl Timeline {
         let files = nodes.flat_map(|(node, session)| {
             session.conversation.names().iter().map(move |name| (node, name.clone()))
         });
-        let template = Template::new(files).map_err(|error| format!("test template {folder}: {error}"))?;
+        let template = Template::new(files)
+            .map_err(|error| format!("test template {folder}: {}", with_causes(&error)))?;
         let of_command = template.commands().iter();
         let files = of_command
             .flat_map(|command| command.nodes().iter().map(|node| (*node, command.name().to_owned())));
@@ -157,7 +159,8 @@ impl Timeline {
         let awaited = (0..).zip(&self.nodes).map(|(node, _)| node).collect();
         let commands =
             Commands { files, composer, tally, streams, words: Vec::new(), awaited, gone_ns: None };
-        self.composing = Some(Composing::new(template, &commands).map_err(|error| error.to_string())?);
+        self.composing =
+            Some(Composing::new(template, &commands).map_err(|error| with_causes(&error).to_string())?);
         self.course.commands = Some(commands);
         Ok(())
     }
@@ -345,7 +348,7 @@ impl Timeline {
             // Unreachable for a state that was checked when it was restored.
             Err(error) => {
                 self.composing = None;
-                self.give_up(&error.to_string());
+                self.give_up(&with_causes(&error).to_string());
                 None
             }
         }

@@ -1,6 +1,7 @@
 //! Effects of faults: each fault changes the world when it starts, and most changes are undone when it ends.
 
 use everett_fault::{DiskName, Fault, GuestFault, MediumFault, NodeFault, PPM};
+use everett_input::causes::with_causes;
 use everett_protocol::Exec;
 use everett_streams::{Purpose, Streams};
 use everett_vmm::disk::{Disk, PowerLossOptions};
@@ -25,12 +26,15 @@ impl Timeline {
             // The wire applies a fault in any state of the nodes.
             Fault::Network(fault) => {
                 let now = self.world.vtime();
-                self.world.wire().apply(u64::from(id), fault, now).map_err(|error| error.to_string())?;
+                self.world
+                    .wire()
+                    .apply(u64::from(id), fault, now)
+                    .map_err(|error| with_causes(&error).to_string())?;
                 Ok(None)
             }
             Fault::Disk { disk, fault } => {
                 let disk = self.data_disk(disk).ok_or(NO_DISK)?;
-                disk.apply(u64::from(id), fault.clone()).map_err(|error| error.to_string())?;
+                disk.apply(u64::from(id), fault.clone()).map_err(|error| with_causes(&error).to_string())?;
                 Ok(None)
             }
             Fault::Medium { disk, fault } => self.damage(disk, fault).map(Some),

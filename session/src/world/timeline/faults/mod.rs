@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
 use everett_fault::{Fault, Restart};
+use everett_input::causes::with_causes;
 use everett_streams::{BootSeed, Lineage, Owner, Purpose, Streams};
 use everett_vmm::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -249,8 +250,10 @@ impl Timeline {
         let conversation = &self.nodes[node].conversation;
         let started = match restart {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
-                conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
-                machine.restore(&point.machine).map_err(|error| error.to_string())?;
+                conversation
+                    .check_restart(&point.conversation)
+                    .map_err(|error| with_causes(&error).to_string())?;
+                machine.restore(&point.machine).map_err(|error| with_causes(&error).to_string())?;
                 machine.restart_streams(&Lineage::boot(boot_seed));
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
@@ -260,8 +263,9 @@ impl Timeline {
                 None
             }),
         };
-        let put =
-            |timeline: &mut Timeline| timeline.machine_mut(node).put_disks(disks).map_err(|e| e.to_string());
+        let put = |timeline: &mut Timeline| {
+            timeline.machine_mut(node).put_disks(disks).map_err(|e| with_causes(&e).to_string())
+        };
         match started.and_then(|mounted| put(self).map(|()| mounted)) {
             Ok(mounted) => {
                 self.nodes[node].restart(mounted);

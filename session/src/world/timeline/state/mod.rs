@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use everett_explorer::plan::limits::LINES_MAX;
 use everett_explorer::search::{Fork, Path};
+use everett_input::causes::with_causes;
 use everett_protocol::{self as protocol, Exec, Operation, Request};
 use everett_streams::{BootSeed, Lineage, Owner, Seed, Streams};
 use everett_vmm::Trail;
@@ -161,7 +162,8 @@ impl Course {
         }
         if let Some(exec) = &self.command {
             let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
-            protocol::check::request(&request).map_err(|error| StateError::Command(error.to_string()))?;
+            protocol::check::request(&request)
+                .map_err(|error| StateError::Command(with_causes(&error).to_string()))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use everett_cpu::state::Dead;
 use everett_cpu::{CpuState, Request};
+use everett_input::causes::with_causes;
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
@@ -148,7 +149,7 @@ impl Inner {
     /// Records that the host failed. Keeps only the first error.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
-        let why = error.to_string();
+        let why = with_causes(error).to_string();
         match error {
             KvmError::Disturbed(_) => _ = self.disturbed.get_or_insert(why),
             KvmError::Panic(_) => _ = self.failed.get_or_insert(Failure::Engine(why)),

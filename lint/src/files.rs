@@ -1,0 +1,32 @@
+//! The files of the repository.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Returns all files below a folder whose names end so, ascending, except in `target` and hidden folders other
+/// than `.ci`.
+///
+/// # Errors
+/// Returns an error if a folder cannot be read.
+pub fn below(top: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+    let mut open = vec![top.to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name == "target" || name.starts_with('.') && name != ".ci" {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            } else if name.ends_with(ending) {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

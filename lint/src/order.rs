@@ -1,0 +1,112 @@
+//! The order of the parts of a folder, which the folder's `mod.rs` or `lib.rs` states.
+//!
+//! A list states an order if one of [`SENTENCES`] stands before it. Each line of the list begins with the names of the
+//! parts that it is about, in code spans: files or folders. Parts of one line may use each other.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::circles::{Graph, folders};
+
+/// Sentences that state an order. True if a part uses the parts above it, false if it uses those below it.
+pub const SENTENCES: [(&str, bool); 3] = [
+    ("uses only folders above it:", true),
+    ("uses only modules above it:", true),
+    ("uses only modules below it:", false),
+];
+
+/// Returns the parts that the comment at the head of a source file orders, line by line, users last; or nothing if no
+/// sentence states an order.
+#[must_use]
+pub fn stated(source: &str) -> Option<Vec<Vec<String>>> {
+    let comment = source.lines().take_while(|line| line.starts_with("//!"));
+    let lines: Vec<&str> = comment.map(|line| line.trim_start_matches("//!").trim()).collect();
+    let above = |line: &str| SENTENCES.iter().find(|(end, _)| line.ends_with(end)).map(|(_, above)| *above);
+    let (at, above) = lines.iter().enumerate().find_map(|(at, line)| Some((at, above(line)?)))?;
+    let list = lines.get(at + 1..)?.iter().skip_while(|line| line.is_empty());
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for line in list.take_while(|line| !line.is_empty()) {
+        if line.starts_with("- ") {
+            parts.push(Vec::new());
+        }
+        parts.last_mut()?.extend(heads(line));
+    }
+    if !above {
+        parts.reverse();
+    }
+    Some(parts)
+}
+
+/// Returns the names that a line of a list is about: the code spans before a colon, a comma or an "and".
+fn heads(line: &str) -> Vec<String> {
+    let pieces: Vec<&str> = line.split('`').collect();
+    let spans = pieces.chunks_exact(2).filter_map(|pair| pair.get(1)).zip(pieces.iter().skip(2).step_by(2));
+    let is_head = |after: &str| {
+        let after = after.trim_start_matches(']');
+        let after = match after.strip_prefix('(') {
+            Some(target) => target.split_once(')').map_or("", |(_, after)| after),
+            None => after,
+        };
+        [":", ", ", " and "].iter().any(|next| after.starts_with(next))
+    };
+    let named = spans.filter(|(_, after)| is_head(after));
+    named.map(|(name, _)| name.trim_end_matches('/').trim_end_matches(".rs").to_owned()).collect()
+}
+
+/// Returns the violations of the orders that the folders of a crate state, each as a line. `imports` is the graph of the
+/// crate's files.
+///
+/// # Errors
+/// Returns an error if a file cannot be read.
+pub fn violations(imports: &Graph) -> io::Result<Vec<String>> {
+    let graphs = folders(imports);
+    let mut found = Vec::new();
+    for file in imports.keys().filter(|file| is_of_folder(file)) {
+        let Some(parts) = stated(&fs::read_to_string(file)?) else { continue };
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let empty = Graph::new();
+        let graph = graphs.get(folder).unwrap_or(&empty);
+        found.extend(in_folder(&parts, graph).into_iter().map(|what| format!("{}: {what}", file.display())));
+    }
+    Ok(found)
+}
+
+/// Returns the number of files of a crate that state an order.
+///
+/// # Errors
+/// Returns an error if a file cannot be read.
+pub fn count(imports: &Graph) -> io::Result<usize> {
+    let mut count = 0;
+    for file in imports.keys().filter(|file| is_of_folder(file)) {
+        count += usize::from(stated(&fs::read_to_string(file)?).is_some());
+    }
+    Ok(count)
+}
+
+/// True for the file that speaks for its folder.
+fn is_of_folder(file: &Path) -> bool {
+    matches!(file.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs" | "main.rs"))
+}
+
+fn in_folder(parts: &[Vec<String>], graph: &Graph) -> Vec<String> {
+    let mut ranks: BTreeMap<&str, usize> = BTreeMap::new();
+    for (rank, names) in parts.iter().enumerate() {
+        for name in names {
+            ranks.entry(name).or_insert(rank);
+        }
+    }
+    let name = |part: &PathBuf| part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    for (from, into) in graph {
+        let from = name(from);
+        let Some(rank) = ranks.get(from.as_str()) else {
+            found.push(format!("the list lacks {from}"));
+            continue;
+        };
+        let to = into.iter().map(name).filter(|to| ranks.get(to.as_str()).is_some_and(|other| other > rank));
+        found.extend(to.map(|to| format!("{from} uses {to}, against the stated order")));
+    }
+    found
+}
