@@ -1,4 +1,4 @@
-//! Configuration of an image's packages in a machine, for the jobs that `everett-guest-image` describes.
+//! Machine that configures an image's packages, as jobs of `everett-guest-image` describe.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use super::steps::{self, Attend};
 use crate::machines::EngineOptions;
 use crate::world::identity::MACHINE_VERSION;
 
-/// Seed under which packages are configured, so that the result is the same on every host.
+/// Seed of the machine. With a fixed seed, every host configures packages in the same way.
 const SEED: u64 = 0;
 /// Size of the buffer for copying the out disk, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Configures packages on the soft engine.
+/// Configures packages in a machine on the soft engine.
 #[derive(Debug)]
 pub struct SoftConfigure<'a> {
     cache: &'a Cache,
@@ -68,7 +68,7 @@ impl<'a> SoftConfigure<'a> {
         let mut buffer = vec![0; COPY_BYTES];
         let mut at = 0;
         while at < tar_bytes {
-            // At most COPY_BYTES, so the cast loses nothing.
+            // The length is at most COPY_BYTES and fits.
             let length = (tar_bytes - at).min(COPY_BYTES as u64) as usize;
             disk.read(at, &mut buffer[..length]);
             file.write_all(&buffer[..length])?;
