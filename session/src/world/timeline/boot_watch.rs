@@ -4,12 +4,12 @@
 //! nothing. [`BootWatch`] gives up a boot if a service ends several times in a row in the same way and one of these
 //! holds:
 //!
-//! - All other services end in the same way too.
+//! - Every other service ends again and again as well.
 //! - Nothing in the world has printed anything new for a while.
-//! - The service has done so for longer than the time limit of every readiness check.
+//! - The equal ends have gone on for longer than the time limit of every readiness check.
 //!
-//! The result is a function of the events before *ready*. Moments do not store a `BootWatch`: they lie at *ready* or
-//! later.
+//! The result is a function of the events before *ready*. Moments do not store a `BootWatch`, because they lie at
+//! *ready* or later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
