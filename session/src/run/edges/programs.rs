@@ -1,4 +1,4 @@
-//! Maps the contents of a page of code to the file of the image that contains the page.
+//! Map from the contents of a page of code to the file of the image that contains the page.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,23 +14,23 @@ const PT_LOAD: u32 = 1;
 const PF_X: u32 = 1;
 const PROGRAM_HEADER_BYTES: usize = 56;
 
-/// An executable part of an ELF file.
+/// Executable segment of an ELF file.
 struct Segment {
     offset: usize,
     address: u64,
     len: usize,
 }
 
-/// Pages of code, with the files that contain them.
+/// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
 pub struct Programs {
     paths: Vec<String>,
-    /// Index into `paths` and address of the page within its ELF file, by the page's name.
+    /// For the hash of each page: index into `paths`, and address of the page in its ELF file.
     pages: BTreeMap<u64, (usize, u64)>,
 }
 
 impl Programs {
-    /// Reads the programs of a root filesystem. A page that several files contain belongs to the first of them.
+    /// Reads the programs of a root filesystem. If several files contain a page, the first file counts.
     ///
     /// # Errors
     /// Returns an error if the image cannot be read.
@@ -52,7 +52,7 @@ impl Programs {
         let number = self.paths.len();
         self.paths.push(path.to_owned());
         for (n, at) in code_pages(content) {
-            // The kernel maps whole pages of the file, with zeroes after its end.
+            // The kernel maps whole pages and fills the part after the file's end with zeros.
             let bytes = content.get(n * PAGE..).unwrap_or_default();
             let mut page = [0; PAGE];
             let there = bytes.len().min(PAGE);
@@ -61,7 +61,7 @@ impl Programs {
         }
     }
 
-    /// Returns the file that contains a place, and the place's address as the ELF file gives it.
+    /// Returns the file that contains the place, and the place's address in the ELF file.
     #[must_use]
     pub fn find(&self, place: CodeLocation) -> Option<(&str, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;
@@ -69,9 +69,8 @@ impl Programs {
     }
 }
 
-/// Returns the pages of the executable segments of an ELF64 file, each with its address. Segments do not overlap in a
-/// program, so a page is at most in two of them. The segments from the first one on that would make it more pages than
-/// that are left out.
+/// Returns the pages of an ELF64 file's executable segments, each with its address. In valid programs segments do not
+/// overlap, so a page is in at most two of them. Segments that would exceed this bound are left out.
 fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
     for Segment { offset, address, len } in segments(file) {
@@ -84,7 +83,8 @@ fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     pages
 }
 
-/// Returns the executable segments of an ELF64 file (System V ABI, "Program Header") that lie within the file.
+/// Returns the executable segments of an ELF64 file (System V ABI, "Program Header"). Segments beyond the file's end
+/// are left out.
 fn segments(file: &[u8]) -> Vec<Segment> {
     let headers = (|| {
         let at = usize::try_from(u64_at(file, 0x20)?).ok()?;
@@ -109,7 +109,7 @@ fn segments(file: &[u8]) -> Vec<Segment> {
 mod tests {
     use super::*;
 
-    /// An ELF file with one executable segment: 0x1100 bytes from 0x1080 in the file, at 0x40_1080.
+    /// Returns an ELF file with one executable segment: 0x1100 bytes from file offset 0x1080, at address 0x40_1080.
     fn file() -> Vec<u8> {
         let mut file = vec![0u8; 0x2180];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -146,7 +146,7 @@ mod tests {
         let mut file = file();
         let header = file[0x40..0x40 + PROGRAM_HEADER_BYTES].to_vec();
         assert_eq!(code_pages(&file), [(1, 0x40_1000), (2, 0x40_2000)]);
-        // As many headers of the same segment as fit before it.
+        // The file gets as many headers of the same segment as fit before the segment.
         let headers = (0x1000 - 0x40) / PROGRAM_HEADER_BYTES;
         for n in 0..headers {
             file[0x40 + n * PROGRAM_HEADER_BYTES..][..PROGRAM_HEADER_BYTES].copy_from_slice(&header);
@@ -165,7 +165,7 @@ mod tests {
             programs.add("/bin/bad", &bad);
         }
         programs.add("/bin/short", b"\x7fELF");
-        // The last bad file has one complete header; its other headers lie past the end.
+        // The last file has one complete header. Its other headers lie beyond the end of the file.
         assert!(programs.pages.len() <= 2);
     }
 }
